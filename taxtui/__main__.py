@@ -9,7 +9,7 @@ from taxtui import starting
 def main() -> None:
     """Run the command line; Ctrl-C ends it with one line and exit code 130."""
     starting.quickly("__main__")
-    answering = starting.leaves_on_interrupt()
+    handles_interrupt = starting.exit_on_interrupt()
     try:
         from taxtui import cli
 
@@ -18,8 +18,8 @@ def main() -> None:
         starting.print_interrupted()
         sys.exit(starting.INTERRUPTED)
     finally:
-        if answering:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends what is left of the process
+        if handles_interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends the process
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The command line: one click group whose subcommands are imported only when they are called.
+"""The command line: a click group that imports a subcommand when the subcommand is called.
 
-stdout is data, stderr is talk. Exit codes: errors.py.
+Standard output is data, standard error is messages. Exit codes: errors.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FIRST: Final = {
 MORE: Final = {
     "setup": "Build the fixtures and the container image of T1 and T2.",
     "tier": "Make a tier from a trajectory or a repository.",
-    "recordings": "List, inspect, verify and compact recordings.",
+    "recordings": "List, inspect and verify recordings.",
     "export": "Export csv, jsonl, parquet, OTLP spans or Prometheus metrics.",
     "site": "Write pages over a folder of recordings.",
     "replay": "Open the terminal user interface on a recording.",
@@ -46,29 +46,18 @@ COMMANDS: Final = FIRST | MORE
 MODULES: Final = {"import": "importing"}
 """Modules of subcommands whose name is a keyword."""
 
-RENAMED: Final = {
-    "sweep": "clean",
-    "substrates": "doctor",
-    "fixtures": "setup",
-    "image": "setup",
-    "check": "compare BEFORE AFTER --fail-above 10%",
-}
-"""Old names of subcommands → their new ones."""
-
 
 class LazyGroup(click.Group):
-    """Knows the names and one-line helps of its subcommands without importing them."""
+    """A group with the names and one-line helps of its subcommands, which are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the subcommand's module. Raises ``UsageError`` with the nearest name where there is none."""
+        """Import the module of a subcommand. Raises ``UsageError`` with the nearest name for an unknown one."""
         if cmd_name not in COMMANDS:
             if ctx.resilient_parsing:  # a shell asks for completions
                 return None
-            if cmd_name in RENAMED:
-                raise UsageError(f"there is no command {cmd_name!r} any more", fix=f"taxtui {RENAMED[cmd_name]}")
             close = difflib.get_close_matches(cmd_name, COMMANDS, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {cmd_name!r}", fix=hint)
@@ -82,17 +71,17 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand. That the reader of our stdout went away (head, less) is not an error of ours."""
+        """Run the subcommand. A reader of standard output that closes early (head, less) is no error."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise click.Abort from error  # click itself would print an empty line first
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will flush it once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes standard output at its end
             return 0
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the tables above; importing every subcommand for its help would cost a second."""
+        """List the tables above: importing every subcommand for its help takes a second."""
         for heading, commands in (("Commands", FIRST), ("More", MORE)):
             with formatter.section(heading):
                 formatter.write_dl(list(commands.items()))
@@ -114,16 +103,17 @@ def app(ctx: click.Context) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on stderr and its exit code, never a traceback.
+    """Run the command line; an error of taxtui is one line on standard error and its exit code, never a traceback.
 
-    Raises ``KeyboardInterrupt``: Ctrl-C, which ``taxtui.__main__`` answers.
+    Raises:
+        KeyboardInterrupt: Ctrl-C, which ``taxtui.__main__`` handles.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a locale may lack a character, and a file name may be no text
+            stream.reconfigure(errors="replace")  # a locale may lack a character, and a file name may be no UTF-8
     try:
         sys.exit(app(prog_name="taxtui", standalone_mode=False))
-    except click.Abort as error:  # click's word for Ctrl-C, and a RuntimeError
+    except click.Abort as error:  # click's exception for Ctrl-C
         raise KeyboardInterrupt from error
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
@@ -137,16 +127,16 @@ def main() -> None:
     except (OSError, RuntimeError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             click.echo("taxtui: cannot write standard output: the disk is full", err=True)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what Python still holds back has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes standard output at its end
             sys.exit(1)
-        if not _no_room(error):
+        if not _out_of_resources(error):
             raise
         click.echo(f"taxtui: {error}; raise ulimit -n or -u, or the control group's pids.max", err=True)
         sys.exit(1)
 
 
-def _no_room(error: OSError | RuntimeError) -> bool:
-    """Whether this machine has no descriptor, process or thread for us any more."""
+def _out_of_resources(error: OSError | RuntimeError) -> bool:
+    """Whether this process may open no more files, processes or threads."""
     if isinstance(error, OSError):
         return error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE)
     return "start new thread" in str(error)

@@ -1,29 +1,29 @@
-"""Every error that taxtui raises on purpose.
+"""The errors of taxtui, with their exit codes.
 
 ::
 
     TaxtuiError                      exit 1   anything that ends a command with one line
     ├── UsageError                   exit 2   an option, a name or a combination that cannot work
     │   └── ScenarioError            exit 2   a scenario or tier file: what, where, how to fix
-    ├── SubstrateError               exit 1   a provider's failure, never a command's own exit code
+    ├── SubstrateError               exit 1   a failure of the provider, never the exit code of a command
     │   ├── SubstrateUnavailable     exit 3   missing extra, no daemon, no permission, no image
-    │   ├── CreateFailed                      the sandbox could not be made
-    │   │   └── QuotaExceeded                 ... and never will be until a quota is raised
-    │   ├── Throttled                         try again after ``retry_after_s``; becomes ``queued``
-    │   ├── ReadyTimeout                      made, but no command answered in time
+    │   ├── CreateFailed                      the sandbox could not be created
+    │   │   └── QuotaExceeded                 a quota is used up: a retry does not help
+    │   ├── Throttled                         retry after ``retry_after_s``; becomes ``queued``
+    │   ├── ReadyTimeout                      created, but no command answered in time
     │   ├── ExecFailed                        the command path failed (not: the command failed)
     │   │   └── ExecTimeout                   the command outlived its timeout and was killed
-    │   ├── SandboxLost                       it existed and is gone: evicted, OOM-killed, reclaimed
-    │   └── CleanupFailed                     it may still exist: say so loudly
+    │   ├── SandboxLost                       the sandbox is gone: evicted, OOM-killed, reclaimed
+    │   └── CleanupFailed                     the sandbox may still exist
     ├── RunCrashed                   exit 1   a bug, of taxtui or of an adapter, ended a run
     ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
     ├── Regressed                    exit 5   ``taxtui compare --fail-above``: a metric is worse than its limit allows
     │                                         ``taxtui doctor --canary``: a step took longer than its limit
     ├── TooLittleData                exit 6   ``taxtui compare --fail-above``: inconclusive
-    └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
+    └── WriteFailed                  exit 1   a file could not be written: disk full, disk gone
 
-An error says what went wrong and where, and apart from that, where it is known, how to fix it; together they are one
-line. Neither may contain credentials, account ids, or host and user names: they may end up in a recording.
+An error has a problem (what, where) and, if known, a fix; both together are one line. Neither may contain credentials,
+account ids, or host and user names, because a recording may contain the message.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from typing import ClassVar
 
 
 class TaxtuiError(Exception):
-    """Base of all; ``exit_code`` is what the command line exits with.
+    """Base class. ``exit_code`` is the exit code of the command line.
 
-    ``problem`` is what went wrong, ``fix`` what helps against it, "" where that is not known; neither ends in a full
-    stop. As text it is ``problem; fix``, which nobody has to take apart.
+    ``problem`` is the failure and ``fix`` its remedy, "" if unknown; neither ends in a full stop. The text of the error
+    is ``problem; fix``.
     """
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, problem: str = "", *, fix: str = "") -> None:
-        """One line in all, whatever they quote; ``fix`` is a command, a setting or a piece of advice."""
+        """Line breaks become spaces. ``fix``: a command, a setting or advice."""
         self.problem, self.fix = (" ".join(text.splitlines()) for text in (problem, fix))
         super().__init__(self.problem)
 
@@ -50,21 +50,21 @@ class TaxtuiError(Exception):
 
 
 class UsageError(TaxtuiError, ValueError):
-    """An option, a name or a combination of them that cannot work."""
+    """An option, a name or a combination that cannot work."""
 
     exit_code = 2
 
 
 class ScenarioError(UsageError):
-    """A scenario or tier file is wrong; the problem has file and line, the fix the nearest valid key."""
+    """A wrong scenario or tier file; the problem has file and line, the fix has the nearest valid key."""
 
 
 class SubstrateError(TaxtuiError):
-    """A provider failed. Never raised for a command's own exit code."""
+    """A provider failed. The exit code of a command is no such failure."""
 
 
 class SubstrateUnavailable(SubstrateError):
-    """The substrate cannot be used at all; ``fix`` says how to change that."""
+    """The substrate cannot be used."""
 
     exit_code = 3
 
@@ -78,7 +78,7 @@ class QuotaExceeded(CreateFailed):
 
 
 class Throttled(SubstrateError):
-    """The provider asked us to wait; ``retry_after_s`` is its advice, or None."""
+    """The provider refused a request for now; ``retry_after_s`` is its advice, or None."""
 
     def __init__(self, problem: str, retry_after_s: float | None = None) -> None:
         super().__init__(problem)
@@ -90,15 +90,15 @@ class ReadyTimeout(SubstrateError, TimeoutError):
 
 
 class ExecFailed(SubstrateError):
-    """The command path failed; nothing is known of the command itself."""
+    """The command path failed; the result of the command is unknown."""
 
 
 class ExecTimeout(ExecFailed, TimeoutError):
-    """The command outlived its timeout; all that it had started was killed."""
+    """The command outlived its timeout; its processes were killed."""
 
 
 class SandboxLost(SubstrateError, ConnectionError):
-    """The sandbox existed and is gone."""
+    """The sandbox has disappeared."""
 
 
 class CleanupFailed(SubstrateError):
@@ -106,11 +106,11 @@ class CleanupFailed(SubstrateError):
 
 
 class RunCrashed(TaxtuiError):
-    """A bug, of taxtui or of an adapter, ended a run. Its trials have cleaned up, and its watchdog looks again."""
+    """A bug of taxtui or of an adapter ended a run. Its trials have cleaned up; its watchdog searches once more."""
 
 
 class RecordingError(TaxtuiError, ValueError):
-    """Not a recording, a damaged one, or one of a newer version; ``offset`` is the byte it begins at."""
+    """Not a recording, a damaged one, or one of a newer version; ``offset``: first byte of the damage."""
 
     exit_code = 4
 
@@ -132,11 +132,11 @@ class TooLittleData(TaxtuiError):
 
 
 class WriteFailed(TaxtuiError, OSError):
-    """A recording could not be written on; what was written before is intact."""
+    """A file could not be written; a recording keeps its earlier frames."""
 
 
 def located(error: BaseException) -> str:
-    """An error's class and the line of code that raised it, ``OverflowError (frames.py:45)``: fit for a recording."""
+    """Return an error's class and the line of code that raised the error: ``OverflowError (frames.py:45)``."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next

@@ -1,7 +1,4 @@
-"""Packages of this Python environment: entry points, ours and third parties', and the extras of taxtui.
-
-Entry points are read again only after an installation.
-"""
+"""Packages of this Python environment: entry points of all packages, and the extras of taxtui."""
 
 from __future__ import annotations
 
@@ -20,42 +17,34 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 
 
 def points(group: str) -> Mapping[str, EntryPoint]:
-    """Entry points by name.
+    """Return the entry points of a group by name.
 
-    Reading those of all packages takes some ten milliseconds. They are the same while every folder on ``sys.path`` is
-    the same and has not changed, which is also when Python looks for packages anew.
+    Reading the entry points of all packages takes ten milliseconds, so they are read again only after an installation
+    has changed a folder of ``sys.path``.
     """
-    return _points(group, tuple((place, _changed_ns(place)) for place in sys.path))
+    return _points(group, tuple((folder, _changed_ns(folder)) for folder in sys.path))
 
 
 def point(group: str, name: str) -> EntryPoint | None:
-    """The one of a name, None where there is none. Ours are looked through first: a run needs no other package's."""
-    return _ours(group).get(name) or points(group).get(name)
+    """Return the entry point of a name, or None."""
+    return points(group).get(name)
 
 
 @lru_cache(maxsize=16)
-def _ours(group: str) -> Mapping[str, EntryPoint]:
-    try:
-        return {point.name: point for point in distribution("taxtui").entry_points.select(group=group)}
-    except PackageNotFoundError:
-        return {}
-
-
-@lru_cache(maxsize=16)
-def _points(group: str, places: tuple[tuple[str, int], ...]) -> Mapping[str, EntryPoint]:
+def _points(group: str, folders: tuple[tuple[str, int], ...]) -> Mapping[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=group)}
 
 
-def _changed_ns(place: str) -> int:
-    """When a package was last put there or removed; 0: there is no such folder."""
+def _changed_ns(folder: str) -> int:
+    """Return the time of the last installation into a folder; 0: the folder does not exist."""
     try:
-        return Path(place).stat().st_mtime_ns
+        return Path(folder).stat().st_mtime_ns
     except OSError:
         return 0
 
 
 def missing_packages(extra: str | None) -> list[str]:
-    """Packages of an extra of taxtui that are not installed."""
+    """Return the packages of an extra of taxtui that are not installed."""
     return [package for package in _packages_by_extra().get(extra or "", ()) if not is_installed(package)]
 
 
@@ -69,14 +58,14 @@ def is_installed(package: str) -> bool:
 
 
 def extra_command(extra: str, python: str = "") -> str:
-    """Return the shell command that adds an extra to this installation, made the way the installation was.
+    """Return the shell command that adds an extra to this installation, with the installer of this installation.
 
-    It works from any folder. pipx and uv replace the requirements of a tool. Their commands therefore repeat the extras
-    that are installed.
+    The command works from any folder. pipx and uv replace the requirements of a tool, so their commands repeat the
+    installed extras.
 
     Args:
         extra: name of the extra.
-        python: version such as ``3.12``, where the extra needs a newer Python than this one.
+        python: version such as ``3.12``, if the extra needs a newer Python.
     """
     prefix = Path(sys.prefix)
     for receipt, tool, version_of in (("uv-receipt.toml", "uv tool", ""), ("pipx_metadata.json", "pipx", "python")):
@@ -91,7 +80,7 @@ def extra_command(extra: str, python: str = "") -> str:
 
 
 def _requirement(extras: list[str]) -> str:
-    """What this installation was made from, with extras, as one or two words of a shell."""
+    """Return the source of this installation with extras, as one or two words of a shell."""
     names = ",".join(dict.fromkeys(extras))
     origin = _direct_url()
     url = str(origin.get("url", ""))
@@ -105,14 +94,14 @@ def _requirement(extras: list[str]) -> str:
 
 
 def _direct_url() -> dict[str, Any]:
-    """PEP 610's record of where a package came from. Installers leave it out for a package from an index."""
-    import json  # only a hint needs it
+    """Return PEP 610's record of the source; {} for a package from an index."""
+    import json  # not imported before a hint is needed
 
     try:
-        found = distribution("taxtui").read_text("direct_url.json")
+        text = distribution("taxtui").read_text("direct_url.json")
     except PackageNotFoundError:
-        found = None
-    origin: dict[str, Any] = json.loads(found or "{}")
+        text = None
+    origin: dict[str, Any] = json.loads(text or "{}")
     return origin
 
 

@@ -1,8 +1,7 @@
-"""The substrates that taxtui ships, one row each: what every other module has to know of one without importing it.
+"""The substrates that taxtui ships, one row each, with all facts that other modules use without importing a substrate.
 
-A substrate is added here, in ``pyproject.toml`` (entry point and extra) and with a page in ``docs/substrates``;
-``tests/taxtui/substrates/test_shipped.py`` compares the three. A third party's substrate has no row and gets the
-defaults.
+A substrate has a row here, an entry point and an extra in ``pyproject.toml``, and a page in ``docs/substrates``;
+``tests/taxtui/substrates/test_shipped.py`` compares the three. The substrate of a third party has the default values.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ Look = tuple[str, str]
 class ShippedSubstrate(NamedTuple):
     """One substrate."""
 
-    name: str  # as -s takes it
+    name: str  # for -s
     entry_point: str = ""  # module:class
-    extra: str = ""  # of taxtui, brings the SDK; "" where none is needed
-    packages: tuple[str, ...] = ()  # of that SDK, whose versions doctor prints
-    oldest_python: tuple[int, int] = (3, 11)  # of that SDK: with an older one the extra installs nothing
-    here: bool = False  # sandboxes share the cores of this machine, as far as is known before a run
-    price_sheet: str = ""  # the shipped one that has its prices, as --prices takes it
-    usual_variant: str = ""  # the variant that is drawn as the substrate alone is
+    extra: str = ""  # of taxtui, with the SDK; "" without an SDK
+    packages: tuple[str, ...] = ()  # of the SDK; doctor prints their versions
+    oldest_python: tuple[int, int] = (3, 11)  # of the SDK: an older Python installs nothing
+    here: bool = False  # sandboxes share the cores of this machine
+    price_sheet: str = ""  # shipped, for --prices
+    usual_variant: str = ""  # the variant with the look of the substrate
     look: Look = ("•", "#999999")  # on screens
-    variant_looks: tuple[Look, ...] = ()  # of its other variants: another shape, another shade of its colour
-    page_colours: tuple[str, str] = ("", "")  # on a light and on a dark page; "" takes the next free colour
+    variant_looks: tuple[Look, ...] = ()  # of other variants: other shapes and shades
+    page_colours: tuple[str, str] = ("", "")  # on a light and a dark page; "": the next free colour
 
 
 _ROWS: Final = (
@@ -121,9 +120,9 @@ _ROWS: Final = (
 )
 
 SUBSTRATES: Final = MappingProxyType({row.name: row for row in _ROWS})
-"""Name → row, in the order in which pages and lists show them."""
+"""Name → row, in the order of pages and lists."""
 
 
 def row_of(name: str) -> ShippedSubstrate:
-    """The row of a substrate; that of a third party's has defaults only."""
+    """Return the row of a substrate; for a third party's substrate a row of defaults."""
     return SUBSTRATES.get(name) or ShippedSubstrate(name)

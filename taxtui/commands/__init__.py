@@ -1,1 +1,1 @@
-"""One module per subcommand of ``taxtui``; imported only when that subcommand is called."""
+"""One module per subcommand of ``taxtui``; imported only when the subcommand is called."""

@@ -1,10 +1,11 @@
-"""``taxtui clean``: find and remove sandboxes that a run left behind."""
+"""``taxtui clean``: find and remove sandboxes of ended measurements."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
+from collections.abc import Sequence
 
 import click
 
@@ -38,108 +39,114 @@ from taxtui.terminal_text import clean
 def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: bool, dry_run: bool) -> None:
     """Remove sandboxes with taxtui's labels that are past their deadline.
 
-    Before the deadline a sandbox may belong to a run of any user or machine: taxtui keeps and counts it. --force
-    removes such sandboxes too; --run and --older-than select. Without options taxtui searches all substrates, and
+    Before the deadline a sandbox may belong to a run of any user or machine: taxtui keeps and counts these. --force
+    removes them too; --run and --older-than select. Without options taxtui searches all substrates, and
     reports unreachable substrates.
     Exit codes: 0 nothing is left; 1 a sandbox could not be removed, or a sandbox of --run is kept; 3 a named substrate
     cannot be used.
     """
-    at_least_s = parse_duration_ns(older_than) / 1e9
-    unswept = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]
-    asked = [parse_substrate(text) for text in named] or _everywhere(unswept)
-    places = {str(reference): registry.flavours(reference) for reference in asked}
-    references = list({str(place): place for member in places.values() for place in member}.values())
-    left: list[str] = []
-    seen = 0
-    spared: set[str] = set()
-    skipped: list[str] = []
+    min_age_s = parse_duration_ns(older_than) / 1e9
+    entries = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]
+    requested = [parse_substrate(text) for text in named] or _all_substrates(entries)
+    variants = {str(reference): registry.flavours(reference) for reference in requested}
+    references = list({str(variant): variant for group in variants.values() for variant in group}.values())
+    failures: list[str] = []
+    count = 0
+    kept_runs: set[str] = set()
+    unsearched: set[str] = set()
     unusable: SubstrateError | None = None
     for reference in references:
         try:
-            result, failed, due = asyncio.run(_sweep(reference, run_id, at_least_s, force, dry_run))
+            spared, failed, due = asyncio.run(_clean(reference, run_id, min_age_s, force, dry_run))
         except SubstrateError as error:
-            skipped.append(str(reference))
-            if named and str(reference) in places:
-                unusable = unusable or error  # raised once the others have been swept
+            unsearched.add(str(reference))
+            if named and str(reference) in variants:
+                unusable = unusable or error  # raised after the search
             else:
                 _say(f"taxtui: not searched: {error}", err=True)
             continue
-        left += failed
-        seen += len(result) + due
-        spared |= {member.run_id for member in result}
-        for line in _spared(reference, result):
+        failures += failed
+        count += len(spared) + due
+        kept_runs |= {sandbox.run_id for sandbox in spared}
+        for line in _kept_lines(reference, spared):
             _say(line, err=True)
-    if not seen:
-        _say(_nothing(run_id, known=bool(unswept) or run_id in ledger.live_runs()), err=True)
-    for line in left:
+    if not count:
+        _say(_nothing_found(run_id, in_ledger=bool(entries) or run_id in ledger.live_runs()), err=True)
+    for line in failures:
         _say(f"taxtui: may still exist: {line}", err=True)
-    if not (left or dry_run or at_least_s):
-        kept = spared | set(ledger.live_runs())
-        swept = set(map(str, references)) - set(skipped)
-        swept |= {text for text, member in places.items() if set(map(str, member)) <= swept}
-        for entry in unswept:
-            if entry.run_id not in kept and {str(ref) for ref in entry.substrates} <= swept:
-                ledger.remove(entry.run_id)
+    if not (failures or dry_run or min_age_s):
+        searched = {str(reference) for reference in references} - unsearched
+        searched |= {text for text, group in variants.items() if {str(variant) for variant in group} <= searched}
+        _forget(entries, kept_runs, searched)
     if unusable is not None:
         raise unusable
-    sys.exit(1 if left or (run_id and spared and not dry_run) else 0)
+    sys.exit(1 if failures or (run_id and kept_runs and not dry_run) else 0)
 
 
-def _nothing(run_id: str | None, *, known: bool) -> str:
-    """No sandbox was found; an id that this user's ledger does not know may be mistyped."""
+def _forget(entries: Sequence[ledger.LedgerEntry], kept_runs: set[str], searched: set[str]) -> None:
+    """Remove ledger entries of runs without a sandbox on any searched substrate."""
+    remaining = kept_runs | set(ledger.live_runs())
+    for entry in entries:
+        if entry.run_id not in remaining and {str(reference) for reference in entry.substrates} <= searched:
+            ledger.remove(entry.run_id)
+
+
+def _nothing_found(run_id: str | None, *, in_ledger: bool) -> str:
+    """Return a line about an empty search; an id that this user's ledger lacks may be mistyped."""
     if run_id is None:
         return "taxtui: no sandbox was found"
-    doubt = "" if known else ", and this user's ledger knows no such run: check the id if sandboxes should be there"
+    doubt = "" if in_ledger else ", and this user's ledger knows no such run: check the id if sandboxes should be there"
     return f"taxtui: no sandbox of run {run_id!r} was found{doubt}"
 
 
 def _say(line: str, *, err: bool = False) -> None:
-    """A line with names and words that a provider gave."""
+    """Print a line with texts of a provider."""
     click.echo(clean(line), err=err)
 
 
-def _everywhere(unswept: list[ledger.LedgerEntry]) -> list[SubstrateRef]:
-    """Every installed substrate as it is by default, and as the runs that were not swept clean had used it."""
+def _all_substrates(entries: Sequence[ledger.LedgerEntry]) -> list[SubstrateRef]:
+    """Return every installed substrate with default options, and the substrates of ledger entries with theirs."""
     references = [SubstrateRef(name=name) for name in registry.names()]
-    references += [ref for entry in unswept for ref in entry.substrates]
-    return list({str(ref): ref for ref in references}.values())
+    references += [reference for entry in entries for reference in entry.substrates]
+    return list({str(reference): reference for reference in references}.values())
 
 
-async def _sweep(
-    reference: SubstrateRef, run_id: str | None, at_least_s: float, force: bool, dry_run: bool
+async def _clean(
+    reference: SubstrateRef, run_id: str | None, min_age_s: float, force: bool, dry_run: bool
 ) -> tuple[list[Found], list[str], int]:
-    """Print spared sandboxes and failed removals, one line each, and return the number that were due.
+    """Return spared sandboxes, a line per failed removal, and the number of sandboxes to remove.
 
-    Raises ``SubstrateUnavailable``.
+    Raises:
+        SubstrateUnavailable: the substrate cannot be searched.
     """
     async with registry.build(reference) as substrate:
         due: list[Found] = []
         spared: list[Found] = []
-        for member in await substrate.find(run_id):
-            if member.age_s >= at_least_s:
-                (due if force or not _may_be_used(member) else spared).append(member)
+        for sandbox in await substrate.find(run_id):
+            if sandbox.age_s >= min_age_s:
+                (due if force or not _may_be_used(sandbox) else spared).append(sandbox)
         return spared, await _remove(substrate, due, dry_run), len(due)
 
 
-def _may_be_used(found: Found) -> bool:
-    """Until its deadline; what has lost the label that says it, while its run goes on on this machine."""
-    if found.deadline_unix_s is None:
-        return found.run_id in ledger.live_runs()
-    return found.deadline_unix_s > time.time()
+def _may_be_used(sandbox: Found) -> bool:
+    """Whether the deadline is ahead; without a deadline, whether the run continues on this machine."""
+    if sandbox.deadline_unix_s is None:
+        return sandbox.run_id in ledger.live_runs()
+    return sandbox.deadline_unix_s > time.time()
 
 
-def _spared(reference: SubstrateRef, found: list[Found]) -> list[str]:
-    """How many of each run, until when, and what there is to do about it."""
+def _kept_lines(reference: SubstrateRef, spared: list[Found]) -> list[str]:
+    """Return a line per run: number of kept sandboxes, owner, deadline and fix."""
     runs: dict[str, list[Found]] = {}
-    for member in found:
-        runs.setdefault(member.run_id, []).append(member)
+    for sandbox in spared:
+        runs.setdefault(sandbox.run_id, []).append(sandbox)
     return [
-        f"taxtui: {reference}: kept {len(group)} of run {run}{_state(run)} until {_until(group)}; --force removes them"
+        f"taxtui: {reference}: kept {len(group)} of run {run}{_owner(run)} until {_until(group)}; --force removes them"
         for run, group in sorted(runs.items())
     ]
 
 
-def _state(run_id: str) -> str:
+def _owner(run_id: str) -> str:
     """Return the owner of a run, from this user's ledger on this machine."""
     if process := ledger.live_runs().get(run_id):
         return f", which is going on here (process {process}),"
@@ -148,23 +155,23 @@ def _state(run_id: str) -> str:
     return ", of another user, machine or state folder,"
 
 
-def _until(found: list[Found]) -> str:
-    last_s = max((member.deadline_unix_s for member in found if member.deadline_unix_s is not None), default=None)
-    if last_s is None:
+def _until(sandboxes: list[Found]) -> str:
+    deadlines_s = [sandbox.deadline_unix_s for sandbox in sandboxes if sandbox.deadline_unix_s is not None]
+    if not deadlines_s:
         return "it ends"
-    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(last_s, END_OF_TIME_S)))
-    return f"the last one's deadline, {when}"
+    last = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(max(deadlines_s), END_OF_TIME_S)))
+    return f"the last one's deadline, {last}"
 
 
-async def _remove(substrate: Substrate, found: list[Found], dry_run: bool) -> list[str]:
-    """Print failed removals, one line each."""
+async def _remove(substrate: Substrate, due: list[Found], dry_run: bool) -> list[str]:
+    """Remove sandboxes; return a line per failed removal."""
 
-    def line(each: Found) -> str:
-        return f"{substrate.name} {each.name} (run {each.run_id}, {each.age_s:.0f} s old)"
+    def line(sandbox: Found) -> str:
+        return f"{substrate.name} {sandbox.name} (run {sandbox.run_id}, {sandbox.age_s:.0f} s old)"
 
     if dry_run:
-        for each in found:
-            _say(f"would remove {line(each)}")
+        for sandbox in due:
+            _say(f"would remove {line(sandbox)}")
         return []
-    left = await reap_all(substrate, found, reaped=lambda each: _say(f"removed {line(each)}"))
-    return [f"{line(each)}: {' '.join(str(error).split()) or type(error).__name__}" for each, error in left]
+    failed = await reap_all(substrate, due, reaped=lambda sandbox: _say(f"removed {line(sandbox)}"))
+    return [f"{line(sandbox)}: {' '.join(str(error).split()) or type(error).__name__}" for sandbox, error in failed]

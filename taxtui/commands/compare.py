@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.errors import Regressed, TooLittleData, UsageError, WriteFailed
-from taxtui.options.rows import MODE, SUBSTRATE, TIER, choosing, taken
-from taxtui.options.run_spread import LIMIT, run_sd_option
+from taxtui.options.numbers import GROWTH, run_sd_option
+from taxtui.options.rows import MODE, SUBSTRATE, TIER, choosing, pop_choice
 from taxtui.report.formats import BY_NAME, NAMES
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-above",
     "limit",
-    type=LIMIT,
+    type=GROWTH,
     metavar="SHARE",
     help="Exit 5 if a metric is worse by more than this, 6 if the data are too few: 10%.",
 )
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--pool-before", multiple=True, metavar="RECORDING", help="Pool this recording with BEFORE, repeatable.")
 @click.option("--pool-after", multiple=True, metavar="RECORDING", help="Pool this recording with AFTER, repeatable.")
 @choosing(SUBSTRATE, TIER, MODE)
-@click.option("--pair-all", is_flag=True, help="Pair cells of equal tier and length, whatever else differs.")
+@click.option("--pair-all", is_flag=True, help="Pair cells of equal tier and length, ignoring all other settings.")
 @run_sd_option
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @click.pass_context
@@ -64,23 +64,23 @@ def command(
     pair_all: bool,
     run_sd: float | None,
     form: str,
-    **chosen: Any,
+    **options: Any,
 ) -> None:
     """Compare AFTER with BEFORE, cell by cell: better, worse, no difference, or inconclusive.
 
     With one recording: compare the substrates in the recording, as taxtui report does. Cells are paired where
-    substrate, variant, tier, length, mode and concurrency are equal. Intervals are 95 % and include how much
-    repetitions differ: record both sides with --repeat 5 or more.
+    substrate, variant, tier, length, mode and concurrency are equal. Intervals are 95 % and include the variation
+    between repetitions: --repeat 3 measures the variation, --repeat 5 on both sides finds a change of 20 %.
 
     Exit codes with --fail-above: 0 every metric stayed within its limit; 5 a metric is worse, and by more than its
     limit; 6 the data are too few.
     """
-    choice = taken(chosen)
+    choice = pop_choice(options)
     if after is None:
-        options = {"--fail-above": limit is not None, "--metric": names, "--junit": junit, "--summary": summary}
-        options |= {"--pool-before": pool_before, "--pool-after": pool_after, "--pair-all": pair_all}
-        if flags := [flag for flag, value in options.items() if value]:
-            raise UsageError(f"{flags[0]} compares two recordings", fix="give BEFORE and AFTER")
+        for_two = {"--fail-above": limit is not None, "--metric": names, "--junit": junit, "--summary": summary}
+        for_two |= {"--pool-before": pool_before, "--pool-after": pool_after, "--pair-all": pair_all}
+        if flag := next((flag for flag, value in for_two.items() if value), None):
+            raise UsageError(f"{flag} compares two recordings", fix="give BEFORE and AFTER")
         _one_recording(context, before, choice, run_sd, form)
         return
     if junit is not None and limit is None:
@@ -119,26 +119,27 @@ def _two_recordings(
     summary: Path | None,
     checked: bool,
 ) -> None:
-    """Print the table, write the files, and exit by the limits if they are ``checked``.
+    """Print the table and write the files; with ``checked`` limits, raise an error.
 
     Raises:
         Regressed: a metric is worse by more than its limit.
-        TooLittleData: none is, and the data do not show that all stayed within their limits.
+        TooLittleData: no metric is worse, and the data are too few to show that all stayed within their limits.
         WriteFailed: a file cannot be written.
     """
     from costmodel import compare, pools
-    from taxtui.commands.opening import located
+    from taxtui.commands.files import find_recording
     from taxtui.report.comparison.table import ComparisonTable
     from taxtui.report.row_limits import ANSWER
 
-    then, now = _read(before), _read(after)
-    identities = [cell.identity for recording in (*then, *now) for cell in recording.cells]
+    recordings_before, recordings_after = _read(before), _read(after)
+    recordings = (*recordings_before, *recordings_after)
+    identities = [cell.identity for recording in recordings for cell in recording.cells]
     matches = sum(map(choice.means, identities))
     if matches < len(identities):
-        choice.of([*pools(then), *pools(now)])
-    ANSWER.check(matches, [located(name) for name in (*before, *after)], "--tier, --mode or --substrate")
-    result = compare(then, now, metrics, run_sd, wanted=choice.means, pair_all=pair_all)
-    table = ComparisonTable(result, then, now)
+        choice.of([*pools(recordings_before), *pools(recordings_after)])  # refuses an option without a matching cell
+    ANSWER.check(matches, [find_recording(name) for name in (*before, *after)], "--tier, --mode or --substrate")
+    result = compare(recordings_before, recordings_after, metrics, run_sd, wanted=choice.means, pair_all=pair_all)
+    table = ComparisonTable(result, recordings_before, recordings_after)
     if junit is not None:
         from taxtui.report.comparison.junit import render
 
@@ -156,32 +157,32 @@ def _two_recordings(
 
 
 def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:
-    from costmodel import DEFAULT_METRICS, parse_metric
-    from costmodel import METRIC_LIMIT as USUAL
+    """Return the metrics of ``--metric``, each with its own limit or with ``limit``."""
+    from costmodel import DEFAULT_METRICS, METRIC_LIMIT, parse_metric
 
-    metrics = []
+    metrics: dict[str, Metric] = {}
     for text in names or DEFAULT_METRICS:
-        name, has_limit, share = text.partition("=")
-        usual = USUAL if limit is None else limit
-        metrics.append(parse_metric(name, LIMIT.convert(share, None, None) if has_limit else usual))
-    listed = [metric.name for metric in metrics]
-    if twice := [name for name in listed if listed.count(name) > 1]:
-        raise UsageError(f"--metric {twice[0]} is given twice", fix="give it once, with one limit")
-    return metrics
+        name, equals, share = text.partition("=")
+        common_limit = METRIC_LIMIT if limit is None else limit
+        metric = parse_metric(name, GROWTH.convert(share, None, None) if equals else common_limit)
+        if metric.name in metrics:
+            raise UsageError(f"--metric {metric.name} is given twice", fix="give the metric once, with its limit")
+        metrics[metric.name] = metric
+    return list(metrics.values())
 
 
 def _read(names: Sequence[str]) -> list[Recording]:
     from costmodel import read_recordings
-    from taxtui.commands.opening import located
+    from taxtui.commands.files import find_recording
 
-    return read_recordings([located(name) for name in names])
+    return read_recordings([find_recording(name) for name in names])
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write XML to a new file, or over other XML."""
+    """Write XML to a new file, or replace another XML file."""
     try:
         if path.exists() and (content := path.read_bytes()) and not content.startswith(b"<?xml"):
-            raise UsageError(f"--junit {path}: there is a file that is no XML", fix="name another, or remove it")
+            raise UsageError(f"--junit {path}: the existing file is no XML", fix="name another, or remove it")
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WriteFailed(f"cannot write {path}: {error.strerror}", fix="choose another with --junit") from error

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 
 class _Completed(click.ParamType[Any]):
-    """Completes the names that ``names`` returns, and files where ``files``."""
+    """Completes names, and with ``files`` also file names."""
 
     name = "text"
 
@@ -21,16 +21,16 @@ class _Completed(click.ParamType[Any]):
         self._names, self._files = names, files
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The file item comes first: bash forgets the names before it, and completes files where no name fits.
+        """Return the file item first, then names: bash drops names before the file item.
 
-        Its value is never empty, as zsh would take what follows for it.
+        The value of the file item is never empty, because zsh would read the next line as the value.
         """
         files = [CompletionItem(incomplete or "./", type="file")] if self._files else []
         return [*files, *(CompletionItem(name) for name in self._names() if name.startswith(incomplete))]
 
 
 def complete(command: click.Command) -> None:
-    """Give the arguments and options of a command, and of its subcommands, what completes them."""
+    """Replace the types of a command's arguments and options by completing types."""
     for parameter in command.params:
         if isinstance(parameter.type, click.types.StringParamType | click.Path):
             parameter.type = _type_of(parameter)
@@ -103,4 +103,4 @@ _NAMES: Final[Mapping[str, Callable[[], Sequence[str]]]] = {
 }
 _ALSO_FILES: Final = frozenset({"--tier", "--compose", "--prices"})
 _FILES: Final = frozenset({"--training", "--reference", "--pool-before", "--pool-after"})
-_ARGUMENTS: Final[Mapping[str, Callable[[], Sequence[str]]]] = {"scenario": _scenarios, "given": _formats}
+_ARGUMENTS: Final[Mapping[str, Callable[[], Sequence[str]]]] = {"scenario": _scenarios, "words": _formats}

@@ -1,4 +1,4 @@
-"""``taxtui decide``: whether to move a training run from one place to another, on one page."""
+"""``taxtui decide``: a page on moving a training run to another substrate."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from taxtui.commands import new_file
-from taxtui.commands.waiting import waiting
+from taxtui.commands.files import load_recording, load_recordings, require_absent, write_new_file
+from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
-from taxtui.options.asking import idle_places, place_of, providers_of, stated_at
 from taxtui.options.rows import ACTIONS, choosing
-from taxtui.options.training import TYPED, AskingCommand
+from taxtui.options.training import TYPED, TrainingCommand
+from taxtui.options.training_runs import place_of, providers_of, stated_at, unmatched_sections
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -37,22 +37,20 @@ if TYPE_CHECKING:
     from taxtui.commands.decide_workload import Workload
 
 UNDECIDED: Final = 6
-"""The exit code of CAN'T TELL: the question was understood, and the data are too few."""
+"""The exit code of CAN'T TELL."""
 ROUGH: Final = 0.01
-"""How much may be simulated of each row with ``--quick``, relative to the usual; causes are not separated."""
-EACH: Final = 0.3
-"""... of each row without it."""
-ROUGHLY: Final = 0.1
-"""... of the difference of both places."""
+"""Share of the usual simulation of each row with ``--quick``; causes are not separated."""
+ROW_EFFORT: Final = 0.3
+"""Share of the usual simulation of each row without ``--quick``."""
+ROUGH_DIFFERENCE: Final = 0.1
+"""Share of the usual simulation of the difference of both substrates with ``--quick``."""
 COARSE: Final = 0.005
-"""... of rows that are only to show what would turn a decision."""
+"""Share of the usual simulation of rows with a changed input."""
+UNUSED: Final = ("baseline",)
+"""Options of a projection, but not of a decision."""
 
 
-NOT_ASKED: Final = ("baseline",)
-"""Options of a projection that say nothing here."""
-
-
-@click.command("decide", cls=AskingCommand, params=list(TYPED), unknown=NOT_ASKED)
+@click.command("decide", cls=TrainingCommand, params=list(TYPED), unused=UNUSED)
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option("--to", "goal", required=True, metavar="SUBSTRATE", help="Substrate to move to: daytona, docker:runsc.")
 @click.option("--from", "start", metavar="SUBSTRATE", help="Substrate to move from.  [the measured one]")
@@ -94,8 +92,7 @@ def command(
     Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
     from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, turns
-    from taxtui.commands.decide_workload import estimated, found_start, found_workload
-    from taxtui.commands.opening import opened, opened_all
+    from taxtui.commands.decide_workload import choose_start, choose_workload, estimated
     from taxtui.report.decision.layout import to_markdown, to_terminal
     from taxtui.report.decision.memo import page
     from taxtui.report.decision.record import record
@@ -105,59 +102,60 @@ def command(
 
     for path, option in ((output, "-o"), (html, "--html")):
         if path is not None:
-            new_file.absent(path, option)
+            require_absent(path, option)
     if html is not None:
         from taxtui.report.page.decision_page import to_html
-    sources = opened_all(recordings)
+    sources = load_recordings(recordings)
     cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
-    origin, choices = found_start(start, goal, cells)
+    origin, choices = choose_start(start, goal, cells)
     if origin == goal:
         raise UsageError(f"--from and --to are both {origin}", fix="name two substrates")
-    providers = providers_of(context, opened)
-    providers += estimated(goal, cells, providers, opened)
-    workload, more = found_workload(context, origin, goal, cells, lengths)
-    choices += more
+    providers = providers_of(context, load_recording)
+    providers += estimated(goal, cells, providers, load_recording)
+    workload, workload_choices = choose_workload(context, origin, goal, cells, lengths)
+    choices += workload_choices
     _check_prices(context, origin, goal, cells, providers)
     for choice in choices:
         click.echo(f"taxtui: {clean(f'{choice.name} {choice.value}: {choice.source}')}", err=True)
-    effort, sides = ROUGH if quick else EACH, list["Side"]()
-    for spec, other in ((origin, goal), (goal, origin)):
-        with waiting(f"simulating {clean(spec)}"):
-            known = sides[0].row.identity if sides else None
-            sides.append(_side(spec, other, sources, providers, context, workload, effort, like=known))
-    for line in idle_places(context, [side.row.identity for side in sides]):
+    effort, sides = ROUGH if quick else ROW_EFFORT, list["Side"]()
+    for spec, opposite in ((origin, goal), (goal, origin)):
+        with progress(f"simulating {clean(spec)}"):
+            like = sides[0].row.identity if sides else None
+            sides.append(_side(spec, opposite, sources, providers, context, workload, effort, like=like))
+    for line in unmatched_sections(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
-    with waiting("simulating what moving saves") as progress:
-        result = decide_between(sides[0], sides[1], effort=ROUGHLY if quick else 1.0, progress=progress)
-    with waiting("looking for what would turn it") as progress:
-        moved = input_effects(result, progress, rough=quick)
-        turned = turns(result, simulate=not quick)
-    asked = [*choices, *_assumptions(result, [given(context, spec) for spec in (origin, goal)])]
-    written = page(result, moved, turned, asked, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
+    with progress("simulating the difference") as report:
+        decision = decide_between(sides[0], sides[1], effort=ROUGH_DIFFERENCE if quick else 1.0, progress=report)
+    with progress("looking for decisive inputs") as report:
+        effects = input_effects(decision, report, rough=quick)
+        turning_inputs = turns(decision, simulate=not quick)
+    assumptions = [*choices, *_assumptions(decision, [given(context, spec) for spec in (origin, goal)])]
+    memo = page(decision, effects, turning_inputs, assumptions, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
     if html is not None:
-        new_file.write([to_html(written).encode()], html, "--html")
+        write_new_file([to_html(memo).encode()], html, "--html")
         click.echo(html)
     if form is None:
         form = "text" if output is None else "json" if output.suffix == ".json" else "markdown"
     if form == "json":
-        text = BY_NAME[form].render(Report(list, lambda: [record(result, moved, turned, asked)]))
+        records = Report(list, lambda: [record(decision, effects, turning_inputs, assumptions)])
+        text = BY_NAME[form].render(records)
     else:
-        text = to_markdown(written) if form == "markdown" else to_terminal(written, terminal_width())
+        text = to_markdown(memo) if form == "markdown" else to_terminal(memo, terminal_width())
     if output is not None:
-        new_file.write([f"{text}\n".encode()], output, "-o")
+        write_new_file([f"{text}\n".encode()], output, "-o")
         click.echo(output)
     elif html is None:
         click.echo(text)
-    if result.verdict == CANNOT_TELL:
+    if decision.verdict == CANNOT_TELL:
         context.exit(UNDECIDED)
 
 
 def _check_prices(
     context: click.Context, origin: str, goal: str, cells: Sequence[CellIdentity], providers: Sequence[Provider]
 ) -> None:
-    """Refuse a training run in dollars, before it is simulated, where the provider alone has a price.
+    """Refuse a training run in dollars, before any simulation, if only the provider has a price.
 
-    ``decide_between`` refuses the other cases: whether a price sheet bills a measured substrate shows in its row.
+    ``decide_between`` refuses all remaining cases: a row shows whether a price sheet bills a measured substrate.
     """
     from costmodel import matches_spec, price_keys
 
@@ -173,22 +171,22 @@ def _check_prices(
 
 def _side(
     spec: str,
-    other: str,
+    opposite: str,
     sources: Sequence[Recording | Published],
     providers: Sequence[Provider],
     context: click.Context,
     workload: Workload,
-    shown: float,
+    effort: float,
     *,
     like: CellIdentity | None,
 ) -> Side:
-    """One place: the one row that is meant.
+    """Return a substrate with its row.
 
-    ``other`` is the other place, whose images an unmeasured place needs too; ``like`` is the cell of its row, where
-    that is known.
+    ``opposite``: the second substrate; an unmeasured substrate pulls the same images. ``like``: the cell of the second
+    substrate's row, if known.
 
     Raises:
-        UsageError: there is none, or there are several.
+        UsageError: no row matches, or several.
     """
     from costmodel import Recording, Side, candidates_of, matches_spec, project, runs_of
 
@@ -196,101 +194,111 @@ def _side(
         return matches_spec(identity, spec) and workload.matches(identity)
 
     place = place_of(context, spec)
-    recordings = [item for item in sources if isinstance(item, Recording)]
-    known = [item for item in providers if item.substrate == spec.partition(":")[0]]
-    if known and not any(wanted(cell.identity) for item in recordings for cell in item.cells):
-        images = place_of(context, other).training_run.images
+    recordings = [source for source in sources if isinstance(source, Recording)]
+    matching = [provider for provider in providers if provider.substrate == spec.partition(":")[0]]
+    if matching and not any(wanted(cell.identity) for source in recordings for cell in source.cells):
+        images = place_of(context, opposite).training_run.images
         candidates = candidates_of(
             recordings,
             place,
-            known[-1],
+            matching[-1],
             workload.matches,
             stated=stated_at(context, spec),
             images_gb=() if images is None else images.sizes_gb,
             like=like,
         )
         if not candidates:
-            raise _nothing(f"{spec} {workload}", recordings)
-        return _unmeasured(candidates, f"{spec} {workload}", shown)
+            raise _no_row(f"{spec} {workload}", recordings)
+        return _unmeasured_side(candidates, f"{spec} {workload}", effort)
 
-    def at(training_run: TrainingRun, effort: float = COARSE) -> Row:
+    def project_row(training_run: TrainingRun, row_effort: float = COARSE) -> Row:
         rows = project(
             sources,
             training_run,
             place.prices,
             None,
             (),
-            effort=effort,
+            effort=row_effort,
             wanted=wanted,
             stressed=False,
-            causes=shown > ROUGH,
+            causes=effort > ROUGH,
         )
         if not rows:
-            raise _nothing(f"{spec} {workload}", recordings)
+            raise _no_row(f"{spec} {workload}", recordings)
         if len(rows) != 1:
-            raise _several(f"{spec} {workload}", rows)
+            raise _several_rows(f"{spec} {workload}", rows)
         return rows[0]
 
-    row = at(place.training_run, shown)
+    row = project_row(place.training_run, effort)
     runs = runs_of(recordings, place, row)
     training_run = runs[0].training_run if runs else place.training_run
-    return Side(name=row.label, row=row, training_run=training_run, rerun=at, runs=runs)
+    return Side(name=row.label, row=row, training_run=training_run, rerun=project_row, runs=runs)
 
 
-def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> Side:
-    """A place where nothing was measured. Raises ``UsageError``: several works are meant."""
+def _unmeasured_side(candidates: Sequence[Candidate], name: str, effort: float) -> Side:
+    """Return a substrate without measurements. Raises ``UsageError``: several workloads match."""
     from costmodel import Side, rows_of
 
-    [candidate, *others] = candidates
+    candidate = candidates[0]
+    several = len(candidates) > 1
     rows = rows_of(
-        [item.at({}) for item in candidates], effort=0.0 if others else effort, stressed=False, causes=effort > ROUGH
+        [item.at({}) for item in candidates], effort=0.0 if several else effort, stressed=False, causes=effort > ROUGH
     )
-    if others:
-        raise _several(meant, rows)
-    told = candidate.at({})
+    if several:
+        raise _several_rows(name, rows)
+    estimate = candidate.at({})
     runs: tuple[RunInSteps, ...] = ()
-    if told.training_run.step_rollouts is not None:
+    if estimate.training_run.step_rollouts is not None:
         from costmodel import RunInSteps
 
-        runs = (RunInSteps(told.value, told.training_run, told.prices),)
+        runs = (RunInSteps(estimate.value, estimate.training_run, estimate.prices),)
 
-    def at(training_run: TrainingRun, effort: float = COARSE) -> Row:
-        [row] = rows_of([replace(candidate, training_run=training_run).at({})], effort=effort, stressed=False)
+    def project_row(training_run: TrainingRun, row_effort: float = COARSE) -> Row:
+        changed = replace(candidate, training_run=training_run)
+        [row] = rows_of([changed.at({})], effort=row_effort, stressed=False)
         return row
 
     return Side(
-        name=rows[0].label, row=rows[0], training_run=told.training_run, rerun=at, runs=runs, candidate=candidate
+        name=rows[0].label,
+        row=rows[0],
+        training_run=estimate.training_run,
+        rerun=project_row,
+        runs=runs,
+        candidate=candidate,
     )
 
 
-def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:
-    cells = [cell.identity for item in recordings for cell in item.cells]
-    known = ", ".join(dict.fromkeys(" ".join((item.label, item.tier, item.mode)) for item in cells))
-    return UsageError(f"nothing was recorded of {meant}", fix=f"there are {known}; --compose adds a provider")
+def _no_row(name: str, recordings: Sequence[Recording]) -> UsageError:
+    cells = [cell.identity for source in recordings for cell in source.cells]
+    recorded = ", ".join(dict.fromkeys(" ".join((cell.label, cell.tier, cell.mode)) for cell in cells))
+    return UsageError(f"nothing was recorded of {name}", fix=f"there are {recorded}; --compose adds a provider")
 
 
-def _several(meant: str, rows: Sequence[Row]) -> UsageError:
+def _several_rows(name: str, rows: Sequence[Row]) -> UsageError:
     names = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
     fix = "choose one with --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
-    return UsageError(f"{len(rows)} rows match {meant}: {', '.join(names)}", fix=fix)
+    return UsageError(f"{len(rows)} rows match {name}: {', '.join(names)}", fix=fix)
 
 
-def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list[Assumption]:
-    """Return inputs that were given, published or assumed: shared inputs once, others with the side's name."""
+def _assumptions(decision: Decision, values: Sequence[Sequence[Assumption]]) -> list[Assumption]:
+    """Return typed, published and assumed inputs: an input of both sides once, an input of one side with its name.
+
+    ``values``: the values of the training run of each side.
+    """
     from taxtui.report.decision.sources import without_ranges
 
-    sides = found.start, found.goal
-    member = []
-    for side, asked in zip(sides, given, strict=True):
-        names = {item.name for item in asked}
-        granted = side.row.attribution.assumptions if side.row.attribution else ()
-        of_row = [*side.row.assumptions, *(item for item in granted if item.name not in names)]
-        member.append([*(item for item in asked if item.name != "compose"), *without_ranges(side, of_row)])
-    common = [item for item in member[0] if item in member[1]]
-    group = [
+    sides = decision.start, decision.goal
+    inputs = []
+    for side, typed in zip(sides, values, strict=True):
+        names = {item.name for item in typed}
+        attributed = side.row.attribution.assumptions if side.row.attribution else ()
+        of_row = [*side.row.assumptions, *(item for item in attributed if item.name not in names)]
+        inputs.append([*(item for item in typed if item.name != "compose"), *without_ranges(side, of_row)])
+    shared = [item for item in inputs[0] if item in inputs[1]]
+    separate = [
         item._replace(name=f"{item.name} ({side.name})")
-        for side, told in zip(sides, member, strict=True)
-        for item in told
-        if item not in common
+        for side, side_inputs in zip(sides, inputs, strict=True)
+        for item in side_inputs
+        if item not in shared
     ]
-    return [*common, *group]
+    return [*shared, *separate]

@@ -1,4 +1,4 @@
-"""Chooses what ``taxtui decide`` compares where the command line leaves it open: substrate, estimate, workload."""
+"""The default substrate, estimate and workload of ``taxtui decide``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", int, str)
 BASELINE: Final = "local"
-"""Plain processes of the measuring machine: a baseline of other substrates, hardly the one of a training run."""
+"""Plain processes on the measuring machine: the baseline of other substrates, seldom a substrate of a training run."""
 
 
 class Workload(NamedTuple):
-    """Tier, mode and recorded number of actions; None: any number, as the training run has a length of its own."""
+    """Tier, mode and recorded number of actions; None: any number, because the training run has its own length."""
 
     tier: str
     mode: str
@@ -34,26 +34,26 @@ class Workload(NamedTuple):
         return same and self.actions in (None, identity.actions)
 
 
-def found_start(start: str | None, goal: str, cells: Sequence[CellIdentity]) -> tuple[str, list[Assumption]]:
-    """Return the substrate to move from, and the choice where it is not given: the measured one.
+def choose_start(start: str | None, goal: str, cells: Sequence[CellIdentity]) -> tuple[str, list[Assumption]]:
+    """Return the substrate to move from; without ``start`` the measured substrate, with the reason of the choice.
 
     Raises:
-        UsageError: none was measured, or several.
+        UsageError: no substrate was measured, or several.
     """
     from costmodel import matches_spec
 
     if start is not None:
         return start, []
     labels = list(dict.fromkeys(cell.label for cell in cells if not matches_spec(cell, goal)))
-    others = [label for label in labels if label.partition(":")[0] != BASELINE]
-    result = others if len(labels) > 1 else labels
-    if len(result) != 1:
+    candidates = [label for label in labels if label.partition(":")[0] != BASELINE] if len(labels) > 1 else labels
+    if len(candidates) != 1:
         fix = f"choose one with --from: {', '.join(labels)}" if labels else "measure the substrate to move from"
         raise UsageError(f"{len(labels) or 'no'} measured substrates to move from", fix=fix)
-    why = "the measured substrate" if len(labels) == 1 else f"the measured substrate other than {BASELINE}"
-    name = result[0].partition(":")[0]
-    start = name if [label.partition(":")[0] for label in labels].count(name) == 1 else result[0]
-    return start, [Assumption("from", start, why)]
+    reason = "the measured substrate" if len(labels) == 1 else f"the measured substrate other than {BASELINE}"
+    name = candidates[0].partition(":")[0]
+    unique = [label.partition(":")[0] for label in labels].count(name) == 1
+    start = name if unique else candidates[0]
+    return start, [Assumption("from", start, reason)]
 
 
 def estimated(
@@ -62,57 +62,56 @@ def estimated(
     providers: Sequence[Provider],
     read: Callable[[str], Recording | Published],
 ) -> list[Provider]:
-    """Return the estimate of the substrate to move to, where it was neither measured nor asked for as an estimate."""
+    """Return the estimate of the substrate to move to, if neither a recording nor ``--compose`` has the substrate."""
     from costmodel import known_providers, load_provider, matches_spec
 
-    known = goal in known_providers() and goal not in {provider.substrate for provider in providers}
-    return [load_provider(goal, read)] if known and not any(matches_spec(cell, goal) for cell in cells) else []
+    is_provider = goal in known_providers() and goal not in {provider.substrate for provider in providers}
+    return [load_provider(goal, read)] if is_provider and not any(matches_spec(cell, goal) for cell in cells) else []
 
 
-def found_workload(
+def choose_workload(
     context: click.Context, start: str, goal: str, cells: Sequence[CellIdentity], lengths: Sequence[int]
 ) -> tuple[Workload, list[Assumption]]:
-    """Return the workload that both substrates have, and the choice where several match: the middle one.
+    """Return the workload of both substrates; if several match, the middle workload, with the reason of the choice.
 
-    The middle tier and number of actions in their order; of the modes exec, where it was recorded.
+    The middle workload has the middle tier and the middle number of actions, and mode exec where exec was recorded.
 
     Raises:
-        UsageError: nothing that was recorded matches.
+        UsageError: no recorded workload matches.
     """
     from costmodel import matches_spec
-    from taxtui.options.asking import place_of
     from taxtui.options.training import OPTIONS, value_of
+    from taxtui.options.training_runs import place_of
 
     tiers, modes = (
-        value_of(context, next(item for item in OPTIONS if item.name == name)) for name in ("tiers", "modes")
+        value_of(context, next(option for option in OPTIONS if option.name == name)) for name in ("tiers", "modes")
     )
     any_length = place_of(context, start).training_run.length is not None
-    at_goal = {(cell.tier, cell.mode, cell.actions) for cell in cells if matches_spec(cell, goal)}
-    there = [cell for cell in cells if matches_spec(cell, start)]
-    if not there:
-        known = ", ".join(dict.fromkeys(cell.label for cell in cells)) or "none"
-        raise UsageError(f"nothing was recorded of {start}", fix=f"recorded: {known}; --compose adds a provider")
-    recorded = {(cell.tier, cell.mode, cell.actions) for cell in there}
-    wanted = [
-        item
-        for item in (recorded & at_goal or recorded)
-        if (not tiers or item[0] in tiers) and (not modes or item[1] in modes) and (not lengths or item[2] in lengths)
+    recorded = {(cell.tier, cell.mode, cell.actions) for cell in cells if matches_spec(cell, start)}
+    if not recorded:
+        labels = ", ".join(dict.fromkeys(cell.label for cell in cells)) or "none"
+        raise UsageError(f"nothing was recorded of {start}", fix=f"recorded: {labels}; --compose adds a provider")
+    recorded_at_goal = {(cell.tier, cell.mode, cell.actions) for cell in cells if matches_spec(cell, goal)}
+    matching = [
+        (tier, mode, actions)
+        for tier, mode, actions in (recorded & recorded_at_goal or recorded)
+        if (not tiers or tier in tiers) and (not modes or mode in modes) and (not lengths or actions in lengths)
     ]
-    if not wanted:
-        asked = " ".join(map(str, (*tiers, *modes, *lengths)))
-        known = ", ".join(sorted(f"{tier} x {actions} {mode}" for tier, mode, actions in recorded))
-        raise UsageError(f"nothing was recorded of {start} {asked}", fix=f"recorded: {known}")
-    count = len({item[:2] if any_length else item for item in wanted})
-    tier = _middle(item[0] for item in wanted)
-    wanted = [item for item in wanted if item[0] == tier]
-    mode = min((item[1] for item in wanted), key=lambda name: (name != "exec", name))
-    actions = _middle(item[2] for item in wanted if item[1] == mode)
-    workload = Workload(tier, mode, None if any_length else actions)
+    if not matching:
+        selected = " ".join(map(str, (*tiers, *modes, *lengths)))
+        names = ", ".join(sorted(f"{tier} x {actions} {mode}" for tier, mode, actions in recorded))
+        raise UsageError(f"nothing was recorded of {start} {selected}", fix=f"recorded: {names}")
+    count = len({(tier, mode) if any_length else (tier, mode, actions) for tier, mode, actions in matching})
+    middle_tier = _middle(tier for tier, _, _ in matching)
+    at_tier = [(mode, actions) for tier, mode, actions in matching if tier == middle_tier]
+    mode = min((mode for mode, _ in at_tier), key=lambda name: (name != "exec", name))
+    middle_actions = _middle(actions for other_mode, actions in at_tier if other_mode == mode)
+    workload = Workload(middle_tier, mode, None if any_length else middle_actions)
     if count == 1:
         return workload, []
     fix = "choose with --tier, --mode, -n, or [workload] of the training file"
-    why = f"the middle of {count} recorded workloads that match; {fix}"
-    return workload, [Assumption("workload", str(workload), why)]
+    reason = f"the middle of {count} recorded workloads that match; {fix}"
+    return workload, [Assumption("workload", str(workload), reason)]
 
 
 def _middle(values: Iterable[T]) -> T:

@@ -1,4 +1,4 @@
-"""``taxtui doctor``: this machine, its substrates, and what earlier runs left; can be pasted into a bug report."""
+"""``taxtui doctor``: facts about this machine, substrates and remains of earlier runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import resource
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -21,9 +21,8 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.report.formats import BY_NAME, NAMES, Report, Section
 from taxtui.terminal_text import clean
 
-SUBSTRATES: Final = "substrates"
 Fact = tuple[str, str, str]
-"""Part, name, value."""
+"""Part, name and value."""
 
 _SDKS: Final = (package for row in shipped.SUBSTRATES.values() for package in row.packages)
 PACKAGES: Final = tuple(dict.fromkeys(("taxtui", "textual", "msgspec", *_SDKS)))
@@ -36,7 +35,7 @@ WIDTH: Final = 24
 @click.option(
     "-s",
     "--substrate",
-    "chosen",
+    "named",
     multiple=True,
     metavar="NAME[:key=value,…]",
     help="Check this substrate only, repeatable; exit 3 if unusable.",
@@ -45,7 +44,7 @@ WIDTH: Final = 24
     "--probe",
     "probing",
     is_flag=True,
-    help="Create two sandboxes of each usable substrate and try what they can reach; of paid ones only with -s.",
+    help="Create two sandboxes of each usable substrate and test their isolation; of paid substrates only with -s.",
 )
 @click.option(
     "--canary",
@@ -57,52 +56,53 @@ WIDTH: Final = 24
 @click.option("--max-release", metavar="TIME", help="Limit of --canary: removal of the sandbox.")
 @click.option("--acquire", metavar="HOW", help="Origin of the sandbox of --canary: create or pool:NAME.  [create]")
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
-def command(chosen: tuple[str, ...], probing: bool, canary: bool, form: str, **limits: str | None) -> None:
+def command(named: tuple[str, ...], probing: bool, canary: bool, form: str, **limits: str | None) -> None:
     """Check this machine and the substrates: versions, limits, clocks, isolation, readiness, leftovers of runs.
 
     The list names no machine, account or folder, and can be pasted into a bug report.
     Without --probe and --canary nothing is created; nothing is sent. With -s only these substrates are checked, with
-    their options. Exit codes: 0, also where something is wrong; 3 a named substrate cannot be used.
+    their options. Exit codes: 0, even with problems; 3 a named substrate cannot be used.
     """
     if canary:
-        _canary(chosen, probing, form, limits)
+        _canary(named, probing, form, limits)
         return
     if unused := [name for name, value in limits.items() if value is not None]:
-        raise UsageError(f"--{unused[0].replace('_', '-')} is for a canary", fix="add --canary, or leave it out")
-    from taxtui.commands import substrates
-    from taxtui.runner.redaction import scrub
+        raise UsageError(f"--{unused[0].replace('_', '-')} is for a canary", fix="add --canary")
+    from taxtui.commands import doctor_substrates
 
-    checks = asyncio.run(substrates.checked(substrates.parsed(chosen), probing=probing, named=bool(chosen)))
-    if chosen:
-        click.echo(BY_NAME[form].render(substrates.report(checks)))
-        if not all(row["ok"] for row in checks):
+    references = doctor_substrates.parsed(named)
+    rows = asyncio.run(doctor_substrates.checked(references, probing=probing, named=bool(named)))
+    if named:
+        click.echo(BY_NAME[form].render(doctor_substrates.report(rows)))
+        if not all(row["ok"] for row in rows):
             sys.exit(SubstrateUnavailable.exit_code)
         return
-    results = [*_facts(), *((SUBSTRATES, name, value) for name, value in _substrates(checks, scrub))]
-    rows = [{"part": part, "name": name, "value": value} for part, name, value in results]
-    told = Report(
-        lambda: [Section("", ["part", "name", "value"], [list(fact) for fact in results], [])],
-        lambda: rows,
-        lambda: "\n".join(_lines(results)),
+    facts = [*_facts(), *(("substrates", name, value) for name, value in _substrates(rows))]
+    report = Report(
+        lambda: [Section("", ["part", "name", "value"], [list(fact) for fact in facts], [])],
+        lambda: [{"part": part, "name": name, "value": value} for part, name, value in facts],
+        lambda: "\n".join(_lines(facts)),
     )
-    click.echo(BY_NAME[form].render(told))
+    click.echo(BY_NAME[form].render(report))
 
 
-def _canary(chosen: tuple[str, ...], probing: bool, form: str, limits: dict[str, str | None]) -> None:
-    """Print one canary for each substrate, and exit with 0 only where all are within their limits."""
-    from taxtui.commands import canary
+def _canary(names: tuple[str, ...], probing: bool, form: str, limits: dict[str, str | None]) -> None:
+    """Print a canary for each substrate, and exit with 0 if all are within their limits."""
+    from taxtui.commands import doctor_canary
     from taxtui.plan.durations import parse_duration_ns
 
-    if not chosen:
+    if not names:
         raise UsageError("--canary creates a sandbox", fix="name its substrate: -s kubernetes --canary")
     if probing:
         raise UsageError("--canary and --probe are two checks", fix="give one of them")
     acquire = limits.pop("acquire") or "create"
-    most = {name: None if text is None else parse_duration_ns(text) for name, text in limits.items()}
-    named = {f"{name.removeprefix('max_')}_ns": value for name, value in most.items()}
-    results = canary.canaries(chosen, acquire, canary.CanaryLimits(**named))
-    click.echo(BY_NAME[form].render(canary.report(results)))
-    sys.exit(canary.exit_code(results))
+    limits_ns = {
+        f"{name.removeprefix('max_')}_ns": None if text is None else parse_duration_ns(text)
+        for name, text in limits.items()
+    }
+    results = doctor_canary.canaries(names, acquire, doctor_canary.CanaryLimits(**limits_ns))
+    click.echo(BY_NAME[form].render(doctor_canary.report(results)))
+    sys.exit(doctor_canary.exit_code(results))
 
 
 def _facts() -> Iterator[Fact]:
@@ -135,7 +135,7 @@ def _limits() -> Iterator[tuple[str, str]]:
     try:
         free_gib = shutil.disk_usage(folders.recordings()).free / 2**30
     except (OSError, TaxtuiError) as error:
-        yield "disk for recordings", f"cannot be looked at: {type(error).__name__}"
+        yield "disk for recordings", f"unknown: {type(error).__name__}"
         return
     yield "disk for recordings", f"{free_gib:.1f} GiB free{'; little' if free_gib < ENOUGH_DISK_GIB else ''}"
 
@@ -171,32 +171,34 @@ def _leftovers() -> Iterator[tuple[str, str]]:
     from taxtui.runner.cleanup import ledger
 
     try:
-        left, alive = ledger.unswept_runs(""), ledger.live_runs()
+        unclean, alive = ledger.unswept_runs(""), ledger.live_runs()
     except TaxtuiError as error:
-        yield "runs", f"cannot be looked at: {type(error).__name__}"
+        yield "runs", f"unknown: {type(error).__name__}"
         return
     yield "runs in progress", str(len(alive))
-    for run_id in left:
+    for run_id in unclean:
         yield f"run {run_id}", f"not cleaned; taxtui clean --run {run_id} --force --dry-run"
-    if not left:
+    if not unclean:
         yield "runs not cleaned", "none"
 
 
-def _substrates(rows: list[dict[str, Any]], scrub: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Yield each substrate with its own answer, its fix, and what a probe found."""
+def _substrates(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield each substrate with its state, detail and fix, and the findings of a probe."""
+    from taxtui.runner.redaction import scrub
+
     states = {True: "ready", False: "unavailable"}
     for row in rows:
         fix = f"; fix it with: taxtui doctor -s {row['name']}" if row["fix"] else ""
         yield row["name"], f"{states[bool(row['ok'])]}: {scrub(row['detail'].removeprefix('ready, '))}{fix}"
-        for tried in row.get("isolation", ()):
-            holds = {True: "holds", False: "OPEN", None: "unknown"}[tried["holds"]]
-            yield f"{row['name']} {tried['aspect']}", f"{holds}: {scrub(tried['detail'])}"
+        for finding in row.get("isolation", ()):
+            holds = {True: "holds", False: "OPEN", None: "unknown"}[finding["holds"]]
+            yield f"{row['name']} {finding['aspect']}", f"{holds}: {scrub(finding['detail'])}"
 
 
-def _lines(found: list[Fact]) -> Iterator[str]:
-    before = ""
-    for part, name, value in found:
-        if part != before:
-            yield f"{part}"
-            before = part
+def _lines(facts: list[Fact]) -> Iterator[str]:
+    heading = ""
+    for part, name, value in facts:
+        if part != heading:
+            yield part
+            heading = part
         yield clean(f"  {name:{WIDTH}} {value}").rstrip()

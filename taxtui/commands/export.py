@@ -1,17 +1,18 @@
-"""``taxtui export``: a recording's data for other programs."""
+"""``taxtui export``: the data of recordings for other programs."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
-from taxtui.commands import new_file
+from taxtui.commands.files import find_recording, write_new_file
 from taxtui.errors import UsageError
 from taxtui.export import BY_NAME, FORMATS, NAMES
 
-TABLES = ("trials", "actions", "health")
+TABLES: Final = ("trials", "actions", "health")
 
 
 @click.command("export", epilog="\n".join(f"{item.name}: {item.about}." for item in FORMATS))
@@ -28,40 +29,38 @@ TABLES = ("trials", "actions", "health")
     help="Write to a new file.  [standard output]",
 )
 def command(recordings: tuple[str, ...], form: str | None, table: str | None, out: Path | None) -> None:
-    """Take the data away: trials, commands and the runner's health as rows, spans or metrics.
+    """Export trials, commands and the runner's health as rows, spans or metrics.
 
-    Durations are in nanoseconds, but for Prometheus, which takes seconds. docs/columns.md has every column.
+    Durations are in nanoseconds; Prometheus metrics are in seconds. docs/columns.md has every column.
     """
-    from taxtui.commands.opening import located
-
     form = _format(form, out)
     item = BY_NAME[form]
     if table is not None and not item.tables:
         raise UsageError(f"--table does not go with --format {form}", fix="it always holds the whole recording")
     if item.binary and out is None and sys.stdout.isatty():
         raise UsageError(f"{form} is not for a terminal", fix="name a file with -o")
-    pieces = item.pieces([Path(located(name)) for name in recordings], table or TABLES[0])
-    if out is None:
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-    else:
-        new_file.write(pieces, out, "-o")
+    pieces = item.pieces([find_recording(name) for name in recordings], table or TABLES[0])
+    if out is not None:
+        write_new_file(pieces, out, "-o")
+        return
+    for piece in pieces:
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
 
 
 def _format(form: str | None, out: Path | None) -> str:
-    """The format that was asked for, by ``--format`` or by the name of the file.
+    """Return the format by ``--format``, else by the ending of the file's name.
 
-    Raises ``UsageError``: they contradict each other, or the name ends as no format's does.
+    Raises:
+        UsageError: format and ending contradict each other, or the ending is unknown.
     """
     ending = "" if out is None else out.suffix.lower()
-    fitting = [item.name for item in FORMATS if ending in item.endings]
+    matching = [item.name for item in FORMATS if ending in item.endings]
     if form is not None:
-        if fitting and form not in fitting:
-            raise UsageError(
-                f"{out} is a name for {fitting[0]}, not for {form}", fix=f"drop --format {form}, or rename it"
-            )
+        if matching and form not in matching:
+            fix = f"drop --format {form}, or rename it"
+            raise UsageError(f"{out} is a name for {matching[0]}, not for {form}", fix=fix)
         return form
-    if ending and not fitting:
+    if ending and not matching:
         raise UsageError(f"{out}: {ending} is the ending of no format", fix=f"add --format: {', '.join(NAMES)}")
-    return fitting[0] if fitting else NAMES[0]
+    return matching[0] if matching else NAMES[0]

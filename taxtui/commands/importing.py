@@ -1,15 +1,15 @@
-"""``taxtui import``: a recording of what other tools have logged."""
+"""``taxtui import``: a recording from the logs of other tools."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from costmodel import events
+from costmodel import events, table_columns
+from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import ImportResult, files_of, import_files, reader_for
@@ -17,17 +17,15 @@ from taxtui.importers.protocol import PHASES, Quantity, ReaderOptions
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
-
     from costmodel import Prices
     from taxtui.importers.protocol import Reader
 
-MEANINGS = (events.ACTION, str(Quantity.THINK), *PHASES)
-"""Names of spans that ``--map`` takes."""
+MEANINGS: Final = (events.ACTION, str(Quantity.THINK), *PHASES)
+"""Phases and quantities of ``--map``."""
 
 
 @click.command("import")
-@click.argument("given", nargs=-1, required=True, metavar="[FORMAT] PATH...")
+@click.argument("words", nargs=-1, required=True, metavar="[FORMAT] PATH...")
 @click.option(
     "-o",
     "--output",
@@ -41,9 +39,9 @@ MEANINGS = (events.ACTION, str(Quantity.THINK), *PHASES)
 @click.option("--keep-names", is_flag=True, help="Keep names of tasks, images, agents, groups; else digests of them.")
 @click.option("--summary", is_flag=True, help="Print `report --table summary` of the recording.")
 @click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
-@click.option("--strict", is_flag=True, help="Refuse where a file cannot be read, instead of leaving it out.")
+@click.option("--strict", is_flag=True, help="Refuse an unreadable file, instead of leaving the file out.")
 def command(
-    given: tuple[str, ...],
+    words: tuple[str, ...],
     out: Path,
     spans: tuple[str, ...],
     keep_names: bool,
@@ -51,26 +49,36 @@ def command(
     prices: str | None,
     strict: bool,
 ) -> None:
-    """Make a recording of the logs of other tools: files, or folders that are searched.
+    """Make a recording of the logs of other tools: files, or folders of files.
 
-    FORMAT is guessed from the content where it is left out. Prompts, outputs, commands, paths and keys are never
-    copied. Values that the source lacks stay unknown and are listed. docs/own-work.md says what each format holds.
+    FORMAT is guessed from the content if left out. Prompts, outputs, commands, paths and keys are never copied.
+    Missing values stay unknown and are listed. docs/own-work.md has the content of each format.
     """
     if prices is not None and not summary:
         raise UsageError("--prices needs --summary", fix=f"later: taxtui project {out} --prices {prices}")
-    name, paths = _parted(given)
-    sheet = _sheet(prices)
-    options = ReaderOptions(_mapped(spans))
+    name, paths = _format_and_paths(words)
+    _refuse_exports(paths)
+    sheet = _price_sheet(prices)
+    options = ReaderOptions(_span_phases(spans))
     reader = reader_for(name, paths)
-    with _Bar(reader, paths) as progress:
-        result = import_files(reader, paths, out, options, keep_names=keep_names, strict=strict, progress=progress)
-    for line in _told(reader, result, out):
+    count = sum(1 for _ in files_of(reader, paths))
+    with progress("reading") as report_share:
+        result = import_files(
+            reader,
+            paths,
+            out,
+            options,
+            keep_names=keep_names,
+            strict=strict,
+            progress=lambda files, trials: report_share(files / count),
+        )
+    for line in _lines(reader, result, out):
         click.echo(clean(line), err=True)
     if summary:
         click.echo(_summary(out, sheet))
 
 
-def _sheet(name: str | None) -> Prices | None:
+def _price_sheet(name: str | None) -> Prices | None:
     if name is None:
         return None
     from costmodel import load_prices
@@ -79,7 +87,7 @@ def _sheet(name: str | None) -> Prices | None:
 
 
 def _summary(out: Path, prices: Prices | None) -> str:
-    """The summary of every cell of a recording."""
+    """Return the summary of every cell of a recording."""
     from taxtui.report.formats import BY_NAME, NAMES, Report
     from taxtui.report.measured import overview
     from taxtui.report.measured.rows import rows_of
@@ -92,65 +100,49 @@ def _summary(out: Path, prices: Prices | None) -> str:
     return BY_NAME[NAMES[0]].render(Report(lambda: overview.sections(names, prices)))
 
 
-def _parted(given: Sequence[str]) -> tuple[str | None, list[Path]]:
-    """The format, if the first word is one, and the paths."""
-    first, *rest = given
+def _format_and_paths(words: Sequence[str]) -> tuple[str | None, list[Path]]:
+    """Return the format, if the first word is one, and the paths. Raises ``UsageError``: an unknown format."""
+    first, *rest = words
     if rest and (first in registry.names() or not Path(first).exists()):
-        registry.point(first)  # refuses what is neither, with the nearest name
+        registry.point(first)  # refuses an unknown format, with the nearest name
         return first, [Path(name) for name in rest]
-    return None, [Path(name) for name in given]
+    return None, [Path(name) for name in words]
 
 
-def _mapped(spans: Sequence[str]) -> dict[str, str]:
-    result: dict[str, str] = {}
+def _refuse_exports(paths: Sequence[Path]) -> None:
+    """Raise ``UsageError``: a file is the output of ``taxtui export``."""
+    headers = {",".join(column.name for column in table_columns(table)) for table in ("trials", "actions", "health")}
+    for path in paths:
+        if path.suffix == ".csv" and path.is_file():
+            with path.open(encoding="utf-8", errors="replace") as file:
+                if file.readline(1 << 16).strip().replace('"', "") in headers:
+                    raise UsageError(f"{path} was exported by taxtui", fix="use the recording itself")
+
+
+def _span_phases(spans: Sequence[str]) -> dict[str, str]:
+    """Return the phase of each span name of ``--map``. Raises ``UsageError``: a bad word, or two phases of a name."""
+    phases: dict[str, str] = {}
     for span in spans:
         name, equals, phase = span.rpartition("=")
         if not (name and equals and phase in MEANINGS):
             raise UsageError(f"--map {span}: not NAME=PHASE", fix=f"PHASE is one of {', '.join(MEANINGS)}")
-        if result.setdefault(name, phase) != phase:
-            raise UsageError(f"--map {name} is {result[name]} and {phase}")
-    return result
+        if phases.setdefault(name, phase) != phase:
+            raise UsageError(f"--map {name} is {phases[name]} and {phase}")
+    return phases
 
 
-class _Bar:
-    """A bar over the files, with the trials so far; only on a terminal."""
-
-    def __init__(self, reader: Reader, paths: Sequence[Path]) -> None:
-        self._bar: ProgressBar[Any] | None = None
-        if sys.stderr.isatty():
-            total = sum(1 for _ in files_of(reader, paths))
-            self._bar = click.progressbar(
-                length=total,
-                label="reading",
-                file=sys.stderr,
-                item_show_func=lambda trials: f"{trials or 0:,} trials",
-            )
-
-    def __call__(self, files: int, trials: int) -> None:
-        if self._bar and (files > self._bar.pos or trials % 500 == 0):
-            self._bar.update(files - self._bar.pos, trials)
-
-    def __enter__(self) -> _Bar:
-        if self._bar:
-            self._bar.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar:
-            self._bar.__exit__(None, None, None)
-
-
-def _told(reader: Reader, result: ImportResult, out: Path) -> list[str]:
+def _lines(reader: Reader, result: ImportResult, out: Path) -> list[str]:
+    """Return the result of an import as lines: outcomes, limits and unknown values, and skipped parts."""
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(result.outcomes.items()))
     trials, files = _counted(result.trials, "trial"), _counted(result.files, "file")
-    texts = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]
-    texts += [f"  {line}" for line in (*result.limits, *result.unknown)]
+    lines = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]
+    lines += [f"  {line}" for line in (*result.limits, *result.unknown)]
     if result.skipped:
-        texts.append(f"  left out: {result.skipped:,}")
-        texts += [f"    {line}" for line in result.named]
+        lines.append(f"  left out: {result.skipped:,}")
+        lines += [f"    {line}" for line in result.named]
         more = result.skipped - len(result.named)
-        texts += [f"    and {more:,} more"] * (more > 0)
-    return texts
+        lines += [f"    and {more:,} more"] * (more > 0)
+    return lines
 
 
 def _counted(count: int, name: str) -> str:

@@ -1,4 +1,4 @@
-"""``taxtui project``: what recordings mean for a training run of any size."""
+"""``taxtui project``: the projection of recordings to a training run of any size."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from taxtui.commands import page_files, what_if
-from taxtui.commands.waiting import waiting
+from taxtui.commands import pages, project_what_if
+from taxtui.commands.files import find_recording, load_recording, load_recordings, load_reference
+from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
-from taxtui.options.asking import idle_places, place_among, places_of, providers_of
-from taxtui.options.rows import ACTIONS, SORT, SUBSTRATE, choosing, taken
-from taxtui.options.training import TYPED, AskingCommand, is_typed
+from taxtui.options.rows import ACTIONS, SORT, SUBSTRATE, choosing, pop_choice
+from taxtui.options.training import TYPED, TrainingCommand, is_typed
+from taxtui.options.training_runs import place_among, places_of, providers_of, unmatched_sections
 from taxtui.report.formats import BY_NAME, NAMES, Report
 from taxtui.terminal_text import clean
 
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
 
 SIZE: Final = ("trajectories", "workers")
-USUAL_SIZE: Final = (
+DEFAULT_SIZE: Final = (
     "The size of the training run is taxtui's default: 1,000,000 trajectories on 500 workers. Change it with "
     "--trajectories and --workers, or describe your run: taxtui project --init > lab.toml, then --training lab.toml."
 )
+CHOOSE: Final = "--tier, --mode, --substrate or --actions"
 
 
 def _print_template(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -41,7 +43,7 @@ def _print_template(context: click.Context, parameter: click.Parameter, wanted: 
         context.exit()
 
 
-@click.command("project", cls=AskingCommand, params=list(TYPED))
+@click.command("project", cls=TrainingCommand, params=list(TYPED))
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option(
     "--init",
@@ -56,10 +58,10 @@ def _print_template(context: click.Context, parameter: click.Parameter, wanted: 
     "--reference", metavar="RECORDING", help="Recording with the dispatch that bounds the tax of imported rows."
 )
 @click.option("--full", is_flag=True, help="Print the tables behind the answer too: causes, money, steps.")
-@what_if.OPTION
+@project_what_if.OPTION
 @click.option("--explain", is_flag=True, help="Print every input, formula and intermediate value of each row.")
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
-@page_files.html_option
+@pages.html_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -70,8 +72,8 @@ def command(
     explain: bool,
     form: str,
     html: Path | None,
-    actions_changed: tuple[str, ...],
-    **asked: Any,
+    changed_actions: tuple[str, ...],
+    **options: Any,
 ) -> None:
     """Project recordings to a training run: cost per substrate, ratio to the cheapest, and their intervals.
 
@@ -82,21 +84,22 @@ def command(
     trajectories on how many workers, and for how much; taxtui refuses other options by name.
     """
     from costmodel import SubstrateRun, TrainingRun, check_reference_used, project_per_substrate
-    from taxtui.commands.opening import opened, opened_all, reference_of
 
-    if (full or explain) and not BY_NAME[form].people:
+    for_people = BY_NAME[form].people
+    if (full or explain) and not for_people:
         raise UsageError(f"--full and --explain are for people; they do not go with --format {form}")
-    choice = taken(asked)
-    if actions_changed and (full or explain or html is not None):
+    choice = pop_choice(options)
+    if changed_actions and (full or explain or html is not None):
         raise UsageError("--what-if prints one table; leave --full, --explain and --html out")
     if html is not None:
-        others = {"--full": full, "--explain": explain}
-        page_files.check(html, None, {**others, "--format": form != NAMES[0]})
+        pages.check(html, None, {"--full": full, "--explain": explain, "--format": form != NAMES[0]})
     places = places_of(context)
     training_run = places[-1].training_run
+    providers = providers_of(context, load_recording)
     if html is not None:
-        with waiting("simulating and drawing the page"):
-            made = page_files.make(
+        with progress("simulating and drawing the page"):
+            [page] = pages.write(
+                context,
                 recordings,
                 html,
                 None,
@@ -104,38 +107,36 @@ def command(
                 reference=reference,
                 run_sd=training_run.run_sd,
                 places=places,
-                providers=providers_of(context, opened),
-                options=page_files.words(context),
-                command="project",
+                providers=providers,
             )
-        click.echo(made[0])
+        click.echo(page)
         return
-    sources = opened_all(recordings)
-    if actions_changed:
-        with waiting("simulating") as progress:
-            effects = what_if.answer(actions_changed, sources, places, choice, providers_of(context, opened), progress)
-        click.echo(BY_NAME[form].render(effects))
+    sources = load_recordings(recordings)
+    if changed_actions:
+        with progress("simulating") as report_share:
+            savings = project_what_if.answer(changed_actions, sources, places, choice, providers, report_share)
+        click.echo(BY_NAME[form].render(savings))
         return
-    _check_rows(recordings, sources, choice, training_run, brief=BY_NAME[form].people and not full and not explain)
-    bounds = None if reference is None else reference_of(reference)
-    providers = providers_of(context, opened)
-    if choice.substrates:  # a composed provider was named too
+    _check_row_count(recordings, sources, choice, training_run, brief=for_people and not full and not explain)
+    bounds = None if reference is None else load_reference(reference)
+    if choice.substrates:  # the command line names an estimated provider too
         names = (provider.substrate for provider in providers)
         choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
-    seen = full or not BY_NAME[form].people  # the answer alone has no stress
-    with waiting("simulating" if training_run.step_rollouts else "projecting"):
-        result = project_per_substrate(sources, places, bounds, providers, _wanted(choice, training_run), stressed=seen)
-    rows = every = [_sourced(row, context, places) for row in result]
-    if not rows:  # what was chosen is not there: without steps it takes no time to say what is
-        plain = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
-        rows = every = project_per_substrate(sources, [SubstrateRun("", plain, None)], bounds, stressed=False)
-    for line in idle_places(context, [row.identity for row in rows]):
+    stressed = full or not for_people  # the answer alone has no stress
+    with progress("simulating" if training_run.step_rollouts else "projecting"):
+        wanted = _wanted(choice, training_run)
+        result = project_per_substrate(sources, places, bounds, providers, wanted, stressed=stressed)
+    all_rows = [_with_sources(row, context, places) for row in result]
+    if not all_rows:  # a run without steps is fast; its rows list the recorded cells
+        plain_run = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
+        all_rows = project_per_substrate(sources, [SubstrateRun("", plain_run, None)], bounds, stressed=False)
+    for line in unmatched_sections(context, [row.identity for row in all_rows]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
-        check_reference_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
-    rows = choice.of(rows)
-    size = "" if any(is_typed(context, name) or _in_file(context, name) for name in SIZE) else USUAL_SIZE
-    click.echo(BY_NAME[form].render(_told(rows, every, training_run, sources, bounds, choice, full, size)))
+        check_reference_used(bounds, (row.identity.substrate for row in all_rows if row.tax_between_worker_hours))
+    rows = choice.of(all_rows)
+    size = "" if any(is_typed(context, name) or _in_file(context, name) for name in SIZE) else DEFAULT_SIZE
+    click.echo(BY_NAME[form].render(_report(rows, all_rows, training_run, sources, bounds, choice, full, size)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
@@ -143,15 +144,15 @@ def command(
             click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).training_run)}")
 
 
-def _sourced(row: Row, context: click.Context, places: Sequence[SubstrateRun]) -> Row:
-    """A row whose assumptions have the sources that were given for them."""
+def _with_sources(row: Row, context: click.Context, places: Sequence[SubstrateRun]) -> Row:
+    """Return a row with the sources of the training file in its assumptions."""
     if row.attribution is None:
         return row
     from taxtui.report.projected.given import given, sourced
 
-    asked = given(context, place_among(places, row.identity).spec)
-    told = sourced([*row.assumptions, *row.attribution.assumptions], asked)
-    return replace(row, attribution=row.attribution._replace(assumptions=told))
+    values = given(context, place_among(places, row.identity).spec)
+    assumptions = sourced([*row.assumptions, *row.attribution.assumptions], values)
+    return replace(row, attribution=row.attribution._replace(assumptions=assumptions))
 
 
 def _in_file(context: click.Context, name: str) -> bool:
@@ -161,7 +162,7 @@ def _in_file(context: click.Context, name: str) -> bool:
 
 
 def _wanted(choice: RowChoice, training_run: TrainingRun) -> CellFilter | None:
-    """Which cells are projected: where there are steps to simulate, only those that are shown or compared with."""
+    """Return a filter of cells for a simulation in steps: the chosen cells and the baseline. None: all cells."""
     if training_run.step_rollouts is None or not (choice.tiers or choice.modes or choice.substrates):
         return None
     from costmodel import matches_spec
@@ -174,7 +175,7 @@ def _wanted(choice: RowChoice, training_run: TrainingRun) -> CellFilter | None:
     return wanted
 
 
-def _check_rows(
+def _check_row_count(
     names: Sequence[str],
     sources: Sequence[Recording | Published],
     choice: RowChoice,
@@ -182,57 +183,57 @@ def _check_rows(
     *,
     brief: bool,
 ) -> None:
-    """Refuse more rows than recordings of this size may have; levels are one, and so are lengths where one is asked."""
+    """Refuse more rows than recordings of this size may have.
+
+    Concurrencies of a cell share a row; so are its lengths if the training run has a length.
+    """
     from costmodel import Recording
-    from taxtui.commands.opening import located
     from taxtui.report.row_limits import ANSWER, TABLES
 
-    files = [(name, item) for name, item in zip(names, sources, strict=True) if isinstance(item, Recording)]
-    asked = [
-        (cell.identity._replace(concurrency=1, arrival=""), cell.provenance)
-        for _, source in files
-        for cell in source.cells
-        if choice.means(cell.identity)
-    ]
-    rows = {
-        (item if training_run.length is None else item._replace(actions=0), provenance) for item, provenance in asked
-    }
+    recordings = [(name, source) for name, source in zip(names, sources, strict=True) if isinstance(source, Recording)]
+    rows = set()
+    for cell in (cell for _, recording in recordings for cell in recording.cells):
+        if choice.means(cell.identity):
+            actions = cell.identity.actions if training_run.length is None else 0
+            rows.add((cell.identity._replace(concurrency=1, arrival="", actions=actions), cell.provenance))
     limit = ANSWER if brief else TABLES
-    limit.check(len(rows), [located(name) for name, _ in files], "--tier, --mode, --substrate or --actions")
+    limit.check(len(rows), [find_recording(name) for name, _ in recordings], CHOOSE)
 
 
-def _told(
+def _report(
     rows: Sequence[Row],
-    every: Sequence[Row],
+    all_rows: Sequence[Row],
     training_run: TrainingRun,
     sources: Sequence[Recording | Published],
     bounds: Reference | None,
     choice: RowChoice,
     full: bool,
-    size: str,
+    size_note: str,
 ) -> Report:
-    """The answer, then, where asked for, the tables behind it; or all of that in every row."""
+    """Return the answer, with ``full`` also the tables behind the answer; records have all values in every row."""
     from taxtui.report.answer import projected, record
 
-    result = projected.answer(every, rows, training_run, choice)
-    shown, data = projected.in_tables(rows, result, choice), projected.arranged(rows, result, choice)
+    result = projected.answer(all_rows, rows, training_run, choice)
+    table_rows, record_rows = projected.in_tables(rows, result, choice), projected.arranged(rows, result, choice)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected import attributed
-        from taxtui.report.projected.sections import sections
+        from taxtui.report.projected.sections import sections as all_sections
 
-        answer = [*attributed.sections(shown, training_run), *projected.sections(result, training_run, choice, bounds)]
-        if size:
-            answer[-1] = answer[-1]._replace(notes=[size, *answer[-1].notes])
+        causes = attributed.sections(table_rows, training_run)
+        answer = [*causes, *projected.sections(result, training_run, choice, bounds)]
+        if size_note:
+            answer[-1] = answer[-1]._replace(notes=[size_note, *answer[-1].notes])
         if not full:
             return answer
-        told = {section.title for section in answer}
-        return [*answer, *(item for item in sections(shown, training_run, sources, bounds) if item.title not in told)]
+        titles = {section.title for section in answer}
+        tables = all_sections(table_rows, training_run, sources, bounds)
+        return [*answer, *(section for section in tables if section.title not in titles)]
 
     def records() -> list[dict[str, Any]]:
         from taxtui.report.projected.record import record as projection
 
         added = record.records(result)
-        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in data]
+        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in record_rows]
 
     return Report(sections, records)

@@ -1,4 +1,4 @@
-"""``taxtui recordings``: list, inspect, verify and compact recordings, and print one trial."""
+"""``taxtui recordings``: list, inspect and verify recordings, and print one trial."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from costmodel import (
     TrialStarted,
     read_events,
 )
-from taxtui.commands.opening import located
+from taxtui.commands.files import find_recording
 from taxtui.errors import RecordingError, UsageError
-from taxtui.recording.compact import compact
 from taxtui.recording.salvage import salvage
 from taxtui.terminal_text import clean
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 @click.group("recordings")
 def command() -> None:
-    """List, inspect, verify and compact recordings, and print one trial."""
+    """List, inspect and verify recordings, and print one trial."""
 
 
 @command.command("list")
@@ -47,7 +46,7 @@ def command() -> None:
 def list_(folder: Path | None) -> None:
     """List the recordings in FOLDER, the newest first.
 
-    Without FOLDER: the folder that `taxtui run` writes to, and the recordings that came with taxtui.
+    Without FOLDER: the folder of `taxtui run`, and the shipped recordings.
     """
     from taxtui.live import catalogue
     from taxtui.report.formats.plain_tables import terminal_width, to_text
@@ -57,7 +56,24 @@ def list_(folder: Path | None) -> None:
         raise UsageError(problem)
     if not entries:
         raise UsageError(f"no recordings in {folder}", fix="make one: taxtui run -o NAME.msgpack")
-    click.echo(to_text([_listing(entries)], terminal_width()))
+    click.echo(to_text([_table(entries)], terminal_width()))
+
+
+def _table(entries: Sequence[CatalogueEntry]) -> Section:
+    """Return a table with a line per file."""
+    from taxtui.report.cells import COUNT, TableCell
+    from taxtui.report.formats import Section
+    from taxtui.report.numbers import NOTHING
+
+    rows: list[list[Content]] = []
+    for entry in entries:
+        count = entry.done if entry.done is not None else entry.trials
+        date = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.when_ns / 1e9)) if entry.when_ns else "unknown"
+        name = f"{entry.name}\n{'shipped' if entry.shipped else ''}"
+        state = entry.fate if entry.state == "complete" else entry.state
+        workloads = "\n".join(", ".join(texts) for texts in (entry.substrates, entry.workloads))
+        rows.append([name, state, date, NOTHING if count is None else TableCell(count, COUNT), workloads])
+    return Section("", ["recording", "state", "date", "trials", "substrates\nworkloads"], rows, [])
 
 
 @command.command("trial")
@@ -69,34 +85,17 @@ def trial(file: str, number: int) -> None:
     from taxtui.report import trial_timeline
     from taxtui.report.formats.plain_tables import terminal_width, to_text
 
-    story, width = read_story(located(file), number), terminal_width()
+    story, width = read_story(find_recording(file), number), terminal_width()
     click.echo(trial_timeline.lines(story, min(width, trial_timeline.WIDEST)))
     if (table := trial_timeline.commands(story)).rows:
         click.echo(f"\n{to_text([table], width)}")
-
-
-def _listing(entries: Sequence[CatalogueEntry]) -> Section:
-    """Return a table with a line per file."""
-    from taxtui.report.cells import COUNT, TableCell
-    from taxtui.report.formats import Section
-    from taxtui.report.numbers import NOTHING
-
-    rows: list[list[Content]] = []
-    for entry in entries:
-        count = entry.done if entry.done is not None else entry.trials
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.when_ns / 1e9)) if entry.when_ns else "unknown"
-        name = f"{entry.name}\n{'shipped' if entry.shipped else ''}"
-        state = entry.fate if entry.state == "complete" else entry.state
-        work = "\n".join(", ".join(texts) for texts in (entry.substrates, entry.workloads))
-        rows.append([name, state, when, NOTHING if count is None else TableCell(count, COUNT), work])
-    return Section("", ["recording", "state", "date", "trials", "substrates\nworkloads"], rows, [])
 
 
 @command.command("info")
 @click.argument("files", nargs=-1, required=True, metavar="RECORDING...")
 def info(files: tuple[str, ...]) -> None:
     """Print the run, machine, cells, trials by outcome and reasons of failures of each recording."""
-    for path in map(located, files):
+    for path in map(find_recording, files):
         contents = _Contents()
         summary = read_events(path, contents.apply)
         _say(f"{path}: run {summary.header.run_id}, {_state(summary)}")
@@ -114,18 +113,18 @@ def info(files: tuple[str, ...]) -> None:
     "--salvage", "out", type=click.Path(path_type=Path), help="Write the intact frames of the one RECORDING here."
 )
 @click.pass_context
-def verify(ctx: click.Context, files: tuple[str, ...], out: Path | None) -> None:
+def verify(context: click.Context, files: tuple[str, ...], out: Path | None) -> None:
     """Check every byte. Exit 0: complete and intact; 1: incomplete but intact; 4: damaged or not a recording."""
     if out is not None:
         if len(files) != 1:
             raise click.UsageError("--salvage takes exactly one RECORDING")
-        kept, lost = salvage(located(files[0]), out)
-        _say(f"{out}: {kept} frames kept, {lost} bytes lost")
+        intact, lost = salvage(find_recording(files[0]), out)
+        _say(f"{out}: {intact} frames kept, {lost} bytes lost")
         return
     worst = 0
     for file in files:
         try:
-            path = located(file)
+            path = find_recording(file)
             summary = read_events(path, lambda event: None)
         except (SourceError, RecordingError) as error:
             _say(f"taxtui: {error}", err=True)
@@ -133,34 +132,20 @@ def verify(ctx: click.Context, files: tuple[str, ...], out: Path | None) -> None
             continue
         _say(f"{path}: {_state(summary)}, {summary.events} events in {summary.frames} frames")
         worst = max(worst, 0 if summary.complete else 1)
-    ctx.exit(worst)
-
-
-@command.command("compact")
-@click.argument("file", metavar="RECORDING")
-@click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="The file to write.")
-def compact_(file: str, out: Path) -> None:
-    """Write a smaller copy of a recording, with the same events.
-
-    A run writes the actions of a trial in pieces; the copy has one piece per step.
-    """
-    path = located(file)
-    result = compact(path, out)
-    after = out.stat().st_size
-    _say(f"{out}: {after} bytes, {after / result.size_bytes:.0%} of {path}; {_state(result)}")
+    context.exit(worst)
 
 
 class _Contents:
-    """Trials by cell and outcome, and why some failed."""
+    """Counts trials by cell and outcome, with the reasons of failures and the notices."""
 
     def __init__(self) -> None:
         self._cells: dict[int, Cell] = {}
-        self._cell_of: dict[int, int] = {}
+        self._cell_of: dict[int, int] = {}  # by trial
         self._warm_ups: set[int] = set()
-        self._taken: Counter[int] = Counter()  # actions by trial
+        self._actions: Counter[int] = Counter()  # by trial in progress
         self._lengths: defaultdict[int, Counter[int]] = defaultdict(Counter)  # of successes, by cell
         self._outcomes: defaultdict[int, Counter[str]] = defaultdict(Counter)  # by cell
-        self._outcome = ""  # of the run; "" where its end is missing
+        self._outcome = ""  # of the run; "" without an end
         self._reasons: Counter[str] = Counter()
         self._notices: Counter[str] = Counter()
 
@@ -173,9 +158,9 @@ class _Contents:
                 if event.warm_up:
                     self._warm_ups.add(event.trial)
             case Actions(step="action"):
-                self._taken[event.trial] += len(event.duration_ns)
+                self._actions[event.trial] += len(event.duration_ns)
             case TrialEnded():
-                actions, cell = self._taken.pop(event.trial, 0), self._cell_of.get(event.trial, -1)
+                actions, cell = self._actions.pop(event.trial, 0), self._cell_of.get(event.trial, -1)
                 if event.trial not in self._warm_ups:
                     self._outcomes[cell][event.outcome] += 1
                     self._lengths[cell][actions] += event.outcome == "ok"
@@ -189,28 +174,28 @@ class _Contents:
                 pass
 
     def ending(self, header: Header) -> str:
-        """How the run ended, which is not whether its file is whole: ``budget: 20 of 32 trials, 0 failed``."""
+        """Return the end of the run, such as ``budget: 20 of 32 trials, 0 failed``; the file may be incomplete."""
         from taxtui.live.state import RunState
 
         run = RunState()
         run.apply(header)
         plans = [cell.planned for cell in run.cells.values()]
-        known = [planned for planned in plans if planned is not None]
-        told = self._outcomes.values()
-        done, ok = sum(item.total() for item in told), sum(item["ok"] for item in told)
-        of = f" of {sum(known):,}" if known and len(known) == len(plans) else ""
-        return f"{self._outcome or 'no end is recorded'}: {done:,}{of} trials, {done - ok:,} failed"
+        counts_planned = [planned for planned in plans if planned is not None]
+        outcomes = self._outcomes.values()
+        ended, ok = sum(counts.total() for counts in outcomes), sum(counts["ok"] for counts in outcomes)
+        planned = f" of {sum(counts_planned):,}" if counts_planned and len(counts_planned) == len(plans) else ""
+        return f"{self._outcome or 'no end is recorded'}: {ended:,}{planned} trials, {ended - ok:,} failed"
 
     def lines(self) -> list[str]:
         lines = []
+        provenances = {"stand_in": " STAND-IN, not the provider", "imported": " IMPORTED, not measured"}
         for number, cell in sorted(self._cells.items()):
             name = ":".join(filter(None, [cell.substrate, cell.variant]))
-            counts = ", ".join(f"{n} {outcome}" for outcome, n in sorted(self._outcomes[number].items()))
-            told = {"stand_in": " STAND-IN, not the provider", "imported": " IMPORTED, not measured"}
-            shape = f"{cell.tier} x {self._length(number, cell)} {cell.mode} c={cell.concurrency}"
-            lines.append(f"{name:20} {shape:22} {counts or 'no trials'}{told.get(cell.provenance, '')}")
-        lines += [f"{n} x {reason}" for reason, n in self._reasons.most_common()]
-        lines += [f"{n} x notice: {text}" for text, n in self._notices.most_common()]
+            counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self._outcomes[number].items()))
+            workload = f"{cell.tier} x {self._length(number, cell)} {cell.mode} c={cell.concurrency}"
+            lines.append(f"{name:20} {workload:22} {counts or 'no trials'}{provenances.get(cell.provenance, '')}")
+        lines += [f"{count} x {reason}" for reason, count in self._reasons.most_common()]
+        lines += [f"{count} x notice: {text}" for text, count in self._notices.most_common()]
         return lines
 
     def _length(self, number: int, cell: Cell) -> str:
@@ -221,8 +206,8 @@ class _Contents:
 
 
 def _state(summary: RecordingSummary) -> str:
-    why = "trials are missing, the end of the run counts others" if summary.ended else "no end of the run"
-    parts = ["complete" if summary.complete else f"incomplete ({why})"]
+    reason = "trials are missing, the end of the run counts others" if summary.ended else "no end of the run"
+    parts = ["complete" if summary.complete else f"incomplete ({reason})"]
     if summary.torn_bytes:
         parts.append(f"{summary.torn_bytes} bytes of a torn frame dropped")
     if summary.skipped:
@@ -233,5 +218,5 @@ def _state(summary: RecordingSummary) -> str:
 
 
 def _say(line: str, *, err: bool = False) -> None:
-    """A line with texts from a file in it, or its name."""
+    """Print a line with texts from a file, or with its name."""
     click.echo(clean(line), err=err)

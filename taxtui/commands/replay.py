@@ -1,4 +1,4 @@
-"""``taxtui replay``: the Live screen on a recording."""
+"""``taxtui replay``: the Live screen with a recording."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from taxtui.errors import UsageError
     type=click.FloatRange(min=0),
     default=1.0,
     show_default=True,
-    help="Times real time; 0 = as fast as it can be read.",
+    help="Factor of real time; 0: as fast as possible.",
 )
 @click.pass_context
 def command(ctx: click.Context, recording: str, speed: float) -> None:
-    """Watch a recording again, as it was.
+    """Watch a measurement again, from its recording.
 
     P pauses and continues. ? lists all keys.
     """
     if not math.isfinite(speed):
-        raise UsageError(f"--speed {speed} is no speed", fix="0 is as fast as it can be read")
-    from taxtui.commands.opening import located
+        raise UsageError(f"--speed {speed} is not finite", fix="0 is as fast as possible")
+    from taxtui.commands.files import find_recording
     from taxtui.tui.launch import launch
 
-    ctx.exit(launch(located(recording), speed))
+    ctx.exit(launch(find_recording(recording), speed))

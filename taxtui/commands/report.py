@@ -1,18 +1,19 @@
-"""``taxtui report``: what was measured: the answer, and the tables behind it, from the exact samples."""
+"""``taxtui report``: the answer of a measurement, and the tables behind the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from taxtui.commands import page_files
-from taxtui.commands.waiting import waiting
+from taxtui.commands import pages
+from taxtui.commands.files import find_recording, load_reference
+from taxtui.commands.progress import progress
 from taxtui.errors import RecordingError, UsageError
-from taxtui.options.rows import ACTIONS, GROUP, MODE, SORT, SUBSTRATE, TIER, choosing, taken
-from taxtui.options.run_spread import run_sd_option
+from taxtui.options.numbers import run_sd_option
+from taxtui.options.rows import ACTIONS, GROUP, MODE, SORT, SUBSTRATE, TIER, choosing, pop_choice
 from taxtui.report import row_limits
 from taxtui.report.formats import BY_NAME, NAMES, Report
 
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import MeasuredRow
 
-CHOOSE = "--tier, --mode, --substrate or --actions"
-ONE_BY_ONE = (
+CHOOSE: Final = "--tier, --mode, --substrate or --actions"
+TABLE_NAMES: Final = (
     *("cold-start", "fresh", "completion", "actions", "response", "breakdown", "tax", "ladder", "failures", "summary"),
     "distributions",
 )
-MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_BY_ONE[-1]}."
+MORE_TABLES: Final = f"Every table: --full. One: --table {', '.join(TABLE_NAMES[:-1])} or {TABLE_NAMES[-1]}."
 
 
 @click.command("report")
@@ -36,7 +37,7 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
 @click.option(
     "--table",
     "name",
-    type=click.Choice([*ONE_BY_ONE, "all"]),
+    type=click.Choice([*TABLE_NAMES, "all"]),
     help="Print this table instead of the answer; all: the measured tables, below the answer.",
 )
 @choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
@@ -46,10 +47,12 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
 )
 @click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
 @run_sd_option
-@page_files.html_option
-@page_files.figures_option
-@page_files.training_option
+@pages.html_option
+@pages.figures_option
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     recordings: tuple[str, ...],
     full: bool,
     name: str | None,
@@ -59,8 +62,7 @@ def command(
     run_sd: float | None,
     html: Path | None,
     pictures: Path | None,
-    training: str | None,
-    **chosen: Any,
+    **options: Any,
 ) -> None:
     """Print the cheapest substrate for the same work, by how much and how sure, and the tables behind it.
 
@@ -69,45 +71,29 @@ def command(
     samples; equal cells of several recordings are pooled. csv and json have a row per cell, in nanoseconds; the ladder
     has a row per concurrency. The distributions are for models of a training run.
     """
-    choice = taken(chosen)
+    choice = pop_choice(options)
     if prices is not None and name != "summary":
         raise UsageError("--prices needs --table summary", fix="the cost of a training run: taxtui project")
     if html is not None or pictures is not None:
-        others = {"--table": name, "--full": full, "--format": form != NAMES[0]}
-        page_files.check(html, pictures, {**others, "--group": choice.group})
-        places, providers = ([], []) if training is None else page_files.asked_by_file(training)
-        again = {"--training": training and Path(training).name, "--run-sd": run_sd}
-        with waiting("drawing the page"):
-            made = page_files.make(
-                recordings,
-                html,
-                pictures,
-                choice=choice,
-                reference=reference,
-                run_sd=run_sd,
-                places=places,
-                providers=providers,
-                options=[part for option, value in again.items() if value is not None for part in (option, str(value))],
+        excluded = {"--table": name, "--full": full, "--format": form != NAMES[0], "--group": choice.group}
+        pages.check(html, pictures, excluded)
+        with progress("drawing the page"):
+            written = pages.write(
+                context, recordings, html, pictures, choice=choice, reference=reference, run_sd=run_sd
             )
-        for path in made:
+        for path in written:
             click.echo(path)
         return
-    if training is not None:
-        raise UsageError(
-            "--training needs --html or --figures", fix="without them: taxtui project FILE --training FILE"
-        )
-    from taxtui.commands.opening import located, reference_of
-    from taxtui.report.measured import ladders
-    from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples
-    from taxtui.report.measured.tables import TABLES, sections
 
     if full and name not in (None, "all"):
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
     if full and not BY_NAME[form].people:
         raise UsageError(f"--full is for people; --format {form} holds all of it")
-    paths = [located(recording) for recording in recordings]
+    if name not in (None, "all") and (choice.sort or choice.group):
+        raise UsageError("--sort and --group order the answer", fix=f"leave --table {name} out, or them")
+    paths = [find_recording(recording) for recording in recordings]
     cells, sources = read_samples(paths)
     rows = rows_of(cells, run_sd)
     if not rows:
@@ -116,32 +102,37 @@ def command(
     rows = choice.of(rows)
     limit = row_limits.ANSWER if BY_NAME[form].people and not full and name is None else row_limits.TABLES
     limit.check(len(rows), paths, CHOOSE)
-    bounds = None if reference is None else reference_of(reference)
+    bounds = None if reference is None else load_reference(reference)
     if bounds is not None:
         bound(rows, bounds)
-    sheet = None
-    if prices is not None:
-        from costmodel import load_prices
-
-        sheet = load_prices(prices)
-    tables = TABLES if name in (None, "all") else (name,)
-    if name in (None, "all"):
-        result = _answered(rows, sources, choice, run_sd, bounds, unfinished, full=full or name is not None)
+    if name is None or name == "all":
+        all_tables = full or name == "all"
+        result = _answer(rows, sources, choice, run_sd, bounds, unfinished, all_tables=all_tables)
     else:
-        if choice.sort or choice.group:
-            raise UsageError("--sort and --group order the answer", fix=f"leave --table {name} out, or them")
-        if name == ladders.LADDER:
-            climbed = ladders.ladders_of(rows)
-            result = Report(lambda: ladders.sections(climbed), lambda: ladders.records(climbed))
-        else:
-            result = Report(
-                lambda: sections(rows, sources, tables, unfinished, prices=sheet),
-                lambda: [record(row, tables, sheet) for row in rows],
-            )
+        result = _table(name, rows, sources, unfinished, prices)
     click.echo(BY_NAME[form].render(result))
 
 
-def _answered(
+def _table(
+    name: str, rows: Sequence[MeasuredRow], sources: Sequence[Recording], unfinished: int, price_sheet: str | None
+) -> Report:
+    """Return a table. Raises ``costmodel.errors.PriceError``: the price sheet cannot be read."""
+    from costmodel import load_prices
+    from taxtui.report.measured import ladders
+    from taxtui.report.measured.record import record
+    from taxtui.report.measured.tables import sections
+
+    if name == ladders.LADDER:
+        found_ladders = ladders.ladders_of(rows)
+        return Report(lambda: ladders.sections(found_ladders), lambda: ladders.records(found_ladders))
+    prices = None if price_sheet is None else load_prices(price_sheet)
+    return Report(
+        lambda: sections(rows, sources, (name,), unfinished, prices=prices),
+        lambda: [record(row, (name,), prices) for row in rows],
+    )
+
+
+def _answer(
     rows: Sequence[MeasuredRow],
     sources: Sequence[Recording],
     choice: RowChoice,
@@ -149,9 +140,9 @@ def _answered(
     bounds: Reference | None,
     unfinished: int,
     *,
-    full: bool,
+    all_tables: bool,
 ) -> Report:
-    """The answer, and the tables below it; or all of that in every row."""
+    """Return the answer, with ``all_tables`` also the tables; records have all values in every row."""
     from taxtui.report.answer import measured, order, table
     from taxtui.report.answer.record import records
     from taxtui.report.measured.ladders import ladders_of
@@ -161,18 +152,18 @@ def _answered(
 
     result = order.sorted_by(measured.answer(rows, sources, run_sd, bounds), choice.sort)
     arranged = choice.sort is not None or choice.group is not None
-    shown = order.arranged(rows, result, measured.key_of, choice.group) if arranged else rows
+    ordered = order.arranged(rows, result, measured.key_of, choice.group) if arranged else rows
 
-    def told() -> list[Section]:
-        climbed = [ladder for ladder in ladders_of(rows) if full or ladder.law]
+    def answer_sections() -> list[Section]:
+        ladders = [ladder for ladder in ladders_of(rows) if all_tables or ladder.law]
         answer = table.sections(result, "", by=choice.group, reference=bounds)
-        answer += ladder_sections(climbed) if climbed else []
-        if not full and any(row.cell.succeeded for row in rows):
-            return [*answer, files(sources, [MORE])]
-        return [*answer, *sections(shown, sources, TABLES, unfinished, arranged=arranged)]
+        answer += ladder_sections(ladders) if ladders else []
+        if not all_tables and any(row.cell.succeeded for row in rows):
+            return [*answer, files(sources, [MORE_TABLES])]
+        return [*answer, *sections(ordered, sources, TABLES, unfinished, arranged=arranged)]
 
-    def data() -> list[dict[str, Any]]:
+    def answer_records() -> list[dict[str, Any]]:
         added = records(result)
-        return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in shown]
+        return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in ordered]
 
-    return Report(told, data)
+    return Report(answer_sections, answer_records)

@@ -1,4 +1,4 @@
-"""Chooses the substrates of ``taxtui run`` without ``-s``, and describes a plan before it runs."""
+"""The plan of ``taxtui run``: values of ``--set``, substrates without ``-s``, and the description."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from taxtui.plan.spec import Plan
 
 FREE_HERE: Final = ("local", "docker")
-"""Substrates that create sandboxes on this machine and cost nothing."""
-
-
-_SET: Final = {
+"""Free substrates with sandboxes on this machine."""
+SET_KEYS: Final = {
     "timeout": str,
     "create_timeout": str,
     "gap": str,
@@ -26,61 +24,50 @@ _SET: Final = {
     "side_by_side": bool,
     "lifecycle": str,
 }
-"""Values of a scenario that ``--set`` takes."""
-
-_KEYS: Final = f"KEY is one of {', '.join(_SET)}, and per_node with --ray"
+"""Keys of a scenario for ``--set``, with the types of the values."""
 
 
 def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``KEY=VALUE`` words. Raises ``UsageError``: a key is unknown, or a value cannot be read."""
-    result: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in words:
         key, equals, text = word.partition("=")
-        if not equals or key not in _SET:
-            raise UsageError(
-                f"--set {word}: not KEY=VALUE of a scenario",
-                fix=f"KEY is one of {', '.join(_SET)}, and per_node with --ray",
-            )
-        kind = _SET[key]
+        if not equals or key not in SET_KEYS:
+            keys = f"KEY is one of {', '.join(SET_KEYS)}, and per_node with --ray"
+            raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=keys)
+        kind = SET_KEYS[key]
         try:
-            result[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
+            values[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
         except (KeyError, ValueError):
-            wanted = "true or false" if kind is bool else "a number"
-            raise UsageError(
-                f"--set {word}: {key} is {wanted}", fix=f"write {key}={'false' if kind is bool else 1}"
-            ) from None
-    return result
+            wanted, example = ("true or false", "false") if kind is bool else ("a number", "1")
+            raise UsageError(f"--set {word}: {key} is {wanted}", fix=f"write {key}={example}") from None
+    return values
 
 
-def usable_here(
-    say: Callable[[str], None], left_out: Callable[[str], None] | None = None, *, build: bool = True
-) -> list[str]:
-    """Return the substrates of this machine that can be used now, and report each one that is left out.
+def usable_here(report: Callable[[str], None], *, build: bool = True) -> tuple[list[str], list[str]]:
+    """Return the usable substrates of this machine, and a line for each omitted substrate.
 
-    ``say`` gets the progress of a build. ``left_out`` gets a text for each substrate that is left out; without it
-    ``say`` does. ``build``: build docker's image where only the image is missing.
+    ``report`` gets the progress of a build. ``build``: build docker's image if only the image is missing.
 
     Raises:
-        SubstrateUnavailable: none of them can be used.
+        SubstrateUnavailable: no substrate can be used.
     """
     rows = {row["name"]: row for row in _checked(FREE_HERE)}
     if not rows["docker"]["ok"] and _lacks_image(rows["docker"]):
-        rows["docker"] = _with_image(rows["docker"], say) if build else rows["docker"] | {"ok": True}
+        rows["docker"] = _with_image(rows["docker"], report) if build else rows["docker"] | {"ok": True}
     usable = [name for name, row in rows.items() if row["ok"]]
-    for name in set(rows) - set(usable):
-        fix = f"; {rows[name]['fix']}" if rows[name]["fix"] else ""
-        text = f"{name} is left out: {rows[name]['detail']}{fix}"
-        if left_out is None:
-            say(f"taxtui: {text}")
-        else:
-            left_out(text)
+    left_out = []
+    for name, row in rows.items():
+        if not row["ok"]:
+            fix = f"; {row['fix']}" if row["fix"] else ""
+            left_out.append(f"{name} is left out: {row['detail']}{fix}")
     if not usable:
         raise SubstrateUnavailable("no substrate of this machine can be used", fix="see why with: taxtui doctor")
-    return usable
+    return usable, left_out
 
 
 def _checked(names: Sequence[str]) -> list[dict[str, Any]]:
-    from taxtui.commands.substrates import checked
+    from taxtui.commands.doctor_substrates import checked
     from taxtui.plan.notation import parse_substrate
 
     return asyncio.run(checked([parse_substrate(name) for name in names]))
@@ -93,32 +80,32 @@ def _lacks_image(row: dict[str, Any]) -> bool:
     return DEFAULT_IMAGE in row["detail"]
 
 
-def _with_image(row: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
-    """Build docker's image; the row says why it could not be built."""
+def _with_image(row: dict[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
+    """Build docker's image; the row has the reason of a failed build."""
     from taxtui.workloads import image
 
     try:
-        image.build(progress=lambda line: say(f"taxtui: {line}"))
+        image.build(progress=lambda line: report(f"taxtui: {line}"))
     except TaxtuiError as error:
         return row | {"detail": f"its image cannot be built: {error.problem}", "fix": error.fix}
     return row | {"ok": True}
 
 
 def outline(plan: Plan) -> str:
-    """Return one line about a plan: ``local, docker: T1 x 50, exec and session; 80 trials, at most 2 min``."""
+    """Return a line about a plan: ``local, docker: T1 x 50, exec and session; 80 trials, at most 2 min``."""
     cells = plan.cells
     substrates = ", ".join(dict.fromkeys(str(cell.substrate) for cell in cells))
-    works = ", ".join(dict.fromkeys(f"{cell.tier.name} x {cell.actions}" for cell in cells))
+    workloads = ", ".join(dict.fromkeys(f"{cell.tier.name} x {cell.actions}" for cell in cells))
     modes = " and ".join(dict.fromkeys(cell.mode for cell in cells))
     limit = f", at most {rough_duration(plan.budget_s * 1e9)}" if plan.budget_s else ""
     trials = plan.repeat * sum(cell.trials for cell in cells)
     think_ns = plan.repeat * sum(cell.trials * cell.actions * cell.think.mean_ns / cell.concurrency for cell in cells)
     thinking = f", {rough_duration(think_ns)} of it think time" if think_ns else ""
-    return f"{substrates}: {works}, {modes}; {trials:,} trials{thinking}{limit}"
+    return f"{substrates}: {workloads}, {modes}; {trials:,} trials{thinking}{limit}"
 
 
-def describe(plan: Plan, sheet: str) -> list[str]:
-    """Return the lines of ``--dry-run``: cells and trials, time, money. ``sheet``: a price sheet, or ""."""
+def describe(plan: Plan, price_sheet: str) -> list[str]:
+    """Return the lines of ``--dry-run``: cells and trials, time, money. ``price_sheet``: name or path, or ""."""
     import msgspec
 
     from taxtui.plan.crowding import cores, words
@@ -139,7 +126,7 @@ def describe(plan: Plan, sheet: str) -> list[str]:
     trials = plan.repeat * sum(cell.trials for cell in plan.cells)
     lines += ["", f"trials  {trials:,}{f' in {plan.repeat} repetitions' if plan.repeated else ''}"]
     lines += [f"time    {plan_time.time_words(plan, expected)}"]
-    lines += [f"money   {expense(plan, expected, answers, sheet).words}"]
+    lines += [f"money   {expense(plan, expected, answers, price_sheet).words}"]
     lines += [f"note    {crowd}"] if (crowd := words(plan, cores())) else []
     for name, answer in answers.items():
         if not answer.ok:

@@ -1,4 +1,4 @@
-"""``taxtui setup``: builds what T1 and T2 need: the offline fixtures, and the container image that holds them."""
+"""``taxtui setup``: build the offline fixtures of T1 and T2, and the container image with the fixtures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from taxtui.errors import SubstrateUnavailable, UsageError
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def command(base: str | None, push: str | None, new_name: str | None, form: str) -> None:
-    """Build the fixtures of T1 and T2, and the container image that holds them where docker can be used.
+    """Build the fixtures of T1 and T2, and the container image with the fixtures if docker can be used.
 
     Prints the folder of the fixtures and the name of the image. Existing parts are verified and kept; --base
     builds the image again. The first time needs git, pip, the package index and an image registry.
@@ -66,7 +66,7 @@ def _write_substrate(name: str) -> None:
 
 
 def _image(base: str | None, push: str | None) -> dict[str, Any]:
-    """Return the image: the one that exists, or a new one. Raises ``SubstrateUnavailable``: docker cannot be used."""
+    """Return the existing image, or build a new one. Raises ``SubstrateUnavailable``: docker cannot be used."""
     import msgspec
 
     from taxtui.workloads import image

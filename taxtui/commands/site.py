@@ -1,4 +1,4 @@
-"""``taxtui site``: a folder of recordings and published figures as pages, with an index that compares them."""
+"""``taxtui site``: pages of a folder of recordings and published figures, with a comparing index."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from taxtui.commands import new_file
+from taxtui.commands.files import require_empty_folder, write_new_file
 from taxtui.errors import RecordingError
-from taxtui.options.count import COUNT
-from taxtui.options.run_spread import run_sd_option
+from taxtui.options.numbers import COUNT, run_sd_option
 
 
 @click.command("site")
@@ -38,8 +37,8 @@ def command(
 ) -> None:
     """Write pages for a server: one per recording in FOLDER, and an index that compares them.
 
-    The index has dollars against hours where prices are given, ranks that tie, dated rows of each provider with their
-    sources (those of FOLDER's TOML files of published figures, and those that ship), and all that is missing.
+    The index has dollars against hours if prices are given, tied ranks, dated figures of each provider with sources
+    (from TOML files in FOLDER, and shipped ones), and a list of missing data.
     """
     from costmodel import Prices, TrainingRun, load_prices
     from taxtui.report.page import site
@@ -50,13 +49,13 @@ def command(
     if not book.paths and not book.published:
         if not book.gaps:
             raise RecordingError(f"{folder} holds no recording", fix=f"taxtui run -o {folder / 'NAME.msgpack'}")
-        first = book.gaps[0]
-        others = f" (and {len(book.gaps) - 1} more such)" if book.gaps[1:] else ""
-        raise RecordingError(f"{folder} holds no recording that can be compared{others}: {first.name}: {first.why}")
-    new_file.empty_folder(out, "-o")
+        gap, *more = book.gaps
+        count = f" (and {len(more)} more)" if more else ""
+        raise RecordingError(f"{folder} holds no recording that can be compared{count}: {gap.name}: {gap.why}")
+    require_empty_folder(out, "-o")
     for number, name in enumerate(book.pages):
-        new_file.write([site.page_of(book, number, run_sd).encode()], out / name, "-o")
-    new_file.write([site.index(book, folder.resolve().name, training_run, prices).encode()], out / "index.html", "-o")
+        write_new_file([site.page_of(book, number, run_sd).encode()], out / name, "-o")
+    write_new_file([site.index(book, folder.resolve().name, training_run, prices).encode()], out / "index.html", "-o")
     for gap in book.gaps:
         click.echo(f"taxtui: {gap.name}: {gap.why}", err=True)
     click.echo(out / "index.html")

@@ -1,4 +1,4 @@
-"""``taxtui tui``: opens the terminal user interface, as ``taxtui`` alone does."""
+"""``taxtui tui``: open the terminal user interface, as ``taxtui`` without a command."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Options that several commands share, and the training file."""
+"""Shared options of commands, and the training file."""

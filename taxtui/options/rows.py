@@ -1,4 +1,4 @@
-"""Which rows a report is about, in which order: ``--tier``, ``--mode``, ``--substrate``, ``--actions``, ``--sort``."""
+"""The rows of a report and their order: ``--tier``, ``--mode``, ``--substrate``, ``--actions``, ``--sort``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 import click
 
 from taxtui.errors import UsageError
-from taxtui.options.count import COUNT
+from taxtui.options.numbers import COUNT
 
 if TYPE_CHECKING:
     from costmodel import CellIdentity, Length
@@ -16,26 +16,33 @@ if TYPE_CHECKING:
 BY_WORK: Final = "work"
 BY_SUBSTRATE: Final = "substrate"
 SORTS: Final = ("work", "amount", "ratio", "tax")
-"""Keys that lines can be sorted by; by work is the default."""
+"""Keys to sort rows by; the first is the default."""
 
 
 class Choosable(Protocol):
     """A row of any report."""
 
     @property
-    def identity(self) -> CellIdentity:
-        """Of its cell."""
+    def identity(self) -> CellIdentity: ...
 
     @property
-    def length(self) -> Length:
-        """Of its trajectories."""
+    def length(self) -> Length: ...
 
 
 R = TypeVar("R", bound=Choosable)
 
 
+class _Selector(NamedTuple):
+    """A selecting option: values, the test of a row, and the text of a row's value."""
+
+    option: str
+    values: Sequence[Any]
+    matches: Callable[[Choosable, Any], bool]
+    value_of: Callable[[Choosable], str]
+
+
 class RowChoice(NamedTuple):
-    """The rows that were selected; an empty tuple: all of them."""
+    """The selected rows; an empty tuple selects all."""
 
     tiers: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
@@ -45,58 +52,58 @@ class RowChoice(NamedTuple):
     group: str | None = None
 
     def means(self, identity: CellIdentity) -> bool:
-        """Whether a cell of this tier, mode and substrate is meant, whatever its length."""
-        from costmodel import matches_spec
-
-        named = [identity.label == substrate or matches_spec(identity, substrate) for substrate in self.substrates]
+        """Whether a cell has a selected tier, mode and substrate, of any length."""
         return (
             (not self.tiers or identity.tier in self.tiers)
             and (not self.modes or identity.mode in self.modes)
-            and (not named or any(named))
+            and (not self.substrates or any(_is_substrate(identity, name) for name in self.substrates))
         )
 
     def of(self, rows: Sequence[R]) -> list[R]:
-        """The rows that are meant.
+        """Return the selected rows.
 
         Raises:
-            UsageError: an option means none of them, by its name and with those that there are; or all together do.
+            UsageError: an option, or all options together, select no row; the error lists the values of all rows.
         """
-        from costmodel import matches_spec
-
-        tests: list[tuple[str, tuple[Any, ...], Callable[[R, Any], bool], Callable[[R], str]]] = [
-            ("--tier", self.tiers, lambda row, item: row.identity.tier == item, lambda row: row.identity.tier),
-            ("--mode", self.modes, lambda row, item: row.identity.mode == item, lambda row: row.identity.mode),
-            (
+        selectors = (
+            _Selector("--tier", self.tiers, lambda row, tier: row.identity.tier == tier, lambda row: row.identity.tier),
+            _Selector("--mode", self.modes, lambda row, mode: row.identity.mode == mode, lambda row: row.identity.mode),
+            _Selector(
                 "--substrate",
                 self.substrates,
-                lambda row, item: row.identity.label == item or matches_spec(row.identity, item),
+                lambda row, name: _is_substrate(row.identity, name),
                 lambda row: row.identity.label,
             ),
-            (
+            _Selector(
                 "--actions",
                 self.lengths,
-                lambda row, item: row.length.low == item == row.length.high,
+                lambda row, actions: row.length.low == actions == row.length.high,
                 lambda row: str(row.length),
             ),
-        ]
-        results, asked = list(rows), []
-        for option, wanted, fits, told in tests:
-            for item in wanted:
-                asked.append(f"{option} {item}")
-                if not any(fits(row, item) for row in rows):
+        )
+        selected = list(rows)
+        for option, values, matches, value_of in selectors:
+            for value in values:
+                if not any(matches(row, value) for row in rows):
                     more = "; taxtui project --length extrapolates to others" if option == "--actions" else ""
-                    raise UsageError(f"no row is of {option} {item}", fix=f"there are {_listed(map(told, rows))}{more}")
-            if wanted:
-                results = [row for row in results if any(fits(row, item) for item in wanted)]
-        if not results:
-            raise UsageError(f"no row is of {' and '.join(asked)}", fix="leave one out")
-        return results
+                    fix = f"there are {_listed(map(value_of, rows))}{more}"
+                    raise UsageError(f"no row is of {option} {value}", fix=fix)
+            if values:
+                selected = [row for row in selected if any(matches(row, value) for value in values)]
+        if not selected:
+            words = [f"{selector.option} {value}" for selector in selectors for value in selector.values]
+            raise UsageError(f"no row is of {' and '.join(words)}", fix="leave one out")
+        return selected
+
+
+def _is_substrate(identity: CellIdentity, name: str) -> bool:
+    from costmodel import matches_spec
+
+    return identity.label == name or matches_spec(identity, name)
 
 
 def _listed(texts: Iterable[str]) -> str:
-    return (
-        ", ".join(sorted({text for text in texts if text}, key=lambda text: (len(text), text))) or "none that are told"
-    )
+    return ", ".join(sorted(set(texts) - {""}, key=lambda text: (len(text), text))) or "none with a known value"
 
 
 def _option(*flags: str, **more: Any) -> click.Option:
@@ -135,16 +142,16 @@ GROUP: Final = _option(
 
 
 def choosing(*options: click.Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add some of the options above to a command that passes its parameters to ``taken``."""
+    """Add some of the options above to a command, for ``pop_choice``."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        known = command.__dict__.setdefault("__click_params__", [])
-        known.extend(reversed(options))
+        parameters = command.__dict__.setdefault("__click_params__", [])
+        parameters.extend(reversed(options))
         return command
 
     return decorate
 
 
-def taken(options: dict[str, Any]) -> RowChoice:
-    """The choice among a command's options; takes them out."""
+def pop_choice(options: dict[str, Any]) -> RowChoice:
+    """Remove the choice from a command's options, and return the choice."""
     return RowChoice(**{name: options.pop(name) for name in RowChoice._fields if name in options})

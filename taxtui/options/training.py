@@ -1,8 +1,8 @@
-"""Options that describe a training run: of ``taxtui project`` and ``decide``, and of the Projection screen.
+"""Options of a training run, for ``taxtui project``, ``taxtui decide`` and the Projection screen.
 
-One table: an option's group is its heading in the help and its table in a training file; the field of ``TrainingRun``
-that it fills is its key there, so ``--train-seconds 60`` is ``train_s = 60`` under ``[trainer]``. A command takes the
-options that most training runs need, and ``--set KEY=VALUE`` for the other keys.
+An option's group is a heading of the help and a table of the training file. Its field of ``TrainingRun`` is the key
+there: ``--train-seconds 60`` is ``train_s = 60`` under ``[trainer]``. A command takes the most
+common options, and ``--set KEY=VALUE`` for all remaining keys.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import click
 
 from costmodel import ON_FAILURE, PLACEMENTS, POLICIES
 from taxtui.errors import UsageError
-from taxtui.options.count import COUNT
+from taxtui.options.numbers import COUNT, RUN_SD, SHARE
 from taxtui.options.rows import MODE, TIER
-from taxtui.options.run_spread import OPTION as RUN_SD
-from taxtui.options.run_spread import SHARE
 from taxtui.options.training_file import changes, field_of, load
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class OptionGroup(NamedTuple):
-    """Options that belong together."""
+    """Options under one heading."""
 
     heading: str
     options: tuple[click.Option, ...]
@@ -80,12 +78,12 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
         "Training steps",
         (
             _option("--prompts", "P", "Prompts per training step, of --group-size rollouts each.", type=COUNT),
-            _option("--group-size", "G", "Rollouts of a prompt, which start together (GRPO).", type=COUNT),
+            _option("--group-size", "G", "Rollouts of a prompt, started together (GRPO).", type=COUNT),
             _option("--batch", "B", "Trajectories per training step, without prompts; steps wait for all.", type=COUNT),
             _option(
                 "--policy", None, "When steps wait for rollouts.  [sync with steps]", type=click.Choice(tuple(POLICIES))
             ),
-            _option("--staleness", "K", "Steps that async rollouts may run ahead of training.", type=COUNT),
+            _option("--staleness", "K", "Most steps of async rollouts ahead of training.", type=COUNT),
             _option("--over-provision", "X", "Launch B(1+X) rollouts per step and keep the first B.", type=float),
             _option("--partial-rollouts", None, "Carry unfinished rollouts into the next step.", is_flag=True),
         ),
@@ -94,53 +92,53 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
         "The trainer",
         (
             _option("--train-seconds", "T", "Training time per step, in seconds.", type=float),
-            _option("--gpus", "G", "GPUs of the training run; they wait while rollouts run.", type=COUNT),
-            _option("--gpu-usd-hour", "X", "Price of one GPU, in dollars per hour.", type=float),
+            _option("--gpus", "G", "GPUs of the training run, idle while rollouts run.", type=COUNT),
+            _option("--gpu-usd-hour", "X", "Price of a GPU, in dollars per hour.", type=float),
         ),
     ),
     "images": OptionGroup(
         "Images",
         (
             _option("--images", "SET", "Image sizes, one image per prompt: 500:2-8 (500 of 2 to 8 GB), or a file."),
-            _option("--placement", None, "Node that a sandbox starts on.  [spread]", type=click.Choice(PLACEMENTS)),
+            _option(
+                "--placement", None, "Choice of the node of a new sandbox.  [spread]", type=click.Choice(PLACEMENTS)
+            ),
         ),
     ),
     "nodes": OptionGroup(
         "Nodes",
         (
-            _option("--nodes", "N", "Nodes that sandboxes run on.", type=COUNT),
+            _option("--nodes", "N", "Nodes for sandboxes.", type=COUNT),
             _option("--pods-per-node", "P", "Sandboxes per node.", type=COUNT),
-            _option("--node-usd-hour", "X", "Price of one node, in dollars per hour.", type=float),
+            _option("--node-usd-hour", "X", "Price of a node, in dollars per hour.", type=float),
             _option("--node-disk-gib", "D", "Disk of a node for images.  [enough for all]", type=float),
-            _option("--pull-gb-s", "R", "GB of images that a node pulls and unpacks per second.", type=float),
+            _option("--pull-gb-s", "R", "GB of images pulled and unpacked by a node per second.", type=float),
         ),
     ),
     "failures": OptionGroup(
         "Failures",
         (
-            _option("--failure-rate", "SHARE", "Share of attempts that fail, instead of the recorded: 5%.", type=SHARE),
-            _option(
-                "--failure-burst", "K", "Sandboxes that fail together, with --failure-rate. Default: 1.", type=COUNT
-            ),
+            _option("--failure-rate", "SHARE", "Share of failed attempts, instead of the recorded: 5%.", type=SHARE),
+            _option("--failure-burst", "K", "Sandboxes failing together, with --failure-rate. Default: 1.", type=COUNT),
             _option("--failure-hazard", "H", "Failures per hour of a sandbox, instead of a share.", type=float),
             _option(
                 "--on-failure",
                 None,
-                "After a failure: retry (the default), drop the rollout, redo its group, or keep it with reward 0.",
+                "After a failure: retry (the default), drop the rollout, redo the group, or keep with reward 0.",
                 type=click.Choice(ON_FAILURE),
             ),
-            _option("--max-attempts", "A", "Attempts after which a trajectory is given up.", type=COUNT),
+            _option("--max-attempts", "A", "Attempts before a trajectory is given up.", type=COUNT),
             _option("--backoff-seconds", "S", "Wait before each new attempt, in seconds.", type=float),
-            _option("--timeout-seconds", "S", "Kill an attempt that occupies a worker longer.", type=float),
+            _option("--timeout-seconds", "S", "Limit of an attempt's occupied time, in seconds.", type=float),
         ),
     ),
     "limits": OptionGroup(
         "The provider's limits",
         (
             _option("--profile", "NAME", "Limits of a provider's plan, such as e2b-pro, or a file."),
-            _option("--quota", "Q", "Sandboxes that may exist at a time.", type=COUNT),
-            _option("--create-rate", "R", "Sandboxes that may be created per second.", type=float),
-            _option("--create-burst", "B", "Sandboxes that may be created at once before the rate holds.", type=COUNT),
+            _option("--quota", "Q", "Sandboxes at a time.", type=COUNT),
+            _option("--create-rate", "R", "Limit of creates per second.", type=float),
+            _option("--create-burst", "B", "Creates at once before the rate limit applies.", type=COUNT),
         ),
     ),
     "pool": OptionGroup(
@@ -148,14 +146,14 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
         (
             _option("--warm-pool", "P", "Sandboxes kept ready (per image, with --group-size).", type=COUNT),
             _option("--refill-seconds", "S", "Seconds until a slot of the pool is ready again.", type=float),
-            _option("--refill-rate", "R", "Sandboxes of the pool that become ready per second.", type=float),
+            _option("--refill-rate", "R", "Sandboxes of the pool becoming ready per second.", type=float),
             _option("--instant-claim", None, "Claim the next sandbox to be ready if the pool is empty.", is_flag=True),
         ),
     ),
     "life_cycle": OptionGroup(
         "Life cycle of a sandbox",
         (
-            _option("--suspend-after-seconds", "S", "Suspend a sandbox that waits longer for the model.", type=float),
+            _option("--suspend-after-seconds", "S", "Suspend a sandbox after this wait for the model.", type=float),
             _option("--suspend-seconds", "S", "Time to suspend a sandbox.  [0]", type=float),
             _option("--resume-seconds", "S", "Time to resume a sandbox before the next action.  [0]", type=float),
             _option(
@@ -168,7 +166,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--recycle-seconds", "S", "Reset of a sandbox for the next rollout of its image.", type=float),
             _option("--build-seconds", "S", "Build of an image on its first use.", type=float),
             _option("--builders", "N", "Builds at a time.  [without limit]", type=COUNT),
-            _option("--built-images", "N", "Images that are built before the run.  [0]", type=COUNT),
+            _option("--built-images", "N", "Images built before the run.  [0]", type=COUNT),
         ),
     ),
     "providers": OptionGroup(
@@ -193,12 +191,12 @@ ON_COMMAND_LINE: Final = (
     *("trajectories", "workers", "actions", "think", "prompts", "group_size", "batch", "train_seconds", "gpus"),
     *("compose", "prices", "tiers", "modes"),
 )
-"""Options of a command; the training file and ``--set`` take all others too."""
+"""Options on the command line; the training file and ``--set`` take all further options too."""
 
 
 def asked_of(context: click.Context, options: Sequence[click.Option]) -> list[click.Option]:
-    """Return those of some options that the command knows: as its own, or as keys of its training file."""
-    return [option for option in options if option.name not in getattr(context.command, "unknown", ())]
+    """Return the options without the unused options of the command."""
+    return [option for option in options if option.name not in getattr(context.command, "unused", ())]
 
 
 def _tables(context: click.Context) -> dict[str, list[click.Option]]:
@@ -206,26 +204,29 @@ def _tables(context: click.Context) -> dict[str, list[click.Option]]:
 
 
 def _from_file(context: click.Context, parameter: click.Parameter, name: str | None) -> object:
-    """Values of the file are the defaults of the options."""
+    """Make the values of the training file the defaults of the options."""
     if name is None:
         return None
-    result = load(name, _tables(context))
-    _stand_in(context, {**result.values, **context.meta.get(CHANGES, {})})
-    return result
+    file = load(name, _tables(context))
+    _set_defaults(context, {**file.values, **context.meta.get(CHANGES, {})})
+    return file
 
 
 def _from_words(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> object:
-    """Values of ``--set`` replace those of the file."""
-    result = context.meta[CHANGES] = changes(words, _tables(context))
-    _stand_in(context, result)
-    return result
+    """Make the values of ``--set`` the defaults of the options, before values of the training file."""
+    context.meta[SET_WORDS] = words
+    values = context.meta[CHANGES] = changes(words, _tables(context))
+    _set_defaults(context, values)
+    return values
 
 
-def _stand_in(context: click.Context, values: Mapping[str, Any]) -> None:
+def _set_defaults(context: click.Context, values: Mapping[str, Any]) -> None:
     context.default_map = {**(context.default_map or {}), **values}
 
 
 CHANGES: Final = "taxtui.options.training.changes"
+SET_WORDS: Final = "taxtui.options.training.set_words"
+"""Key of the words of ``--set`` in a context's ``meta``."""
 TRAINING: Final = click.Option(
     ["--training", "file"],
     metavar="FILE",
@@ -242,33 +243,44 @@ SET: Final = click.Option(
     help="Set any key of the training file, repeatable: nodes=125, failure_rate=5%.",
 )
 OPTIONS: Final = (TRAINING, SET, *(option for group in GROUPS.values() for option in group.options))
-"""In the order of the help. ``training_run_of`` takes all but ``prices`` and ``compose``; None: not given."""
-TYPED: Final = tuple(one for one in OPTIONS if one in (TRAINING, SET) or one.name in ON_COMMAND_LINE)
-"""Options that a command takes."""
+"""All options, in the order of the help."""
+NO_FIELDS: Final = ("file", "changes", "tiers", "modes", "compose", "prices")
+"""Options without a field of ``TrainingRun``."""
+TYPED: Final = tuple(option for option in OPTIONS if option in (TRAINING, SET) or option.name in ON_COMMAND_LINE)
+"""Options on the command line."""
 
 
-class AskingCommand(click.Command):
-    """A command that takes a training file: its help has headings, its errors name what it takes."""
+class TrainingCommand(click.Command):
+    """A command with a training file: its help has headings, and its errors name options of this command."""
 
-    def __init__(self, *args: Any, unknown: tuple[str, ...] = (), **more: Any) -> None:
-        """``unknown``: names of options that make no sense here, not in the training file either."""
+    def __init__(self, *args: Any, unused: tuple[str, ...] = (), **more: Any) -> None:
+        """``unused``: names of options that are missing from the training file too."""
         super().__init__(*args, **more)
-        self.unknown = unknown
+        self.unused = unused
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the command's own options first, then group by group."""
+        """Write the options of the command alone, then the options of each group."""
+        params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         grouped = {id(option) for group in GROUPS.values() for option in group.options}
-        params = self.get_params(ctx)
-        members = [param for param in params if isinstance(param, click.Option) and id(param) not in grouped]
-        taken = set(map(id, params))
-        for heading, options in (("Options", members), *GROUPS.values()):
-            records = [option.get_help_record(ctx) for option in options if option in members or id(option) in taken]
-            if lines := [line for line in records if line is not None]:
+        ungrouped = [option for option in params if id(option) not in grouped]
+        for heading, options in (("Options", ungrouped), *GROUPS.values()):
+            records = [option.get_help_record(ctx) for option in params if option in options]
+            if lines := [record for record in records if record is not None]:
                 with formatter.section(heading):
                     formatter.write_dl(lines)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line. Raises ``UsageError``: an option is a key of ``--set`` only."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            keys = {option.opts[-1]: field_of(option) for option in OPTIONS if option not in TYPED}
+            if key := keys.get(error.option_name):
+                raise UsageError(f"{error.option_name} is no option here", fix=f"write --set {key}=VALUE") from error
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error names options as this command takes them."""
+        """Run the command."""
         from costmodel import TrainingRunError
 
         try:
@@ -278,7 +290,7 @@ class AskingCommand(click.Command):
 
 
 def as_typed(text: str) -> str:
-    """Return a message with ``--set nodes=N`` in the place of ``--nodes N`` where a command lacks the option."""
+    """Return a message with ``--set nodes=N`` instead of ``--nodes N``."""
     keys = {option.opts[-1]: field_of(option) for option in OPTIONS if option not in TYPED}
 
     def key(match: re.Match[str]) -> str:
@@ -291,7 +303,7 @@ def as_typed(text: str) -> str:
 
 
 def value_of(context: click.Context, option: click.Option) -> Any:
-    """Return what an option was set to: on the command line, by ``--set``, in the training file, or by default."""
+    """Return the value of an option: on the command line, by ``--set``, in the training file, or by default."""
     name = str(option.name)
     if name in context.params:
         return context.params[name]
@@ -301,54 +313,53 @@ def value_of(context: click.Context, option: click.Option) -> Any:
 
 
 def is_typed(context: click.Context, name: str) -> bool:
-    """Whether the command line sets an option, so that no table of the training file overrides it."""
-    given = click.core.ParameterSource.COMMANDLINE
-    return name in context.params["changes"] or (name in context.params and context.get_parameter_source(name) == given)
+    """Whether the command line sets an option, so that the training file cannot override the option."""
+    source = context.get_parameter_source(name) if name in context.params else None
+    return name in context.params["changes"] or source == click.core.ParameterSource.COMMANDLINE
 
 
 def asked_at(spec: str, context: click.Context) -> dict[str, Any]:
-    """Return what is asked of one substrate, SUBSTRATE[:key=value]: the options, but for its tables in the file.
+    """Return the values of all options for a substrate, SUBSTRATE[:key=value].
 
-    A value on the command line holds for every substrate.
+    A section of the training file for this substrate replaces values, except on the command line.
     """
-    asked = {str(option.name): value_of(context, option) for option in asked_of(context, OPTIONS)}
-    tables = {} if asked["file"] is None else asked["file"].at.get(spec, {})
-    return asked | {name: value for name, value in tables.items() if not is_typed(context, name)}
+    values = {str(option.name): value_of(context, option) for option in asked_of(context, OPTIONS)}
+    section = {} if values["file"] is None else values["file"].at.get(spec, {})
+    return values | {name: value for name, value in section.items() if not is_typed(context, name)}
 
 
-def training_run_of(asked: dict[str, Any]) -> TrainingRun:
-    """The training run that the options describe, as click has parsed them.
+def training_run_of(values: dict[str, Any]) -> TrainingRun:
+    """Return the training run of parsed options, without ``prices``; None: the option has no value.
 
     Raises:
-        UsageError: a length, a think time or a change cannot be read.
+        UsageError: a length or a think time cannot be read, or providers are named.
         costmodel.errors.TrainingRunError: a profile is unknown, or the options contradict each other.
     """
     from costmodel import Precision, Think, TrainingRun, TrainingRunError
     from taxtui.plan.notation import parse_images, parse_length, parse_think
 
-    file = asked.pop("file")
-    for name in ("changes", "tiers", "modes"):
-        asked.pop(name, None)
-    asked = {name: value for name, value in asked.items() if value is not None}
-    for option in OPTIONS:
-        if (name := str(option.name)) in asked:
-            asked[field_of(option)] = asked.pop(name)
-    if asked.pop("compose", ()):
+    file = values["file"]
+    if values.get("compose"):
         raise UsageError("a training run names no providers", fix="compose them with taxtui project --compose")
-    if (actions := asked.pop("actions", None)) is not None:
-        asked["actions"] = parse_length(actions)
-    if (think := asked.pop("think", None)) is not None:
-        parsed = parse_think(think)
-        asked["think"] = Think(parsed.median_ns, parsed.sigma)
-    if (seed := asked.pop("seed", None)) is not None:
-        asked["precision"] = Precision(seed=seed)
-    if (images := asked.pop("images", None)) is not None:
-        asked["images"] = parse_images(images)
-    if (profile := asked.pop("profile", None)) is not None:
+    fields: dict[str, Any] = {
+        field_of(option): values[name]
+        for option in OPTIONS
+        if (name := str(option.name)) not in NO_FIELDS and values.get(name) is not None
+    }
+    if "actions" in fields:
+        fields["actions"] = parse_length(fields["actions"])
+    if "think" in fields:
+        think = parse_think(fields["think"])
+        fields["think"] = Think(think.median_ns, think.sigma)
+    if (seed := fields.pop("seed", None)) is not None:
+        fields["precision"] = Precision(seed=seed)
+    if "images" in fields:
+        fields["images"] = parse_images(fields["images"])
+    if (profile := fields.pop("profile", None)) is not None:
         from costmodel import load_profile
 
-        asked = load_profile(profile).filled(asked)
+        fields = load_profile(profile).filled(fields)
     try:
-        return TrainingRun(**asked)
+        return TrainingRun(**fields)
     except TrainingRunError as error:
         raise error if file is None else file.contradicted(error) from error

@@ -1,4 +1,4 @@
-"""A training run as a TOML file: the options of a projection in groups, each with the source of its value.
+"""A training run as a TOML file: the options of a projection in tables, with the sources of their values.
 
 ::
 
@@ -13,10 +13,10 @@
     [sources]
     gpu_usd_hour = "our contract of 2026"
 
-A key is a field of ``costmodel.TrainingRun``, so that its name ends with its unit. Its value is what the option takes,
-as a number or as a text in the option's own notation, and stands for the option where that is not given.
+A key is a field of ``costmodel.TrainingRun``, with its unit. Its value is a number, or a text in the
+notation of the option. An option on the command line replaces the value.
 
-Values of one substrate only, as nodes or limits, are in separate tables: ``[at.docker.nodes]``.
+Values of a single substrate, such as nodes or limits, are in separate tables: ``[at.docker.nodes]``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import click
 from taxtui.errors import UsageError
 
 Tables = Mapping[str, Sequence[click.Option]]
-"""Table of the file → the options in it."""
+"""Table of the file → its options."""
 SOURCES, AT, WORKLOAD = "sources", "at", "workload"
 
 EXAMPLES: Final[Mapping[str, str]] = {
@@ -96,33 +96,32 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 
 def field_of(option: click.Parameter) -> str:
-    """The key of a training file, and the field of ``TrainingRun``: ``train_s`` of ``--train-seconds``."""
+    """Return the key in a training file, a field of ``TrainingRun``: ``train_s`` for ``--train-seconds``."""
     name = {"tiers": "tier", "modes": "mode"}.get(str(option.name), str(option.name))
     return f"{name.removesuffix('_seconds')}_s" if name.endswith("_seconds") else name
 
 
 class TrainingFile(NamedTuple):
-    """The content of a training file. Values are as the options take them, by the options' names."""
+    """The content of a training file: values by the names of their options."""
 
     path: str
     values: dict[str, Any]
-    at: dict[str, dict[str, Any]]  # by SUBSTRATE[:key=value], what holds there instead
-    sources: dict[str, str]  # of fields, where they are given
-    stanzas: dict[str, str]  # of every option, ``--gpus`` and the like: how to write it in a file
+    at: dict[str, dict[str, Any]]  # values of a single substrate, by SUBSTRATE[:key=value]
+    sources: dict[str, str]  # by key
+    examples: dict[str, str]  # by option, such as ``--gpus``: a line of the file
 
     def contradicted(self, error: Exception) -> UsageError:
-        """A refusal of the whole training run in terms of the file: the options that it names, as they are written
-        there."""
-        wanted = [self.stanzas[flag] for flag in re.findall(r"--[a-z][a-z-]+", str(error)) if flag in self.stanzas]
-        return UsageError(f"{self.path}: {error}", fix=f"in the file: {' or '.join(wanted)}" if wanted else "")
+        """Return the refusal of a training run with the lines of the file for the options in the message."""
+        lines = [self.examples[flag] for flag in re.findall(r"--[a-z][a-z-]+", str(error)) if flag in self.examples]
+        return UsageError(f"{self.path}: {error}", fix=f"in the file: {' or '.join(lines)}" if lines else "")
 
 
 def load(path: str, tables: Tables) -> TrainingFile:
     """Read a training file.
 
     Raises:
-        UsageError: it cannot be read; a table or a key is unknown, or of the wrong type. One line with the file, the
-            key, what is allowed, and what to write.
+        UsageError: the file cannot be read, or a table or a key is unknown or of the wrong type. The message has the
+            file, the key, the known keys and an example.
     """
     from costmodel import toml
 
@@ -145,12 +144,12 @@ def load(path: str, tables: Tables) -> TrainingFile:
         reader.values(document, ""),
         {name: _Reader(path, within_at).values(groups, f"{AT}.{name}.") for name, groups in at.items()},
         reader.sources(sources),
-        {option.opts[-1]: reader.stanza(field) for field, (_, option) in reader.fields.items()},
+        {option.opts[-1]: reader.example(field) for field, (_, option) in reader.fields.items()},
     )
 
 
 def changes(words: Sequence[str], tables: Tables) -> dict[str, Any]:
-    """Return the values of ``KEY=VALUE`` words by the options' names; KEY is a key of a training file.
+    """Return the values of ``KEY=VALUE`` words by the names of their options; KEY is a key of a training file.
 
     Raises:
         UsageError: a key is unknown, or its value cannot be read.
@@ -163,17 +162,17 @@ def changes(words: Sequence[str], tables: Tables) -> dict[str, Any]:
             raise UsageError(f"--set {word}: a value is missing", fix="write --set nodes=125")
         if key not in reader.fields:
             near = difflib.get_close_matches(key, reader.fields, 1)
-            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(reader.fields)}"
-            raise UsageError(f"--set {word}: unknown key {key!r}", fix=known)
+            fix = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(reader.fields)}"
+            raise UsageError(f"--set {word}: unknown key {key!r}", fix=fix)
         option = reader.fields[key][1]
         value: object = [text] if option.multiple else text
         if option.is_flag:
             if text not in ("true", "false"):
                 raise UsageError(f"--set {word}: {key} is true or false", fix=f"write --set {key}=true")
             value = text == "true"
-        taken = reader.taken(key, value, option)
+        converted = reader.converted(key, value, option)
         name = str(option.name)
-        values[name] = (*values.get(name, ()), *taken) if isinstance(taken, tuple) else taken
+        values[name] = (*values.get(name, ()), *converted) if isinstance(converted, tuple) else converted
     return values
 
 
@@ -216,13 +215,14 @@ gpu_usd_hour = 2.5            # price of one GPU, in dollars per hour
 
 
 class _Reader:
-    """Checks and takes what a file says, option by option."""
+    """Checks and converts the values of a file or of ``--set``."""
 
     def __init__(self, path: str, tables: Tables) -> None:
         self.path, self.tables = path, tables
         self.fields = {field_of(option): (table, option) for table, options in tables.items() for option in options}
 
-    def stanza(self, field: str, within: str = "") -> str:
+    def example(self, field: str, within: str = "") -> str:
+        """Return a line with a valid value; ``within`` is the prefix of the table's name."""
         if self.path == "--set":
             return f"--set {field}={EXAMPLES[field].strip(chr(34))}"
         return f"[{within}{self.fields[field][0]}] {field} = {EXAMPLES[field]}"
@@ -237,60 +237,59 @@ class _Reader:
                 if key not in self.fields or self.fields[key][0] != table:
                     raise self._misplaced(table, key, within)
                 option = self.fields[key][1]
-                result[str(option.name)] = self._taken(f"[{within}{table}] {key}", value, option, within)
+                result[str(option.name)] = self.converted(f"[{within}{table}] {key}", value, option, within)
         return result
 
-    def sources(self, found: object) -> dict[str, str]:
+    def sources(self, table: object) -> dict[str, str]:
+        """Return the source of each key. Raises ``UsageError``: a key is unknown, or a source is no text."""
         fix = f'write [{SOURCES}] workers = "our cluster"'
-        if not isinstance(found, dict):
+        if not isinstance(table, dict):
             raise UsageError(f"{self.path}: {SOURCES} must be a table", fix=fix)
-        for key, source in found.items():
+        for key, source in table.items():
             if key not in self.fields or not isinstance(source, str):
                 text = f"{self.path}: [{SOURCES}] {key} = {source!r}"
                 raise UsageError(f"{text} is not the source of a key of this file as text", fix=fix)
-        return dict(found)
+        return dict(table)
 
     def _unknown(self, table: str, within: str) -> UsageError:
         if table in self.fields:
             return UsageError(
-                f"{self.path}: {table} stands outside its table", fix=f"write {self.stanza(table, within)}"
+                f"{self.path}: {table} stands outside its table", fix=f"write {self.example(table, within)}"
             )
-        known = (*self.tables, *((AT, SOURCES) if not within else ()))
+        names = (*self.tables, *((AT, SOURCES) if not within else ()))
         return UsageError(
-            f"{self.path}: there is no [{within}{table}] in a training file; known: {', '.join(known)}",
-            fix=f"write {self.stanza('workers', within)}",
+            f"{self.path}: there is no [{within}{table}] in a training file; known: {', '.join(names)}",
+            fix=f"write {self.example('workers', within)}",
         )
 
     def _misplaced(self, table: str, key: str, within: str) -> UsageError:
-        known = [field_of(option) for option in self.tables[table]]
+        keys = [field_of(option) for option in self.tables[table]]
         where = f"{self.path}: [{within}{table}] {key}"
         if key in self.fields:
-            return UsageError(f"{where} is not in this table", fix=f"write {self.stanza(key, within)}")
-        near = difflib.get_close_matches(key, self.fields, 1) or known[:1]
+            return UsageError(f"{where} is not in this table", fix=f"write {self.example(key, within)}")
+        near = difflib.get_close_matches(key, self.fields, 1) or keys[:1]
         return UsageError(
-            f"{where} is unknown; [{table}] knows {', '.join(known)}", fix=f"write {self.stanza(near[0], within)}"
+            f"{where} is unknown; [{table}] knows {', '.join(keys)}", fix=f"write {self.example(near[0], within)}"
         )
 
-    def _taken(self, where: str, value: object, option: click.Option, within: str) -> object:
-        fix = f"write {self.stanza(field_of(option), within)}"
-        one_is_enough = option.name in ("tiers", "modes") and isinstance(value, str)
-        value = [value] if one_is_enough else value
+    def converted(self, where: str, value: object, option: click.Option, within: str = "") -> object:
+        """Return a value as the option has it. Raises ``UsageError``: the type or the notation is wrong."""
+        fix = f"write {self.example(field_of(option), within)}"
+        if option.name in ("tiers", "modes") and isinstance(value, str):
+            value = [value]
         allowed = bool if option.is_flag else list if option.multiple else (int, float, str)
         if not isinstance(value, allowed) or (isinstance(value, bool) and not option.is_flag):
             kind = "true or false" if option.is_flag else "a list of texts" if option.multiple else "a number or a text"
             raise UsageError(f"{self.path}: {where} must be {kind}, not {value!r}", fix=fix)
         if option.is_flag:
             return value
-        texts = [str(item) for item in value] if isinstance(value, list) else self._beside(str(value))
+        texts = [str(item) for item in value] if isinstance(value, list) else self._resolved(str(value))
         try:
             return option.type_cast_value(click.Context(click.Command("training")), texts)
         except click.UsageError as error:
             raise UsageError(f"{self.path}: {where}: {error.message}", fix=fix) from error
 
-    def taken(self, key: str, value: object, option: click.Option) -> object:
-        return self._taken(key, value, option, "")
-
-    def _beside(self, text: str) -> str:
-        """A file beside the training file by the path that leads to it from here."""
+    def _resolved(self, text: str) -> str:
+        """Return the path of a file in the training file's folder; further texts stay."""
         path = Path(self.path).parent / text
         return str(path) if path.suffix and path.is_file() else text

@@ -1,4 +1,4 @@
-"""Writing, compaction and salvage of recordings. ``costmodel.recording`` has the events and the reader."""
+"""Writing and salvage of recordings. ``costmodel.recording`` has the events and the reader."""
 
 from __future__ import annotations
 

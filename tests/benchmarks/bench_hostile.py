@@ -39,7 +39,6 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "export prometheus": ("export", "FILE", "--format", "prometheus"),
     "recordings verify": ("recordings", "verify", "FILE"),
     "recordings info": ("recordings", "info", "FILE"),
-    "recordings compact": ("recordings", "compact", "FILE", "-o", "NEW.msgpack"),
 }
 SMALL: Final = 128
 """Cells that every file may have rows for."""

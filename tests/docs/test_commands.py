@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -103,41 +99,3 @@ def test_the_targets_of_make_are_there() -> None:
     assert {"run", "test", "docs"} <= asked
     for target in asked:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-
-
-# -- completion ------------------------------------------------------------------------------------------------
-
-
-def program() -> str:
-    found = shutil.which("taxtui", path=str(Path(sys.executable).parent))
-    assert found is not None
-    return found
-
-
-def completed(shell: str, words: str, current: str) -> str:
-    variables = os.environ | {"_TAXTUI_COMPLETE": f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": current}
-    return subprocess.run([program()], env=variables, capture_output=True, text=True, check=True).stdout
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_as_the_page_switches_it_on(shell: str) -> None:
-    assert f"_TAXTUI_COMPLETE={shell}_source taxtui" in text_of("command-line.md")
-    variables = os.environ | {"_TAXTUI_COMPLETE": f"{shell}_source"}
-    script = subprocess.run([program()], env=variables, capture_output=True, text=True, check=True).stdout
-    assert f"{shell}_complete" in script
-    here = ("taxtui proj", "proj") if shell == "fish" else ("taxtui proj", "1")
-    assert "project" in completed(shell, *here)
-    here = ("taxtui project --worke", "--worke") if shell == "fish" else ("taxtui project --worke", "2")
-    assert "--workers" in completed(shell, *here)
-
-
-def test_bash_takes_the_line_of_the_page() -> None:
-    [line] = re.findall(r'^(eval "\$\(_TAXTUI_COMPLETE=bash.*?)\s+#', text_of("command-line.md"), re.MULTILINE)
-    path = f"{Path(program()).parent}{os.pathsep}{os.environ['PATH']}"
-    press = "COMP_WORDS=(taxtui doc) COMP_CWORD=1; _taxtui_completion taxtui"
-    ask = f"{line}\n{press}\necho ${{COMPREPLY[0]}}; complete -p taxtui"
-    shown = subprocess.run(
-        ["bash", "-c", ask], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
-    ).stdout
-    assert shown.splitlines()[0] == "doctor"
-    assert "_taxtui_completion" in shown

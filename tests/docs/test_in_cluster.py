@@ -115,26 +115,24 @@ def test_a_manifest_has_known_fields_of_the_right_types(name: str) -> None:
     assert wrong(found, KINDS[found["kind"]], found["kind"]) == []
 
 
-def test_what_is_wrong_with_a_manifest_is_found() -> None:
+def test_a_wrong_field_is_found() -> None:
     job = manifest("job.yaml")
     pod = job["spec"]["template"]["spec"]
     pod["restartpolicy"] = pod.pop("restartPolicy")
-    pod["containers"][0]["volumeMounts"][0]["readOnly"] = "no"
     del pod["containers"][0]["name"]
-    pod["volumes"][0]["persistentVolumeClaim"] = "taxtui-recordings"
-    found = "\n".join(wrong(job, "V1Job", "Job"))
-    assert "spec.restartpolicy: Extra inputs" in found
-    assert "containers.0.name: Field required" in found
-    assert "readOnly: Input should be a valid boolean" in found
-    assert "persistentVolumeClaim: Input should be" in found
     ray = manifest("rayjob.yaml")
     ray["spec"]["ttlSecondsAfterFinished"] = "300"
     del ray["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["groupName"]
     ray["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["volume"] = []
-    found = "\n".join(wrong(ray, "RayJob", "RayJob"))
-    assert "RayJob.spec.ttlSecondsAfterFinished: not a int" in found
-    assert "workerGroupSpecs[0].groupName: is missing" in found
-    assert "headGroupSpec.template.spec.volume: Extra inputs" in found
+    faults = "\n".join([*wrong(job, "V1Job", "Job"), *wrong(ray, "RayJob", "RayJob")])
+    for fault in (
+        "spec.restartpolicy: Extra inputs",
+        "containers.0.name: Field required",
+        "RayJob.spec.ttlSecondsAfterFinished: not a int",
+        "workerGroupSpecs[0].groupName: is missing",
+        "headGroupSpec.template.spec.volume: Extra inputs",
+    ):
+        assert fault in faults
 
 
 def test_what_they_run_is_a_command_of_taxtui() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import tomllib
 import types
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -112,13 +114,43 @@ def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: P
     assert (figure.substrate, figure.p50, figure.samples) == ("acme", 0.021, 1000)
 
 
-def test_code_sends_nobody_to_the_readme() -> None:
-    sources = [*ROOT.glob("taxtui/**/*.py"), *ROOT.glob("costmodel/**/*.py"), *ROOT.glob("scenarios/**/*.toml")]
-    assert [file.name for file in sources if "README" in file.read_text("utf-8")] == []
-
-
 def test_every_value_of_the_shipped_question_has_a_source() -> None:
     document = tomllib.loads((ROOT / "scenarios/training/lab-question.toml").read_text(encoding="utf-8"))
     sources, places = document.pop("sources"), document.pop("at")
     tables = [*document.values(), *(table for place in places.values() for table in place.values())]
     assert {key for table in tables for key in table} - {"compose"} == set(sources)
+
+
+# ---------------------------------------------------------------------------------------------- pages and code
+
+PAGE = re.compile(r"(?<![\w*./-])[\w./-]+\.md\b")
+
+
+def mentions() -> Iterator[tuple[Path, str]]:
+    """Each file of the product with each page that it names."""
+    for folder in ("costmodel", "taxtui", "scenarios"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".toml", ".tcss"):
+                for page in PAGE.findall(path.read_text(encoding="utf-8")):
+                    yield path.relative_to(ROOT), page
+    for name in ("Makefile", "pyproject.toml"):
+        for page in PAGE.findall((ROOT / name).read_text(encoding="utf-8")):
+            yield Path(name), page
+
+
+def test_every_page_that_code_mentions_is_in_the_repository() -> None:
+    found = list(mentions())
+    assert (Path("costmodel/recording/breakdown.py"), "docs/measurement.md") in found
+    assert not [path for path, page in found if page == "README.md"], "a reader of code has the docs"
+    assert [(str(path), page) for path, page in found if not (ROOT / page.lstrip("/")).is_file()] == []
+
+
+def test_every_guarantee_names_a_test_that_exists() -> None:
+    text = (ROOT / "tests/GUARANTEES.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!\*\*|guarantee|-)(.+?) \| (.*) \|$", text, re.MULTILINE)
+    assert len(rows) > 25
+    for guarantee, test in rows:
+        path, _, name = test.strip("`").partition("::")
+        assert (ROOT / path).is_file(), guarantee
+        names = [node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if hasattr(node, "name")]
+        assert name in names, guarantee

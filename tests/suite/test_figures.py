@@ -8,8 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from costmodel.recording.follower import read_events
+from taxtui.recording.writer import Recorder
 from tests.benchmarks import __main__ as bench
 from tests.benchmarks import figures
+from tests.benchmarks.bench_recording import LENGTH, stream
 from tests.benchmarks.figures import Figure
 from tests.studies import __main__ as studies
 
@@ -29,10 +32,6 @@ def test_a_figure_comes_back_with_the_benchmark_that_told_it(tmp_path: Path, mon
     assert exec_ == Figure("exec", 3.0, "ms", 2.0, "a peer", "≤ 2", "dispatch")
     assert exec_.ratio == 1.5
     assert (twice.ratio, four.ratio) == (1.5, 1.0)
-
-
-def test_a_figure_without_a_baseline_has_no_ratio() -> None:
-    assert Figure("memory", 7.0, "kB").ratio is None
     assert "| x | memory | 7 kB |  |  |  |" in figures.table([Figure("memory", 7.0, "kB", bench="x")])
 
 
@@ -87,3 +86,10 @@ def test_every_benchmark_tells() -> None:
 def test_every_study_has_a_main() -> None:
     for name in studies.names():
         assert "__main__" in (studies.HERE / f"study_{name}.py").read_text(encoding="utf-8"), name
+
+
+def test_the_recording_of_a_million_actions_could_have_been_measured(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "r.msgpack") as recorder:
+        for event in stream(2 * LENGTH):
+            recorder.add(event)
+    assert read_events(tmp_path / "r.msgpack", lambda event: None).complete

@@ -65,21 +65,15 @@ def test_what_was_running_is_remembered_however_often_it_is_paused() -> None:
         assert not measured.running
 
 
-def test_a_measurement_beneath_another_ends_as_well_and_does_not_go_on() -> None:
+def test_nested_measurements_and_nested_bodies_end_together() -> None:
     with paused(running=2) as measured:
         assert measured.told == ["stop", "stop"]
-        with traced(60):
-            assert measured.running == 1
-        assert not measured.running
-
-
-def test_a_body_in_a_body_is_traced_with_it() -> None:
-    with paused() as measured:
         with traced(60):
             with traced(60):
                 assert measured.running == 1
             assert measured.running == 1
-        assert measured.told == ["stop", "start", "stop"]
+        assert not measured.running
+        assert measured.told == ["stop", "stop", "start", "stop"]
 
 
 def test_where_nothing_is_measured_nothing_is_begun() -> None:

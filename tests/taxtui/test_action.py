@@ -30,24 +30,24 @@ class Done(NamedTuple):
 def stepped(folder: Path, **inputs: str) -> Done:
     """Run the action's last step as a runner does, with its defaults."""
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
-    given = {name: str(one.get("default", "")) for name, one in action["inputs"].items()} | inputs
+    inputs_of = {name: str(one.get("default", "")) for name, one in action["inputs"].items()} | inputs
     step = action["runs"]["steps"][-1]
     variables = {
-        name: given[value.removeprefix("${{ inputs.").removesuffix(" }}")] for name, value in step["env"].items()
+        name: inputs_of[value.removeprefix("${{ inputs.").removesuffix(" }}")] for name, value in step["env"].items()
     }
-    told = {name: folder / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
-    for path in told.values():
+    files = {name: folder / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    for path in files.values():
         path.touch()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         cwd=folder,
-        env={**os.environ, **variables, **{name: str(path) for name, path in told.items()}, "PATH": path},
+        env={**os.environ, **variables, **{name: str(path) for name, path in files.items()}, "PATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
-    return Done(done.returncode, *(path.read_text() for path in told.values()), done.stdout + done.stderr)
+    return Done(result.returncode, *(path.read_text() for path in files.values()), result.stdout + result.stderr)
 
 
 @pytest.fixture
@@ -61,43 +61,38 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_passes_and_says_so(folder: Path) -> None:
-    done = stepped(folder, after="same.msgpack", before="base.msgpack\n", junit="j.xml")
-    assert (done.code, done.outputs) == (0, "verdict=ok\n"), done.log
-    assert "### 3 comparisons: 0 worse" in done.summary
+def test_equal_recordings_pass_and_a_regression_fails_the_job(folder: Path) -> None:
+    result = stepped(folder, after="same.msgpack", before="base.msgpack\n", junit="j.xml")
+    assert (result.code, result.outputs) == (0, "verdict=ok\n"), result.log
+    assert "### 3 comparisons: 0 worse" in result.summary
     assert (folder / "j.xml").exists()
-
-
-def test_a_regression_fails_the_job(folder: Path) -> None:
-    done = stepped(folder, after="slow.msgpack", before="base.msgpack", metrics="mean:trajectory\n\n")
-    assert (done.code, done.outputs) == (5, "verdict=worse\n"), done.log
-    assert "1 of 1 comparisons got worse" in done.log
+    result = stepped(folder, after="slow.msgpack", before="base.msgpack", metrics="mean:trajectory\n\n")
+    assert (result.code, result.outputs) == (5, "verdict=ok\nverdict=worse\n"), result.log
+    assert "1 of 1 comparisons got worse" in result.log
 
 
 @pytest.mark.parametrize(("wanted", "code"), [("warn", 0), ("fail", 6)])
 def test_too_little_data_is_a_warning_or_a_failure_as_asked_for(folder: Path, wanted: str, code: int) -> None:
     inputs = {"metrics": "p95:cold_start=25%", "inconclusive": wanted}
-    done = stepped(folder, after="same.msgpack", before="base.msgpack", **inputs)
-    assert (done.code, done.outputs) == (code, "verdict=inconclusive\n"), done.log
-    assert ("::warning::" in done.log) == (wanted == "warn")
+    result = stepped(folder, after="same.msgpack", before="base.msgpack", **inputs)
+    assert (result.code, result.outputs) == (code, "verdict=inconclusive\n"), result.log
+    assert ("::warning::" in result.log) == (wanted == "warn")
 
 
 def test_inputs_are_data_and_never_commands(folder: Path) -> None:
     hostile = "$(touch pwned) `touch pwned`; touch pwned"
-    done = stepped(folder, after=hostile, before=hostile, metrics=hostile)
-    assert (done.code, done.outputs) == (2, ""), done.log
+    result = stepped(folder, after=hostile, before=hostile, metrics=hostile)
+    assert (result.code, result.outputs) == (2, ""), result.log
     assert not (folder / "pwned").exists()
     assert stepped(folder, after="--help", before="base.msgpack").code == 4
     assert stepped(folder, after="a", before="b", **{"inconclusive": "ignore"}).code == 2
 
 
-@pytest.mark.parametrize(
-    "line", ["-h", "--help", "base.msgpack\n-h", "--junit=pwned", "base.msgpack\n--fail-above=5000%"]
-)
+@pytest.mark.parametrize("line", ["--help", "base.msgpack\n-h", "--junit=pwned", "base.msgpack\n--fail-above=5000%"])
 def test_a_line_of_against_is_a_recording_and_never_an_option(folder: Path, line: str) -> None:
-    done = stepped(folder, after="slow.msgpack", before=line, metrics="mean:trajectory")
-    assert (done.code, done.outputs) == (4, ""), done.log
-    assert "taxtui: there is no -" in done.log
+    result = stepped(folder, after="slow.msgpack", before=line, metrics="mean:trajectory")
+    assert (result.code, result.outputs) == (4, ""), result.log
+    assert "taxtui: there is no -" in result.log
     assert not (folder / "pwned").exists()
 
 

@@ -14,9 +14,9 @@ import click
 from costmodel import load, toml
 from taxtui.errors import UsageError
 from taxtui.live.catalogue import shown, stamp
-from taxtui.options.asking import places_of, providers_of
 from taxtui.options.training import GROUPS, OPTIONS, SET, TYPED
 from taxtui.options.training_file import field_of
+from taxtui.options.training_runs import places_of, providers_of
 
 if TYPE_CHECKING:
     from costmodel import Provider, SubstrateRun, TrainingRun

@@ -1,13 +1,16 @@
-"""Shell completion: files, and the names that an option takes."""
+"""Shell completion of files, options and names, as docs/command-line.md switches it on."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.docs.pages import text_of
 
 pytestmark = pytest.mark.processes
 
@@ -23,12 +26,15 @@ FILES = "or default"
 """What is printed where bash completes a file if no name fits."""
 
 
+def printed(**variables: str) -> str:
+    return subprocess.run(["taxtui"], env=HERE | variables, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What turns completion on in bash."""
-    asked = {**HERE, "_TAXTUI_COMPLETE": "bash_source"}
+    """The script that switches completion on in bash."""
     path = tmp_path_factory.mktemp("bash") / "taxtui.bash"
-    path.write_bytes(subprocess.run(["taxtui"], env=asked, stdout=subprocess.PIPE, check=True).stdout)
+    path.write_text(printed(_TAXTUI_COMPLETE="bash_source"))
     return path
 
 
@@ -81,12 +87,31 @@ def test_names_are_completed(script: Path, line: str, names: list[str]) -> None:
     assert completed(script, line) == names
 
 
-def test_an_unknown_command_says_nothing(script: Path) -> None:
+def test_commands_and_options_are_completed(script: Path) -> None:
+    assert "project" in completed(script, "taxtui proj")
+    assert "--workers" in completed(script, "taxtui project --worke")
     assert "project" in completed(script, "taxtui unknown ")
 
 
-def test_zsh_is_given_no_empty_value() -> None:
-    """Where a value is empty, zsh takes the following line for it, and no name is completed."""
-    asked = {**HERE, "_TAXTUI_COMPLETE": "zsh_complete", "COMP_WORDS": "taxtui run -t ", "COMP_CWORD": "3"}
-    done = subprocess.run(["taxtui"], env=asked, capture_output=True, text=True, check=True)
-    assert "" not in done.stdout.removesuffix("\n").split("\n")
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_complete_too(shell: str) -> None:
+    assert f"{shell}_complete" in printed(_TAXTUI_COMPLETE=f"{shell}_source")
+    word = "-t " if shell == "fish" else "3"
+    names = printed(_TAXTUI_COMPLETE=f"{shell}_complete", COMP_WORDS="taxtui run -t ", COMP_CWORD=word)
+    assert "T1" in names
+    lines = names.removesuffix("\n").split("\n")
+    assert "" not in lines, "zsh would read the line after an empty value as the value"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_page_has_the_line_of_each_shell(shell: str) -> None:
+    assert f"_TAXTUI_COMPLETE={shell}_source taxtui" in text_of("command-line.md")
+
+
+def test_bash_takes_the_line_of_the_page() -> None:
+    [line] = re.findall(r'^(eval "\$\(_TAXTUI_COMPLETE=bash.*?)\s+#', text_of("command-line.md"), re.MULTILINE)
+    press = "COMP_WORDS=(taxtui doc) COMP_CWORD=1; _taxtui_completion taxtui"
+    words = ["bash", "-c", f"{line}\n{press}\necho ${{COMPREPLY[0]}}; complete -p taxtui"]
+    output = subprocess.run(words, env=HERE, capture_output=True, text=True, check=True).stdout
+    assert output.splitlines()[0] == "doctor"
+    assert "_taxtui_completion" in output

@@ -1,4 +1,4 @@
-"""Help texts: a noun phrase or an imperative of at most 25 words; a command has at most 25 options."""
+"""Help texts: noun phrases or imperatives of at most 25 words; at most 25 options; the three jobs first."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from taxtui.cli import COMMANDS, app
+from taxtui.cli import COMMANDS, FIRST, MORE, app
+from taxtui.errors import UsageError
 
 MOST_WORDS = 25
 MOST_OPTIONS = 25
@@ -37,31 +39,29 @@ def options(command: click.Command) -> list[click.Option]:
 
 
 @pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])
-def test_every_option_has_a_help_that_stands_alone(name: str, command: click.Command) -> None:
-    for option in options(command):
-        text = option.help or ""
-        assert text, f"{name} {option.opts[-1]} has no help"
-        assert not HEADLESS.match(text), f"{name} {option.opts[-1]}: {text}"
-        assert len(text.split()) <= MOST_WORDS, f"{name} {option.opts[-1]}: {text}"
-
-
-@pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])
-def test_the_first_sentence_of_a_command_is_short(name: str, command: click.Command) -> None:
-    first = re.split(r"(?<=[.:])\s", " ".join((command.help or "").split()))[0]
-    assert first
-    assert not HEADLESS.match(first), first
-    assert len(first.split()) <= MOST_WORDS, first
-
-
-@pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])
-def test_no_command_has_too_many_options_and_the_help_lists_each(name: str, command: click.Command) -> None:
+def test_texts_stand_alone_and_the_help_lists_each_option(name: str, command: click.Command) -> None:
+    first_sentence = re.split(r"(?<=[.:])\s", " ".join((command.help or "").split()))[0]
+    for text in (first_sentence, *(option.help or "" for option in options(command))):
+        assert text, f"{name}: an option without help"
+        assert not HEADLESS.match(text), f"{name}: {text}"
+        assert len(text.split()) <= MOST_WORDS, f"{name}: {text}"
     assert len(options(command)) <= MOST_OPTIONS, name
     text = command.get_help(click.Context(command, info_name=name))
     listed = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.MULTILINE)) - {"--help"}
     assert listed == {next(flag for flag in option.opts if flag.startswith("--")) for option in options(command)}
 
 
-def test_the_one_line_helps_are_short() -> None:
+def test_the_help_lists_the_commands_of_the_three_jobs_first() -> None:
+    assert list(FIRST) == ["run", "report", "project", "decide", "compare", "import", "doctor", "clean"]
+    lines = CliRunner().invoke(app, ["--help"]).output.splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and line[2].islower()]
+    assert [name for name in listed if name in COMMANDS] == [*FIRST, *MORE]
+    assert lines.index("Commands:") < lines.index("More:")
     for text in COMMANDS.values():
         assert not HEADLESS.match(text), text
         assert len(text.split()) <= MOST_WORDS, text
+
+
+def test_an_unknown_command_offers_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"unknown command 'rnu'; did you mean 'run'\?"):
+        CliRunner().invoke(app, ["rnu"], catch_exceptions=False)

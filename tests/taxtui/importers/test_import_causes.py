@@ -273,18 +273,13 @@ def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(tmp_path: 
         assert told.get("failures without a retry") == expected
 
 
-def test_the_import_prints_the_summary_with_money(tmp_path: Path) -> None:
+def test_the_summary_of_an_import_has_money(tmp_path: Path) -> None:
     path = _episode(tmp_path, {"type": "modal", "cpu": 1.0, "memory": 2.0, "image_cached": False})
-    text = said("import", path, "-o", tmp_path / "out", "--summary", "--prices", "modal")
+    said("import", path, "-o", tmp_path / "out")
+    text = said("report", tmp_path / "out", "--table", "summary", "--prices", "modal")
     for quantity in ("delivered", "sandbox failures per hour", "boot, image built", "wall", "sandbox lifetime", "cost"):
         assert quantity in text
     assert re.search(r"cost, \$ +1 +0\.0\d+", text)
-
-
-def test_prices_without_the_summary_are_refused(tmp_path: Path) -> None:
-    ran = CliRunner().invoke(app, ["import", str(BENCH), "-o", str(tmp_path / "out"), "--prices", "modal"])
-    assert "--prices needs --summary" in str(ran.exception or ran.output)
-    assert not (tmp_path / "out").exists()
 
 
 def test_delays_for_simulators_have_units_quantiles_and_a_fit(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from costmodel.training.length import Length
 from taxtui.errors import UsageError
-from taxtui.options.count import COUNT
+from taxtui.options.numbers import COUNT
 from taxtui.plan import arrivals
 from taxtui.plan.arrivals import Staggered
 from taxtui.plan.durations import parse_duration_ns

@@ -267,17 +267,6 @@ minimum_s = 0
 increment_s = 0.001
 source = "invoice"
 """
-DEMAND = '[run]\ntrajectories = "10k"\nworkers = 50\n'
-
-
-def test_a_training_run_has_its_run_on_the_page(tmp_path: Path) -> None:
-    path, training_run = recordings(tmp_path)[0], tmp_path / "training.toml"
-    training_run.write_text(DEMAND)
-    run(path, "--mode", "exec", "--training", training_run, "--html", tmp_path / "page.html")
-    found = Reader((tmp_path / "page.html").read_text())
-    assert "The run that is asked for: 10,000 trajectories on 50 workers" in found.text
-    assert "Costs of the sandbox in this training run" in found.text
-    assert "--mode exec --training training.toml --html page.html" in found.text
 
 
 def project(*arguments: object) -> str:
@@ -294,7 +283,7 @@ def test_a_projection_is_a_page_with_its_question_its_sentence_and_the_command_t
     found = Reader(out.read_text())
     assert "The run that is asked for: 10,000 trajectories of 30 actions on 50 workers" in found.text
     assert found.text.index(" ".join(said.split())) < found.text.index("The run that is asked for")
-    again = "--trajectories 10000 --workers 50 --set baseline=docker --length 30 --think 8s"
+    again = "--set baseline=docker --trajectories 10000 --workers 50 --length 30 --think 8s"
     assert f"taxtui project run-1.msgpack run-2.msgpack {again} --html page.html" in found.text
 
 
@@ -312,8 +301,3 @@ def test_an_option_that_a_page_of_a_projection_cannot_follow_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=f"{option[0]} does not go with --html"):
         project("x.msgpack", "--trajectories", 1, "--workers", 1, *option, "--html", tmp_path / "page.html")
-
-
-def test_a_training_file_needs_a_page() -> None:
-    with pytest.raises(UsageError, match="--training needs --html or --figures; without them: taxtui project"):
-        run("x.msgpack", "--training", "training.toml")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from taxtui.commands import substrates
+from taxtui.commands import doctor_substrates as substrates
 from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.sandboxes import isolation
 from taxtui.sandboxes.fake import FakeSubstrate

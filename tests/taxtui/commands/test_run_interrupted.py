@@ -1,4 +1,4 @@
-"""``taxtui run`` cut short by disks, budgets, readers that go away, signals and ``--control``: nothing is left."""
+"""``taxtui run`` ended early by disks, budgets, closed readers, signals and ``--control``: nothing is left."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.processes
 
-# ------------------------------------------------------------------------------------------------ a run that is cut
+# --------------------------------------------------------------------------------------------- limits and errors
 
 
 @pytest.fixture
@@ -49,95 +49,82 @@ def tmpfs(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs: Path) -> None:
     (tmpfs / "ballast").write_bytes(b"x" * (44 << 10))
     path = tmpfs / "r.msgpack"
-    done = home.run("run", *PLAIN, "-t", "T0", "-n", "50", "--trials", "2000", "--progress", "none", "-o", str(path))
-    assert (done.code, done.out) == (1, f"{path}\n")
-    assert f"cannot write {path}: No space left on device" in done.complaint
-    assert "free some space and run again" in done.complaint
+    result = home.run("run", *PLAIN, "-t", "T0", "-n", "50", "--trials", "2000", "--progress", "none", "-o", str(path))
+    assert (result.code, result.out) == (1, f"{path}\n")
+    assert f"cannot write {path}: No space left on device" in result.complaint
+    assert "free some space and run again" in result.complaint
     summary = read_events(path, lambda event: None)
     assert not summary.complete
     assert summary.torn_bytes == 0
     assert summary.events > 100
 
 
-def test_a_budget_ends_the_run_in_good_order(home: Home) -> None:
-    asked = ("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "5000", "--think", "100ms")
-    done = home.run(*asked, "--budget", "3s", "-o", "r.msgpack")
-    assert done.code == 0
-    finished = last(home.cwd / "r.msgpack")
-    assert finished.outcome == "budget"
-    done_of = f"{sum(finished.counts.values())} of 10000 trials"
-    said = done.err.splitlines()[-2]
-    assert re.fullmatch(
-        rf"budget: {done_of}, 0 failed, in {CLOCK}; --budget 3s is used up: raise it, or plan less", said
-    )
-
-
-def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
+def test_a_budget_ends_the_run(home: Home) -> None:
+    options = ("-t", "T0", "-n", "2", "--trials", "5000", "--think", "100ms", "--budget", "3s", "-o", "r.msgpack")
+    result = home.run("run", *PLAIN, *options)
+    assert result.code == 0
+    end = last(home.cwd / "r.msgpack")
+    assert end.outcome == "budget"
+    trials = f"{sum(end.counts.values())} of 10000 trials"
+    line = rf"budget: {trials}, 0 failed, in {CLOCK}; --budget 3s is used up: raise it, or plan less"
+    assert re.fullmatch(line, result.err.splitlines()[-2])
     slow = str(tier(home.cwd / "slow.toml", "sleep 1"))
-    done = home.run(
-        "run", *PLAIN, "-t", slow, "-n", "1", "--trials", "9", "--mode", "exec", "--budget", "200ms", "-o", "r.msgpack"
-    )
-    assert done.code == 1
-    outcome, unmeasured = done.err.splitlines()[-2:]
-    assert re.fullmatch(
-        rf"budget: 0 of 9 trials, 0 failed, in {CLOCK}; --budget 0.2s is used up: raise it, or plan less", outcome
-    )
+    options = ("-t", slow, "-n", "1", "--trials", "9", "--mode", "exec", "--budget", "200ms", "-o", "s.msgpack")
+    result = home.run("run", *PLAIN, *options)
+    assert result.code == 1, "no trial fits in the budget"
+    outcome, unmeasured = result.err.splitlines()[-2:]
+    line = rf"budget: 0 of 9 trials, 0 failed, in {CLOCK}; --budget 0.2s is used up: raise it, or plan less"
+    assert re.fullmatch(line, outcome)
     assert unmeasured == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded"
 
 
-@pytest.mark.parametrize("progress", ["none", "plain", "json"])
+@pytest.mark.parametrize("progress", ["none", "json"])
 def test_never_more_sandboxes_than_allowed(home: Home, progress: str) -> None:
     workload = ("-t", "T0", "-n", "2", "--trials", "9", "--warmup", "1", "--mode", "exec")
     limits = ("--max-sandboxes", "3", "--progress", progress)
-    done = home.run("run", *PLAIN, *workload, *limits, "-o", "r.msgpack")
-    assert done.code == 0
-    said = done.err.splitlines()
+    result = home.run("run", *PLAIN, *workload, *limits, "-o", "r.msgpack")
+    assert result.code == 0
+    lines = result.err.splitlines()
     used_up = rf"budget: 2 of 9 trials, 0 failed, in {CLOCK}; --max-sandboxes 3 is used up: raise it, or plan less"
-    assert re.fullmatch(used_up, said[-2])
+    assert re.fullmatch(used_up, lines[-2])
     if progress == "json":
-        facts = [json.loads(line) for line in said if line.startswith("{")]
+        facts = [json.loads(line) for line in lines if line.startswith("{")]
         assert facts[-1]["stopped"] == "--max-sandboxes 3 is used up"
         assert not any("stopped" in earlier for earlier in facts[:-1])
-    got = events(home.cwd / "r.msgpack")
-    assert sum(isinstance(event, TrialEnded) for event in got) == 3
-    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in got)
+    recorded = events(home.cwd / "r.msgpack")
+    assert sum(isinstance(event, TrialEnded) for event in recorded) == 3
+    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in recorded)
 
 
 def test_trials_that_all_fail_are_exit_1_and_named(home: Home) -> None:
     broken = str(tier(home.cwd / "broken.toml", "exit 3"))
-    done = home.run("run", *PLAIN, "-t", broken, "-n", "1", *SHORT[4:], "--progress", "none", "-o", "r.msgpack")
-    assert done.code == 1
-    ended, complaint = done.err.splitlines()
+    result = home.run("run", *PLAIN, "-t", broken, "-n", "1", *SHORT[4:], "--progress", "none", "-o", "r.msgpack")
+    assert result.code == 1
+    ended, complaint = result.err.splitlines()
     assert ended.startswith("finished: 2 of 2 trials, 2 failed")
     assert complaint == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded; taxtui recordings info says why"
 
 
-def test_nobody_reads_stdout(home: Home) -> None:
+def closed_pipe() -> int:
+    """Return the writing end of a pipe without a reader."""
     reader, writer = os.pipe()
     os.close(reader)
-    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stdout=writer)
+    return writer
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_closed_reader_does_not_end_a_run(home: Home, stream: str) -> None:
+    writer = closed_pipe()
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "json", **{stream: writer})
     os.close(writer)
-    assert ended(process).code == 0
+    result = ended(process)
+    assert (result.code, result.out) == (0, "" if stream == "stdout" else "r.msgpack\n")
     assert last(home.cwd / "r.msgpack").outcome == "finished"
-
-
-def test_nobody_reads_stderr(home: Home) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "json", stderr=writer)
-    os.close(writer)
-    done = ended(process)
-    assert (done.code, done.out) == (0, "r.msgpack\n")
-    assert last(home.cwd / "r.msgpack").outcome == "finished"
-
-
-def test_nobody_reads_what_another_command_prints(home: Home) -> None:
-    home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack")
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = home.start("recordings", "info", "r.msgpack", stdout=writer)
-    os.close(writer)
-    assert ended(process) == (0, "", "")
+    if stream == "stdout":
+        writer = closed_pipe()
+        process = home.start("recordings", "info", "r.msgpack", stdout=writer)
+        os.close(writer)
+        assert ended(process) == (0, "", "")
 
 
 def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Path) -> None:
@@ -148,11 +135,11 @@ def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Pa
     cell = 'substrates = ["local:isolation=plain"]\ntiers = ["T0"]\nactions = [2]\nmodes = ["exec"]\nconcurrency = 2'
     scenario.write_text(f'create_timeout = "2s"\n[[cells]]\n{cell}\ntrials = 50\n')
     process = home.start("run", str(scenario), "--progress", "none", "-o", "r.msgpack")
-    done = ended(process)
-    assert (done.code, done.out) == (1, "r.msgpack\n")
-    assert done.complaint.startswith("taxtui: the run crashed: KeyError (sitecustomize.py:")
-    assert "'<name>'; what it has measured is kept" in done.complaint
-    assert f"look with: taxtui clean --run {run_id(home.cwd / 'r.msgpack')} --force --dry-run" in done.complaint
+    result = ended(process)
+    assert (result.code, result.out) == (1, "r.msgpack\n")
+    assert result.complaint.startswith("taxtui: the run crashed: KeyError (sitecustomize.py:")
+    assert "'<name>'; the recording keeps all measured trials" in result.complaint
+    assert f"look with: taxtui clean --run {run_id(home.cwd / 'r.msgpack')} --force --dry-run" in result.complaint
     assert last(home.cwd / "r.msgpack").outcome == "crashed"
     assert home.sandboxes() == []
     assert home.ledger() == [f"{run_id(home.cwd / 'r.msgpack')}.json"], "until its watchdog has found nothing"
@@ -163,7 +150,7 @@ def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Pa
 # ------------------------------------------------------------------------------------------------ signals, control
 
 ISOLATIONS = pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
-ENDLESS = "touch started; while :; do sleep 0.05; done"
+ENDLESS = "touch started; while :; do sleep 0.05; result"
 A_SECOND = "touch started; sleep 1"
 
 
@@ -183,9 +170,9 @@ def begun(
 def test_ctrl_c_once_finishes_what_runs(home: Home, isolation: str) -> None:
     process, path = begun(home, A_SECOND, isolation=isolation)
     process.send_signal(signal.SIGINT)
-    done = ended(process)
-    assert (done.code, done.out) == (130, f"{path}\n")
-    complaint, ended_as = done.err.split("\n", 1)[1].splitlines()  # the terminal has written ^C on the line before
+    result = ended(process)
+    assert (result.code, result.out) == (130, f"{path}\n")
+    complaint, ended_as = result.err.split("\n", 1)[1].splitlines()  # the terminal has written ^C on the line before
     assert "finishing what runs; Ctrl-C again abandons it" in complaint
     assert ended_as.startswith("interrupted: ")
     finished = last(path)
@@ -208,22 +195,22 @@ def test_ctrl_c_twice_abandons_what_runs(home: Home, isolation: str, mode: str) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_being_told_to_end_cleans_up_first(home: Home, number: signal.Signals) -> None:
+def test_a_signal_to_end_cleans_up_first(home: Home, number: signal.Signals) -> None:
     process, path = begun(home, ENDLESS, "--concurrency", "2")
     process.send_signal(number)
-    done = ended(process)
-    assert (done.code, done.out) == (130, f"{path}\n")
+    result = ended(process)
+    assert (result.code, result.out) == (130, f"{path}\n")
     assert last(path) == RunFinished("interrupted", {"interrupted": 2})
 
 
-def test_ctrl_c_between_staggered_starts_does_not_wait_for_them(home: Home) -> None:
+def test_ctrl_c_between_staggered_starts_does_not_wait(home: Home) -> None:
     process, path = begun(home, A_SECOND, "--arrival", "staggered:1h")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
     assert last(path) == RunFinished("interrupted", {"ok": 1})
 
 
-def test_ctrl_c_before_anything_runs(home: Home) -> None:
+def test_ctrl_c_before_the_first_trial(home: Home) -> None:
     process = home.start("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "-o", "r.msgpack")
     block_until((home.cwd / "r.msgpack").exists, "the recording")
     process.send_signal(signal.SIGINT)
@@ -270,8 +257,8 @@ def test_control_pauses_resumes_and_cancels(home: Home) -> None:
     control(process, b'{"op": "resume"}\n')
     block_until(lambda: trials_ended(path) > paused, "the next trial")
     control(process, b'{"op": "cancel"}\n')
-    done = ended(process)
-    assert (done.code, done.err) == (130, "")
+    result = ended(process)
+    assert (result.code, result.err) == (130, "")
     finished = last(path)
     assert finished.outcome == "cancelled"
     assert finished.counts["ok"] > paused
@@ -279,8 +266,8 @@ def test_control_pauses_resumes_and_cancels(home: Home) -> None:
 
 def test_the_end_of_control_cancels(home: Home) -> None:
     process, path = begun(home, ENDLESS, "--control", "stdin", stdin=subprocess.PIPE)
-    done = ended(process)  # closes stdin
-    assert (done.code, done.out) == (130, f"{path}\n")
+    result = ended(process)  # closes stdin
+    assert (result.code, result.out) == (130, f"{path}\n")
     assert last(path) == RunFinished("cancelled", {"cancelled": 1})
 
 
@@ -294,36 +281,33 @@ def test_the_first_line_of_control_may_be_the_scenario(home: Home) -> None:
     path = home.cwd / "r.msgpack"
     block_until(lambda: path.exists() and path.stat().st_size > 0 and trials_ended(path), "a trial")
     os.write(writer, b'{"op": "cancel"}\n')
-    done = ended(process)
+    result = ended(process)
     os.close(writer)
-    assert (done.code, done.err) == (130, "")
+    assert (result.code, result.err) == (130, "")
     assert (events(path)[0].scenario["name"], last(path).outcome) == ("piped", "cancelled")  # type: ignore[union-attr]
-
-
-def test_a_scenario_on_standard_input_that_is_none_is_one_line(home: Home) -> None:
-    done = home.run("run", "-", "--progress", "none")
-    assert done.code == 2
-    assert done.complaint.startswith("taxtui: standard input: ")
 
 
 def test_a_run_ends_while_control_is_still_open(home: Home) -> None:
     reader, writer = os.pipe()
     process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--control", "stdin", stdin=reader)
     os.close(reader)
-    done = ended(process)
+    result = ended(process)
     os.close(writer)
-    assert done.code == 0
+    assert result.code == 0
     assert last(home.cwd / "r.msgpack").outcome == "finished"
+    result = home.run("run", "-", "--progress", "none")
+    assert result.code == 2, "standard input has no scenario"
+    assert result.complaint.startswith("taxtui: standard input: ")
 
 
-def test_a_run_that_was_cut_is_gone_on_with(home: Home) -> None:
-    asked = ("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "9", "--mode", "exec", "--max-sandboxes", "3")
-    assert home.run(*asked, "-o", "r.msgpack").code == 0
-    again = home.run(*asked, "--resume", "r.msgpack", "-o", "s.msgpack")
-    assert (again.code, again.complaint) == (2, "taxtui: --resume goes on in its own file; leave --output out")
+def test_an_interrupted_run_is_resumed(home: Home) -> None:
+    options = ("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "9", "--mode", "exec", "--max-sandboxes", "3")
+    assert home.run(*options, "-o", "r.msgpack").code == 0
+    again = home.run(*options, "--resume", "r.msgpack", "-o", "s.msgpack")
+    assert (again.code, again.complaint) == (2, "taxtui: --resume continues its own file; leave --output out")
     other = home.run("run", *PLAIN, "-t", "T0", "-n", "3", "--trials", "9", "--mode", "exec", "--resume", "r.msgpack")
     assert other.code == 2
     assert "r.msgpack is of another plan: " in other.complaint
-    whole = home.run(*asked[:-2], "--resume", "r.msgpack")
+    whole = home.run(*options[:-2], "--resume", "r.msgpack")
     assert (whole.code, whole.out) == (0, "r.msgpack\n")
     assert "finished: 9 of 9 trials" in whole.err

@@ -1,6 +1,6 @@
-"""``taxtui doctor --canary``: one sandbox is created, runs commands and is removed, each within its limit.
+"""``taxtui doctor --canary``: create, use and remove a sandbox, each step within a limit.
 
-The canary is a measurement of one trial, so its signals, watchdog and final clean-up are those of ``taxtui run``. Its
+The canary is a measurement of one trial, with the signals, the watchdog and the final clean-up of ``taxtui run``. Its
 recording is temporary.
 """
 
@@ -20,14 +20,19 @@ from taxtui.report.numbers import NOTHING, duration
 from taxtui.terminal_text import clean
 
 COMMANDS: Final = 20
-"""Commands of the sandbox; their median is compared with the limit."""
+"""Commands in the sandbox; their median is compared with the limit."""
 FAILED_EXIT: Final = TaxtuiError.exit_code
 INTERRUPTED_EXIT: Final = 130
-_STATES: Final = {0: "ok", Regressed.exit_code: "SLOW", SubstrateUnavailable.exit_code: "unavailable"}
+_STATES: Final = {
+    0: "ok",
+    Regressed.exit_code: "SLOW",
+    SubstrateUnavailable.exit_code: "unavailable",
+    INTERRUPTED_EXIT: "interrupted",
+}
 
 
 class CanaryLimits(NamedTuple):
-    """The most that each step may take, in ns; None: any time."""
+    """Upper limit of each step, in ns; None: no limit."""
 
     start_ns: int | None = None
     exec_ns: int | None = None
@@ -35,7 +40,7 @@ class CanaryLimits(NamedTuple):
 
 
 class CanaryResult(NamedTuple):
-    """One canary. Times are in ns, and None where the step did not end."""
+    """The result of a canary. A time is None if the step did not end."""
 
     substrate: str
     start_ns: int | None = None  # first create request to the end of the first command
@@ -46,8 +51,8 @@ class CanaryResult(NamedTuple):
     fix: str = ""
     exit_code: int = 0
 
-    def judged(self, limits: CanaryLimits) -> CanaryResult:
-        """Return the result with the exit code of a step above its limit, which an earlier failure precedes."""
+    def checked(self, limits: CanaryLimits) -> CanaryResult:
+        """Return the result with the exit code of a step above its limit; an earlier failure stays."""
         above = [
             f"{name} {duration(value)} is above {duration(limit)}"
             for name, value, limit in (
@@ -63,40 +68,50 @@ class CanaryResult(NamedTuple):
 
     @property
     def state(self) -> str:
-        return _STATES.get(self.exit_code, "interrupted" if self.exit_code == INTERRUPTED_EXIT else "FAILED")
+        return _STATES.get(self.exit_code, "FAILED")
+
+    @property
+    def times(self) -> list[str]:
+        """Start, command, slowest command and release, as text."""
+        times_ns = (self.start_ns, self.exec_ns, self.slowest_ns, self.release_ns)
+        return [NOTHING if value is None else duration(value) for value in times_ns]
 
 
 def canaries(names: Sequence[str], acquire: str, limits: CanaryLimits) -> list[CanaryResult]:
-    """Return the result of each substrate, one after the other; an interrupted canary is the last.
+    """Run a canary on each substrate in turn; an interrupted canary is the last.
 
     Raises:
-        UsageError: a substrate is unknown, or does not have an option or this way to acquire a sandbox.
+        UsageError: a substrate is unknown, or lacks an option or this way to acquire a sandbox.
     """
-    from taxtui.commands import substrates
+    from taxtui.commands import doctor_substrates
 
-    substrates.parsed(names)  # a wrong name is refused before anything is created
+    doctor_substrates.parsed(names)  # refuse a wrong name before any sandbox exists
     results = []
     for name in names:
-        results.append(_canary(name, acquire).judged(limits))
+        results.append(_canary(name, acquire).checked(limits))
         if results[-1].exit_code == INTERRUPTED_EXIT:
             break
     return results
 
 
 def exit_code(results: Sequence[CanaryResult]) -> int:
-    """Return that of the first substrate whose canary is not ok; 130 where the user interrupted one."""
+    """Return 130 after an interruption, else the exit code of the first failed canary, else 0."""
     codes = [result.exit_code for result in results if result.exit_code]
     return INTERRUPTED_EXIT if INTERRUPTED_EXIT in codes else next(iter(codes), 0)
 
 
 def report(results: Sequence[CanaryResult]) -> Report:
     """Return the results for every output format."""
-    return Report(lambda: [_section(results)], lambda: _records(results), lambda: "\n".join(map(_line, results)))
+    return Report(
+        lambda: [_section(results)],
+        lambda: [{"state": result.state, "commands": COMMANDS, **result._asdict()} for result in results],
+        lambda: "\n".join(map(_line, results)),
+    )
 
 
 def _canary(name: str, acquire: str) -> CanaryResult:
     from taxtui import folders
-    from taxtui.commands.run_shown import CUT
+    from taxtui.commands.run_output import INTERRUPTED
     from taxtui.plan.scenario import CellBlock, ScenarioFile, plan
     from taxtui.runner.run import Run
 
@@ -110,11 +125,11 @@ def _canary(name: str, acquire: str) -> CanaryResult:
         except SubstrateUnavailable as error:
             problem = error.problem.removeprefix(f"{name}: ")
             return CanaryResult(name, error=problem, fix=error.fix, exit_code=error.exit_code)
-        result = _times(name, path)
-    if run.outcome in CUT:
+        result = _result(name, path)
+    if run.outcome in INTERRUPTED:
         return result._replace(exit_code=INTERRUPTED_EXIT, error="")
-    if early := run.control.crash or run.control.write_error:
-        return result._replace(exit_code=FAILED_EXIT, error=f"the canary ended early: {early}")
+    if early_end := run.control.crash or run.control.write_error:
+        return result._replace(exit_code=FAILED_EXIT, error=f"the canary ended early: {early_end}")
     if run.cleanup_failed:
         check = f"taxtui clean --run {run.run_id} --force"
         return result._replace(exit_code=FAILED_EXIT, error="the sandbox may be left", fix=check)
@@ -122,15 +137,15 @@ def _canary(name: str, acquire: str) -> CanaryResult:
 
 
 async def _execute(run: Any) -> None:
-    """Measure; any signal abandons the trial and still removes its sandbox."""
+    """Measure; a signal abandons the trial, and the sandbox is removed."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, run.control.abandon, "interrupted")
     await run.execute()
 
 
-def _times(name: str, path: Path) -> CanaryResult:
-    """Return what the recording says of its trial."""
+def _result(name: str, path: Path) -> CanaryResult:
+    """Return the times or the failure of the trial in a recording."""
     from costmodel import TrialEnded, read_events, read_recording
 
     ends: list[TrialEnded] = []
@@ -146,33 +161,16 @@ def _times(name: str, path: Path) -> CanaryResult:
 def _line(result: CanaryResult) -> str:
     text = f"{result.substrate}: {result.state}"
     if result.start_ns is not None:
-        text += f": {', '.join(_times_in_words(result))}"
+        start, command, slowest, release = result.times
+        text += f": start {start}, command {command} (median of {COMMANDS}, slowest {slowest}), release {release}"
     text += f": {result.error}" if result.error else ""
     return clean(text + (f"; {result.fix}" if result.fix else ""))
-
-
-def _times_in_words(result: CanaryResult) -> list[str]:
-    slowest = f" (median of {COMMANDS}, slowest {_format_ns(result.slowest_ns)})"
-    return [
-        f"start {_format_ns(result.start_ns)}",
-        f"command {_format_ns(result.exec_ns)}{slowest}",
-        f"release {_format_ns(result.release_ns)}",
-    ]
-
-
-def _format_ns(value_ns: int | None) -> str:
-    return NOTHING if value_ns is None else duration(value_ns)
-
-
-def _records(results: Sequence[CanaryResult]) -> list[dict[str, Any]]:
-    return [{"state": result.state, "commands": COMMANDS, **result._asdict()} for result in results]
 
 
 def _section(results: Sequence[CanaryResult]) -> Section:
     head = ["substrate", "state", "start", "command", "slowest", "release", "detail"]
     rows = []
     for result in results:
-        times = (result.start_ns, result.exec_ns, result.slowest_ns, result.release_ns)
         detail = "; ".join(filter(None, (result.error, result.fix)))
-        rows.append([result.substrate, result.state, *map(_format_ns, times), detail])
-    return Section("", head, [[*row] for row in rows], [f"command: median round trip of {COMMANDS} commands."])
+        rows.append([result.substrate, result.state, *result.times, detail])
+    return Section("", head, rows, [f"command: median round trip of {COMMANDS} commands."])

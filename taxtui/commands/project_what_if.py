@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Report
 
-MOST_ROWS: Final = 8
+MAX_ROWS: Final = 8
 
 
 def _actions(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def _actions(context: click.Context, parameter: click.Parameter, text: str | Non
 
 OPTION: Final = click.option(
     "--what-if",
-    "actions_changed",
+    "changed_actions",
     metavar="ACTION,…",
     callback=_actions,
     help="Print the savings of each action per training step instead: suspend, fork, recycle, prebuild.",
@@ -45,38 +45,37 @@ def answer(
     places: Sequence[SubstrateRun],
     choice: RowChoice,
     providers: Sequence[Provider],
-    progress: Callable[[float], None],
+    report_share: Callable[[float], None],
 ) -> Report:
-    """Return the savings of every chosen row; of an estimated provider at the middle of its published figures.
+    """Return the savings of every chosen row; an estimated provider has the middle of its published figures.
 
     Raises:
         UsageError: no row is chosen, or too many.
         costmodel.errors.CostModelError: the run has no steps, or lacks an input or a price.
     """
     from costmodel import RunInSteps, behind, what_if
-    from taxtui.options.asking import place_among
+    from taxtui.options.training_runs import place_among
     from taxtui.report.projected.what_if import report
 
     runs: list[tuple[str, RunInSteps]] = []
     for place in places:
-        known = [one for one in providers if not place.spec or one.substrate == place.spec.partition(":")[0]]
-        for one in behind(sources, place.training_run, place.prices, known):
-            identity = one.value.identity
-            lengths = choice.lengths and place.training_run.length is None and identity.actions not in choice.lengths
-            if choice.means(identity) and not lengths and place_among(places, identity) is place:
-                length = place.training_run.length or identity.actions
-                name = clean(f"{identity.label} {identity.tier} {length} {identity.mode}")
-                runs.append((name, RunInSteps(one.value, one.training_run, one.prices)))
+        matching = [item for item in providers if not place.spec or item.substrate == place.spec.partition(":")[0]]
+        for row in behind(sources, place.training_run, place.prices, matching):
+            identity, length = row.value.identity, place.training_run.length
+            chosen = choice.means(identity) and place_among(places, identity) is place
+            if chosen and (length is not None or not choice.lengths or identity.actions in choice.lengths):
+                name = clean(f"{identity.label} {identity.tier} {length or identity.actions} {identity.mode}")
+                runs.append((name, RunInSteps(row.value, row.training_run, row.prices)))
     fix = "choose with --tier, --mode, --substrate or --actions"
     if not runs:
         raise UsageError("--what-if: no row of the recordings is chosen", fix=fix)
-    if len(runs) > MOST_ROWS:
-        raise UsageError(f"--what-if takes at most {MOST_ROWS} rows, and {len(runs)} are chosen", fix=fix)
+    if len(runs) > MAX_ROWS:
+        raise UsageError(f"--what-if takes at most {MAX_ROWS} rows, and {len(runs)} are chosen", fix=fix)
     results = []
     for number, (name, run) in enumerate(runs):
 
-        def part(done: float, number: int = number) -> None:
-            progress((number + done) / len(runs))
+        def report_part(share: float, number: int = number) -> None:
+            report_share((number + share) / len(runs))
 
-        results.append((name, what_if(run, actions, progress=part)))
+        results.append((name, what_if(run, actions, progress=report_part)))
     return report(results)

@@ -1,4 +1,4 @@
-"""``taxtui project`` and ``taxtui compare`` as a person or a script meets them."""
+"""``taxtui project``: tables, records, explanations and refusals."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import csv
 import functools
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+import costmodel
 from costmodel.errors import CostModelError
 from costmodel.projection.warnings import DO, WORDS
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
+from taxtui.options.training_file import TEMPLATE
 from taxtui.report import numbers
 from taxtui.report.formats import csv_rows
 from taxtui.report.words import FAMILY
@@ -105,9 +104,8 @@ def test_the_essays_table_is_printed() -> None:
 
 
 def test_the_papers_tables_are_printed() -> None:
-    text = output(
-        "project", "scenarios/published/paper.toml", "--trajectories", "1000000", "--workers", "500", "--full"
-    )
+    size = ("--trajectories", "1000000", "--workers", "500")
+    text = output("project", "scenarios/published/paper.toml", *size, "--full")
     for number in ("11,811", "6,495", "+5,316", "42.5 s", "23.4 s"):
         assert number in text
 
@@ -132,8 +130,7 @@ def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
     published = [] if "--think" in more else [ESSAY]  # which refuses next to everything
     lines = projected(recording, *published, *ASK, *more, "--full").splitlines()
     assert max(map(width, lines)) <= 80
-    for section in ("Causes of the worker-hours",):
-        assert section in lines
+    assert "Causes of the worker-hours" in lines
 
 
 def test_every_flag_is_explained_in_words(recording: str) -> None:
@@ -204,25 +201,12 @@ def test_csv_has_one_line_per_row(recording: str) -> None:
 HOSTILE = "=cmd|'/c'!A1\x1b[31m\u202e<b>|x`_*"
 
 
-@pytest.fixture
-def hostile(tmp_path: Path) -> str:
-    return str(write(tmp_path / "run.msgpack", [trial(1)], cell(substrate=HOSTILE, tier="@T", mode="-m")))
-
-
-@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
-def test_strings_of_a_recording_are_data(hostile: str, form: str) -> None:
-    text = output("project", hostile, *ASK, "--format", form)
-    assert "\x1b" not in text
-    if form != "json":
-        assert "\u202e" not in text
-    if form == "markdown":
-        assert r"\<b\>\|x\`\_\*" in text
-    if form == "csv":
-        (row,) = csv.DictReader(io.StringIO(text))
-        assert [row[key][0] for key in ("substrate", "tier", "mode")] == ["'"] * 3
-    explained = output("project", hostile, *ASK, "--explain")
-    assert "\x1b" not in explained
-    assert "\u202e" not in explained
+def test_strings_of_a_recording_are_data(tmp_path: Path) -> None:
+    """tests/taxtui/commands/test_hostile_tables.py has every table and format."""
+    file = str(write(tmp_path / "run.msgpack", [trial(1)], cell(substrate=HOSTILE, tier="@T", mode="-m")))
+    assert r"\<b\>\|x\`\_\*" in output("project", file, *ASK, "--format", "markdown")
+    (row,) = csv.DictReader(io.StringIO(output("project", file, *ASK, "--format", "csv")))
+    assert [row[key][0] for key in ("substrate", "tier", "mode")] == ["'"] * 3
 
 
 def test_numbers_of_csv_stay_numbers() -> None:
@@ -232,8 +216,8 @@ def test_numbers_of_csv_stay_numbers() -> None:
 def test_markdown_is_a_table() -> None:
     lines = output("project", ESSAY, *ASK, "--full", "--format", "markdown").splitlines()
     assert lines[0].startswith("Daytona is cheapest for T2 x 50 (as published): Docker runs 1.09 times")
-    main = lines.index("### 10,000 trajectories of 50 actions on 500 workers")
-    assert lines[main + 2].count("|") == lines[main + 3].count("|") == lines[main + 4].count("|") == 7
+    table = lines.index("### 10,000 trajectories of 50 actions on 500 workers")
+    assert lines[table + 2].count("|") == lines[table + 3].count("|") == lines[table + 4].count("|") == 7
 
 
 def test_explain_can_be_followed_by_hand(recording: str) -> None:
@@ -267,24 +251,14 @@ def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, for
     assert "vs docker" not in alone
 
 
-def test_explain_of_other_kinds_of_rows(recording: str, tmp_path: Path) -> None:
-    assert "N·L/3600 = 10,000 · 14.1 / 3600 = 39.1666667" in " ".join(
-        output("project", ESSAY, *ASK, "--explain").split()
-    )
-    trials = [trial(1), trial(2, cell=1, outcome="failed")]
-    both = str(write(tmp_path / "both", trials, cell(0), cell(1, tier="T9")))
-    assert "Nothing to compute: no_success" in output("project", both, *ASK, "--explain")
-    prices = tmp_path / "prices.toml"
-    prices.write_text(
-        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_hour = 3600\nminimum_s = 0\nincrement_s = 1\n'
-        'source = "x"\n'
-    )
-    text = output("project", both, *ASK, "--full", "--explain", "--prices", str(prices))
-    assert "billed / used" in text
-    assert "Money" in text
-    clusters = [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]
-    text = output("project", str(write(tmp_path / "blocks", clusters)), *ASK, "--explain")
-    assert "over blocks where wider" in " ".join(text.split())
+def test_explain_of_published_failed_and_blocked_rows(tmp_path: Path) -> None:
+    published = output("project", ESSAY, *ASK, "--explain")
+    assert "N·L/3600 = 10,000 · 14.1 / 3600 = 39.1666667" in " ".join(published.split())
+    cells = cell(0), cell(1, tier="T9")
+    failed = str(write(tmp_path / "both", [trial(1), trial(2, cell=1, outcome="failed")], *cells))
+    assert "Nothing to compute: no_success" in output("project", failed, *ASK, "--explain")
+    blocks = str(write(tmp_path / "blocks", [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]))
+    assert "over blocks where wider" in " ".join(output("project", blocks, *ASK, "--explain").split())
 
 
 BAD = [
@@ -342,18 +316,13 @@ def test_wide_names_are_cut_and_huge_runs_stay_aligned(tmp_path: Path) -> None:
     assert any("e+12" in line for line in lines)
 
 
-def imported(*words: str) -> Any:
-    code = (
-        "import sys; sys.argv[1:] = "
-        f"{list(words)!r}\nfrom taxtui.cli import app\ntry:\n    app()\nexcept SystemExit:\n    pass\n"
-        "print(sorted(sys.modules), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return done.stderr
-
-
-def test_projecting_imports_neither_plots_nor_user_interface_nor_sdks() -> None:
-    modules = imported("project", ESSAY, *ASK)
-    assert "'costmodel.projection.measured_row'" in modules
-    for heavy in ("textual", "plotext", "docker", "kubernetes", "boto3", "numpy", "asyncio"):
-        assert f"'{heavy}'" not in modules
+def test_decide_refuses_missing_node_prices_before_it_simulates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of ``project --init`` has these prices as a comment."""
+    monkeypatch.setattr(costmodel, "project", lambda *_, **__: pytest.fail("simulated"))
+    file = str(write(tmp_path / "r.msgpack", [trial(n) for n in range(8)], cell(substrate="docker", tier="T1")))
+    (tmp_path / "lab.toml").write_text(TEMPLATE)
+    result = run("decide", file, "--to", "daytona", "--training", str(tmp_path / "lab.toml"))
+    line = "docker costs nothing here and daytona is billed; add nodes, pods_per_node and node_usd_hour"
+    assert line in str(result.exception)

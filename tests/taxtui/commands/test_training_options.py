@@ -1,18 +1,24 @@
-"""``--training FILE``: the options of a projection as TOML."""
+"""Options of a training run: on the command line, by ``--set``, and in a training file; each reaches its field."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from costmodel import Length, Think, TrainingRun, TrainingRunError
+from costmodel import Images, Length, Think, TrainingRun, TrainingRunError
+from costmodel.projection.diagnostics import option, used_by
+from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.options.training import GROUPS, OPTIONS, TYPED, as_typed, asked_at, training_run_of
 from taxtui.options.training_file import EXAMPLES, TEMPLATE, field_of, load
 from tests.docs.pages import blocks
+from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 
 TABLES = {field_of(option): table for table, group in GROUPS.items() for option in group.options}
 
@@ -66,12 +72,14 @@ def test_an_option_beside_the_file_wins(tmp_path: Path) -> None:
     assert (training_run.workers, training_run.gpus, training_run.trajectories) == (7_000, 8, 1_000_000)
 
 
-def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
+def test_the_example_of_every_key_is_valid(tmp_path: Path) -> None:
     assert set(EXAMPLES) == set(TABLES)
+    tables = {table: "" for table in TABLES.values()}
     for field, example in EXAMPLES.items():
-        text = f"[{TABLES[field]}]\n{field} = {example}\n"
-        params = click.Command("project", params=list(OPTIONS))
-        params.make_context("project", ["--training", written(tmp_path, text)], resilient_parsing=True)
+        tables[TABLES[field]] += f"{field} = {example}\n"
+    text = "".join(f"[{table}]\n{lines}" for table, lines in tables.items())
+    command = click.Command("project", params=list(OPTIONS))
+    command.make_context("project", ["--training", written(tmp_path, text)], resilient_parsing=True)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +102,7 @@ def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
         ("[run]\nworkers = nan", ":2: run.workers: must be a finite number, not nan"),
     ],
 )
-def test_what_is_wrong_is_one_line_with_what_to_write(tmp_path: Path, text: str, words: str) -> None:
+def test_a_bad_file_is_one_line_with_an_example(tmp_path: Path, text: str, words: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UsageError) as caught:
         asked("--training", path)
@@ -105,7 +113,7 @@ def test_what_is_wrong_is_one_line_with_what_to_write(tmp_path: Path, text: str,
         assert part in line
 
 
-def test_what_contradicts_itself_is_said_in_the_words_of_the_file(tmp_path: Path) -> None:
+def test_a_contradiction_is_reported_with_keys_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, "[run]\ntrajectories = 9\nworkers = 3\n[trainer]\ngpu_usd_hour = 2\n")
     with pytest.raises(UsageError) as caught:
         asked("--training", path)
@@ -154,17 +162,19 @@ def test_a_change_that_cannot_be_read_is_one_line(word: str, line: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_an_option_of_the_file_alone_is_offered_as_a_key() -> None:
+    error = CliRunner().invoke(app, ["project", "x", "--gpu-usd-hour", "2"]).exception
+    assert str(error) == "--gpu-usd-hour is no option here; write --set gpu_usd_hour=VALUE"
+
+
 def test_an_error_names_what_a_command_takes() -> None:
     assert as_typed("add --nodes N --pods-per-node P") == "add --set nodes=N --set pods_per_node=P"
     assert as_typed("leave --images out; add --gpus G") == "leave images out; add --gpus G"
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_price_sheet_is_relative_to_the_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read the training file .*nowhere\.toml: No such file"):
         asked("--training", str(tmp_path / "nowhere.toml"))
-
-
-def test_a_sheet_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "ours.toml").write_text("")
     text = '[run]\ntrajectories = 9\nworkers = 3\n[prices]\nprices = "ours.toml"\n'
     assert asked("--training", written(tmp_path, text))[1] == str(tmp_path / "ours.toml")
@@ -174,11 +184,11 @@ def test_a_sheet_is_looked_for_beside_the_file(tmp_path: Path) -> None:
 
 def test_the_keys_of_the_page_are_keys(tmp_path: Path) -> None:
     [page] = blocks("decide.md", "toml")
-    found = load(written(tmp_path, page), {table: group.options for table, group in GROUPS.items()})
-    assert (found.values["gpus"], set(found.at)) == (512, {"docker", "daytona"})
+    file = load(written(tmp_path, page), {table: group.options for table, group in GROUPS.items()})
+    assert (file.values["gpus"], set(file.at)) == (512, {"docker", "daytona"})
 
 
-def test_what_holds_for_one_substrate_only_stands_in_tables_of_its_own(tmp_path: Path) -> None:
+def test_values_of_one_substrate_have_tables_of_their_own(tmp_path: Path) -> None:
     path = written(tmp_path, f"{WHOLE}[at.docker.limits]\nquota = 100\n[at.docker.run]\nworkers = 50\n")
     command = click.Command("project", params=list(OPTIONS))
     training_runs = {}
@@ -199,3 +209,54 @@ def test_what_holds_for_one_substrate_only_stands_in_tables_of_its_own(tmp_path:
         with pytest.raises(UsageError) as caught:
             asked("--training", written(tmp_path, text))
         assert words in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------- fields
+
+ALL = ASKED | STEP_MODEL_ASKED
+BY_FIELD = {field_of(one): one for one in OPTIONS}
+SIZE = {"trajectories": 2000, "workers": 7}
+NO_FIELDS = {"file", "changes", "tier", "mode", "profile", "compose", "prices"}
+NO_OPTIONS = {"tolerance", "effort"}
+"""Fields of the precision of a simulation."""
+
+
+def words(values: dict[str, Any]) -> list[str]:
+    """Return the options of a command line, with ``--set`` for options that a command lacks."""
+    result = []
+    for name, value in values.items():
+        flag, text = BY_FIELD[name], "true" if value is True else _typed(value)
+        result += [flag.opts[-1], text] if flag in TYPED else ["--set", f"{name}={text}"]
+    return result
+
+
+def _typed(value: object) -> str:
+    if isinstance(value, Think):
+        return f"lognormal:{value.median_ns}ns,{value.sigma}" if value.sigma else f"{value.median_ns}ns"
+    return "50:2-8" if isinstance(value, Images) else str(value)
+
+
+def test_every_field_has_an_option_and_every_option_a_field() -> None:
+    assert {field.name for field in fields(TrainingRun)} - NO_OPTIONS == set(BY_FIELD) - NO_FIELDS
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - NO_OPTIONS))
+def test_an_option_reaches_its_field_and_a_published_row_uses_or_refuses_it_by_name(name: str) -> None:
+    values = SIZE | ALL[name]
+    context = click.Command("project", params=list(TYPED)).make_context("project", words(values))
+    params = asked_at("", context)
+    del params["prices"]
+    run, expected = training_run_of(params), TrainingRun(**values)
+    assert replace(run, actions=None) == replace(expected, actions=None)
+    assert run.length == expected.length  # a number is a distribution too
+    assert option(name) in BY_FIELD[name].opts
+
+    values |= {"baseline": "docker"} if name == "baseline" else {}
+    result = CliRunner().invoke(app, ["project", "essay", *words(values), "--format", "json"])
+    refused = [field for field in ALL[name] if field not in used_by("published")]
+    if refused:
+        assert isinstance(result.exception, TrainingRunError), result.output
+        assert all(as_typed(BY_FIELD[field].opts[-1]) in str(result.exception) for field in refused)
+        assert "\n" not in str(result.exception)
+    else:
+        assert result.exit_code == 0, result.exception

@@ -1,8 +1,9 @@
-"""``taxtui tier from-trajectory``: the real commands and gaps, what is left out and why, and no credentials."""
+"""``taxtui tier``: tiers of a repository run; tiers of a trajectory have its commands and no credentials."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,92 @@ from hypothesis import strategies as st
 
 from taxtui.commands.tier import command
 from taxtui.errors import TaxtuiError, UsageError
-from taxtui.importers.commands import commands_of
+from taxtui.plan.notation import parse_think
 from taxtui.plan.scenario import load_tier
 from taxtui.plan.spec import Tier
 from taxtui.workloads.trajectory import Called, tier_of
+from tests.support.command_line import Home, events
+
+pytestmark = pytest.mark.processes
 
 LOGS = Path(__file__).parents[2] / "logs"
+UNITTEST = ("--test", "python3 -m unittest discover -s tests")
+SOURCE = 'def add(left, right):\n    """Add two numbers."""\n    return left + right\n\n\nANSWER_OF_IT_ALL = 42\n'
+TEST = (
+    "import unittest\n\nclass Sums(unittest.TestCase):\n    def test_sum(self):\n        self.assertEqual(1 + 2, 3)\n"
+)
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def repository(home: Home) -> Path:
+    folder = home.cwd / "demo"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "calc.py").write_text(SOURCE)
+    (folder / "tests" / "test_calc.py").write_text(TEST)
+    _git(folder, "init", "-q")
+    _git(folder, "add", ".")
+    _git(folder, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "first")
+    return folder
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True)
+
+
+def test_two_tiers_that_run_in_their_folder(home: Home, repository: Path) -> None:
+    done = home.run("tier", "from-repo", "demo", *UNITTEST)
+    assert (done.code, done.out.split()) == (0, ["demo-inspect.toml", "demo-test.toml", "demo.fixtures"])
+    for name in ("demo-inspect", "demo-test"):
+        tier = load_tier(str(home.cwd / f"{name}.toml"))
+        assert (tier.name, len(tier.cycle), tier.network) == (name, 10, False)
+    (repository / "calc.py").unlink()  # what was measured with is what was committed then
+    run = ["run", "-s", "local:fixtures=demo.fixtures", "-t", "demo-inspect.toml", "-t", "demo-test.toml", "-n", "20"]
+    done = home.run(*run, "--trials", "1", "--warmup", "0", "--mode", "session", "-o", "out.msgpack")
+    assert done.code == 0
+    assert "calc.py" not in str(events(home.cwd / "out.msgpack"))
+    home.assert_nothing_left()
+
+
+def test_failing_tests_make_an_inspection_tier_alone(home: Home, repository: Path) -> None:
+    done = home.run(
+        "tier", "from-repo", str(repository), "--test", "echo passed; echo one of the tests failed >&2; exit 3"
+    )
+    assert done.code == 1
+    assert "printed last:\n    passed\n    one of the tests failed\n" in done.err
+    assert "demo-test failed its trial on local: setup 1 (test): exit 3, expected 0; it was not written" in done.err
+    assert sorted(path.name for path in home.cwd.glob("demo*")) == ["demo", "demo-inspect.toml", "demo.fixtures"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nowhere"], "git cannot clone nowhere"),
+        (["."], "does not appear to be a git repository"),
+        (["--", "-x"], "'-x' is neither a path nor a URL"),
+        (["demo", "--no-test", "--network"], "--no-test excludes"),
+        (["demo", "--setup", "TOKEN=abcdefghijkl pip install x"], "holds a secret in a variable"),
+        (["https://joe:hunter22@localhost:1/x"], "git cannot clone https://REDACTED@localhost:1/x"),
+    ],
+)
+def test_a_bad_repository_is_one_line(home: Home, repository: Path, arguments: list[str], complaint: str) -> None:
+    done = home.run("tier", "from-repo", *arguments)
+    assert done.code == 2
+    assert complaint in done.complaint
+    assert "hunter22" not in done.err
+    assert [path.name for path in home.cwd.iterdir()] == ["demo"]
+
+
+def test_nothing_is_overwritten(home: Home, repository: Path) -> None:
+    (home.cwd / "demo-inspect.toml").write_text("mine")
+    assert "demo-inspect.toml exists" in home.run("tier", "from-repo", "demo").complaint
+    assert (home.cwd / "demo-inspect.toml").read_text() == "mine"
+
+
+# ------------------------------------------------------------------------------------------------ from-trajectory
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -45,6 +122,7 @@ def runs(tier: Tier) -> list[str]:
     return [step.run for step in tier.cycle]
 
 
+@pytest.mark.usefixtures("here")
 def test_a_trajectory_of_mini_swe_agent() -> None:
     tier = made(LOGS / "slept.traj.json")
     assert runs(tier)[:6] == ["sleep 0.2", "sleep 0.5", "sleep 0.05"] * 2
@@ -53,6 +131,7 @@ def test_a_trajectory_of_mini_swe_agent() -> None:
     assert (tier.name, tier.network, tier.requires) == ("slept", False, ("bash",))
 
 
+@pytest.mark.usefixtures("here")
 def test_a_sample_of_inspect() -> None:
     tier = made(LOGS / "inspect-given.eval", "--name", "mine", "-o", "other.toml")
     assert runs(tier) == ["bash --login -c 'sleep 0.2; echo hi'", "bash --login -c false"]
@@ -62,6 +141,7 @@ def test_a_sample_of_inspect() -> None:
         make(LOGS / "inspect-given.eval", "--trial", "2")
 
 
+@pytest.mark.usefixtures("here")
 def test_a_trajectory_of_swe_agent_runs_where_the_step_before_it_ended() -> None:
     state = json.dumps({"working_dir": "/testbed/src"})
     steps = [{"action": "ls", "state": state}, {"action": "cat 'a b'\n", "state": "{"}, {"action": "submit"}]
@@ -75,6 +155,7 @@ def test_a_trajectory_of_swe_agent_runs_where_the_step_before_it_ended() -> None
     assert tier.think == ""
 
 
+@pytest.mark.usefixtures("here")
 def test_a_trajectory_of_harbor() -> None:
     def step(wait_ms: float, name: str, **arguments: str) -> dict[str, object]:
         call = {"function_name": name, "arguments": arguments}
@@ -99,7 +180,8 @@ def test_a_trajectory_of_harbor() -> None:
     assert load_tier(make(Path("agent/trajectory.json")).stdout.strip()).digest != tier.digest  # its name
 
 
-def test_nothing_that_was_printed_or_asked_is_in_it() -> None:
+@pytest.mark.usefixtures("here")
+def test_outputs_and_prompts_are_left_out() -> None:
     told = json.loads((LOGS / "slept.traj.json").read_text())
     for message in told["messages"]:
         message["content"] = "cAnArY"
@@ -109,6 +191,7 @@ def test_nothing_that_was_printed_or_asked_is_in_it() -> None:
     assert "cAnArY" not in Path("x.toml").read_text() + done.output + done.stderr
 
 
+@pytest.mark.usefixtures("here")
 def test_a_credential_is_refused_or_redacted_and_never_shown() -> None:
     secret = f"ghp_{'a1' * 18}"
     path = written("x.traj", {"trajectory": [{"action": "ls"}, {"action": f"git push https://x:{secret}@h/r"}]})
@@ -133,7 +216,8 @@ def test_a_credential_is_refused_or_redacted_and_never_shown() -> None:
         ("result.json", '{"trial_name": "t", "agent_info": {}}', "trajectory.json is missing"),
     ],
 )
-def test_what_makes_no_tier_is_one_line(name: str, content: str | None, complaint: str) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_file_without_a_tier_is_one_line(name: str, content: str | None, complaint: str) -> None:
     if content is not None:
         Path(name).write_text(content)
     with pytest.raises(TaxtuiError) as refused:
@@ -159,9 +243,7 @@ called = st.builds(
 
 @settings(max_examples=60)
 @given(st.lists(called, max_size=6))
-def test_whatever_was_called_makes_a_tier_or_one_line(calls: list[Called]) -> None:
-    from taxtui.plan.notation import parse_think
-
+def test_any_commands_make_a_tier_or_one_line(calls: list[Called]) -> None:
     try:
         made = tier_of("t", calls, redact=True)
     except UsageError as error:
@@ -169,36 +251,3 @@ def test_whatever_was_called_makes_a_tier_or_one_line(calls: list[Called]) -> No
     else:
         parse_think(made.tier.think or "0s")
         assert len(made.tier.cycle) + len(made.left_out) == len(calls)
-
-
-@settings(max_examples=60)
-@given(data=st.data())
-def test_whatever_is_in_a_file_its_commands_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    leaf = (
-        st.none() | st.integers() | st.floats() | st.sampled_from(["ls", "", "2026-11-22T03:13:10Z", "exec", "sandbox"])
-    )
-    names = ["messages", "extra", "actions", "command", "timestamp", "returncode", "events", "event", "cmd", "steps"]
-    names += ["tool_calls", "arguments", "source", "state", "action", "options", "cwd", "info"]
-    tree = st.recursive(
-        leaf, lambda s: st.lists(s, max_size=3) | st.dictionaries(st.sampled_from(names), s, max_size=4)
-    )
-    first = data.draw(
-        st.sampled_from(
-            [
-                {"trajectory_format": "mini-swe-agent-1.1", "mini_version": "2"},
-                {"trajectory": [{"action": "ls"}]},
-                {"schema_version": "ATIF-v1.6"},
-                {"eval": {"eval_id": "e"}},
-            ]
-        )
-    )
-    keys = ["messages", "trajectory", "steps", "samples", "info", "replay_config"]
-    document = first | data.draw(st.dictionaries(st.sampled_from(keys), tree, max_size=4))
-    path = tmp_path_factory.mktemp("t") / "x.json"
-    path.write_text(json.dumps(document))
-    try:
-        assert isinstance(commands_of(path).called, list)
-    except TaxtuiError as error:
-        assert "\n" not in str(error)

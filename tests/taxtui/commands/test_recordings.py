@@ -1,0 +1,79 @@
+"""``taxtui recordings``: names, exit codes and texts for complete, incomplete, damaged and missing files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel import CostModelError
+from costmodel.recording import framing
+from taxtui.cli import app
+from taxtui.errors import TaxtuiError
+from taxtui.live import catalogue
+from tests.support.cost_model.costmodel_files import cell, trial, write
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write(tmp_path / "r.msgpack", [trial(n) for n in range(8)], cell(substrate="docker", tier="T1"))
+
+
+def invoke(*words: str) -> tuple[int, str]:
+    """Return exit code and output or error of ``taxtui recordings``."""
+    result = CliRunner().invoke(app, ["recordings", *words])
+    if isinstance(result.exception, TaxtuiError | CostModelError):
+        return result.exception.exit_code, str(result.exception)
+    return result.exit_code, result.output
+
+
+def test_a_recording_has_a_path_or_the_name_last_or_a_shipped_name(
+    recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "by_age", lambda: ([recording], []))
+    for words in (["info", "last"], ["verify", "last"], ["trial", "last", "1"], ["info", "small.msgpack"]):
+        assert invoke(*words)[0] == 0, words
+
+
+def test_verify_continues_after_a_missing_file(recording: Path) -> None:
+    code, output = invoke("verify", "nowhere.msgpack", str(recording))
+    assert code == 4
+    assert "there is no nowhere.msgpack" in output
+    assert f"{recording}: complete" in output
+
+
+def test_a_torn_recording_is_incomplete(recording: Path) -> None:
+    recording.write_bytes(recording.read_bytes()[:-5])
+    code, output = invoke("verify", "r.msgpack")
+    assert code == 1
+    assert "r.msgpack: incomplete (no end of the run), " in output
+    assert "bytes of a torn frame dropped" in output
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, "there is no r.msgpack, neither here nor among what ships with taxtui"),
+        (b"", "r.msgpack: the file is empty"),
+        (b"a text file", "r.msgpack: not a taxtui recording"),
+        (
+            framing.frame(b"\x91\x96\x00\xa6taxtui\x02\xa1r\x80\x80"),
+            "format version 2, this taxtui reads up to 1; install a newer taxtui",
+        ),
+    ],
+)
+def test_a_file_without_a_recording_is_exit_code_4(
+    content: bytes | None, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path("r.msgpack").write_bytes(content)
+    for verb in ("info", "verify"):
+        code, output = invoke(verb, "r.msgpack")
+        assert code == 4
+        assert text in output
+    if content in (b"", b"a text file"):
+        code, output = invoke("verify", "--salvage", "out", "r.msgpack")
+        assert (code, "the header is lost, nothing can be salvaged" in output) == (4, True)

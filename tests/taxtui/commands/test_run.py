@@ -1,0 +1,330 @@
+"""``taxtui run``: the default plan, the output, refusals in one line, repetitions, and nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel.recording.events import Clock, Header, RunFinished, TrialEnded, TrialStarted
+from taxtui import installed
+from taxtui.cli import app
+from taxtui.commands import run as run_command
+from taxtui.commands import run_plan
+from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.workloads import image
+from tests.support import waiting
+from tests.support.command_line import (
+    CLOCK,
+    PLAIN,
+    SHORT,
+    Home,
+    containers,
+    ended,
+    events,
+    last,
+    run_id,
+    without_modules,
+)
+from tests.support.worker_kills import workers
+
+pytestmark = pytest.mark.processes
+
+CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\n'
+TINY = (*PLAIN, "-t", "T0", "-n", "1", "--trials", "2", "--warmup", "0", "--mode", "exec", "-o", "r.msgpack")
+READY = {"ok": True, "detail": "ready", "fix": "", "capabilities": {"paid": False}}
+NO_IMAGE = READY | {"ok": False, "detail": f"there is no image {image.DEFAULT_IMAGE} here", "fix": "taxtui setup"}
+NO_DAEMON = READY | {"ok": False, "detail": "no daemon", "fix": "start it"}
+
+
+# ------------------------------------------------------------------------------------------------------ plan
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, **rows: dict[str, Any]) -> None:
+    def checked(names: Sequence[str]) -> list[dict[str, Any]]:
+        return [rows[name] | {"name": name} for name in names]
+
+    monkeypatch.setattr(run_plan, "_checked", checked)
+
+
+def usable(*, build: bool = True) -> tuple[list[str], list[str]]:
+    return run_plan.usable_here(lambda line: None, build=build)
+
+
+def test_usable_substrates_are_measured_and_the_others_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, local=READY, docker=READY)
+    assert usable() == (["local", "docker"], [])
+    answering(monkeypatch, local=READY, docker=NO_DAEMON)
+    assert usable() == (["local"], ["docker is left out: no daemon; start it"])
+    answering(monkeypatch, local=NO_DAEMON, docker=NO_DAEMON)
+    with pytest.raises(SubstrateUnavailable, match="taxtui doctor"):
+        usable()
+
+
+def test_a_missing_image_of_docker_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    builds: list[bool] = []
+    monkeypatch.setattr(image, "build", lambda progress: builds.append(True))
+    answering(monkeypatch, local=READY, docker=NO_IMAGE)
+    assert usable(build=False) == usable() == (["local", "docker"], [])
+    assert builds == [True]
+
+    def refuse(progress: object) -> None:
+        raise UsageError("no network", fix="--base IMAGE")
+
+    monkeypatch.setattr(image, "build", refuse)
+    assert usable() == (["local"], ["docker is left out: its image cannot be built: no network; --base IMAGE"])
+
+
+def test_without_options_one_tier_is_compared_in_both_modes() -> None:
+    params = run_command.command.make_context("run", []).params
+    plan = run_command._plan(None, params, ["local", "docker"])
+    assert {(str(cell.substrate), cell.tier.name, cell.mode) for cell in plan.cells} == {
+        (substrate, "T1", mode) for substrate in ("local", "docker") for mode in ("exec", "session")
+    }
+    assert run_plan.outline(plan) == "local, docker: T1 x 50, exec and session; 80 trials, at most 2 min"
+    words = ["-s", "local", "--mode", "exec,session", "--think", "8s"]
+    plan = run_command._plan(None, run_command.command.make_context("run", words).params)
+    assert [cell.mode for cell in plan.cells] == ["exec", "session"]
+    assert "h 27 min of it think time" in run_plan.outline(plan)
+
+
+def test_a_dry_run_prints_cells_trials_time_and_money_and_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, local=READY, docker=NO_DAEMON)
+    result = CliRunner().invoke(app, ["run", "-s", "local", "-s", "docker", "-t", "T0", "-n", "10", "--dry-run"])
+    assert result.exit_code == 0, result.exception
+    text = " ".join(result.output.split())
+    for part in (
+        "substrate tier n mode concurrency trials time",
+        "local T0 10 exec 1 20 ~",
+        "trials 80",
+        "money local $0",
+        "docker cannot be used now: no daemon; start it",
+    ):
+        assert part in text
+
+
+# ---------------------------------------------------------------------------------------------------- output
+
+
+@pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
+@pytest.mark.parametrize("mode", ["exec", "session"])
+def test_standard_output_is_the_path(home: Home, isolation: str, mode: str) -> None:
+    result = home.run("run", "-s", f"local:isolation={isolation}", *SHORT[:-1], mode)
+    assert result.code == 0
+    path = Path(result.out.rstrip("\n"))
+    assert path.parent == home.folder / "data" / "taxtui" / "recordings"
+    assert last(path) == RunFinished("finished", {"ok": 2})
+    assert f"next: taxtui project {path}" in result.err
+
+
+@pytest.mark.parametrize("kind", ["json", "plain", "none", "auto"])
+def test_progress_goes_to_standard_error(home: Home, kind: str) -> None:
+    result = home.run("run", *PLAIN, *SHORT, "--progress", kind, "-o", "r.msgpack")
+    assert (result.code, result.out) == (0, "r.msgpack\n")
+    *lines, following = result.err.splitlines()
+    assert following.startswith("next: ")
+    if kind == "json":
+        facts = [json.loads(line) for line in lines]
+        assert facts[-1] == {"planned": 2, "ended": 2, "ok": 2, "in_flight": 0, "last": True, "outcome": "finished"}
+        return
+    if kind == "none":
+        assert not any("trials, 0 failed, 0:" in line for line in lines)
+    assert "Time that one delivered trajectory occupies a worker" in lines
+    assert re.fullmatch(f"finished: 2 of 2 trials, 0 failed, in {CLOCK}", lines[-1])
+    assert "\x1b" not in result.err, "escapes are for terminals"
+
+
+def test_a_terminal_gets_one_line_that_is_rewritten(home: Home) -> None:
+    master, terminal = os.openpty()
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stderr=terminal)
+    os.close(terminal)
+    assert ended(process).code == 0
+    text = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert "\r\x1b[K" in text
+    assert "finished: 2 of 2 trials, 0 failed" in text
+
+
+def test_standard_input_has_no_effect_without_control(home: Home) -> None:
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b'{"op": "cancel"}\n')
+    process.stdin.close()
+    process.stdin = None
+    assert ended(process).code == 0
+
+
+@pytest.mark.docker
+def test_docker_leaves_no_container(home: Home) -> None:
+    result = home.run("run", "-s", "docker", *SHORT[:-1], "session", "--concurrency", "2", "-o", "r.msgpack")
+    assert result.code == 0
+    assert last(home.cwd / "r.msgpack") == RunFinished("finished", {"ok": 2})
+    assert containers(run_id(home.cwd / "r.msgpack")) == []
+
+
+# ------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("-s dokcer", "unknown substrate 'dokcer'; did you mean 'docker'?"),
+        ("-s local:isolatoin=plain", "local has no option 'isolatoin'; did you mean 'isolation'?"),
+        ("-s local:plain", "'plain' in 'local:plain' is not an option"),
+        ("-s local:isolation=strong", "local: Invalid enum value 'strong'"),
+        ("-t T00", "no tier 'T00'; did you mean 'T0'?"),
+        ("--mode sesion", "unknown mode 'sesion'; did you mean 'session'?"),
+        ("--trails 3", "'--trials'"),
+        ("--trials three", "'--trials': 'three' is no count"),
+        ("--trials 0", "'--trials': must be above 0, not 0"),
+        ("-n 0", "'--actions': must be above 0, not 0"),
+        ("-n 10,50", "'--actions': '10,50' is no count; several counts: -n 10 -n 50"),
+        ("--warmup -1", "'--warmup': must be 0 or more, not -1"),
+        ("--concurrency -1", "'--concurrency': must be above 0, not -1"),
+        ("--concurrency 2 --arrival sequential", "arrival sequential means concurrency 1, not 2"),
+        ("--arrival sometimes", "'sometimes' is not an arrival"),
+        ("--acquire snapshot:x", "cannot acquire sandboxes by 'snapshot'; it can: create, reset"),
+        ("--set timeout=soon", "'soon' is not a duration"),
+        ("--set timeout=0s", "timeout must be above 0, not 0"),
+        ("--budget 0s", "budget must be above 0, not 0"),
+        ("--max-sandboxes 0", "'--max-sandboxes': must be above 0, not 0"),
+        ("--think lognormal:8s", "--think: 'lognormal:8s' is not a think time"),
+        ("qiuck", "no scenario 'qiuck'; did you mean 'quick'?"),
+        ("r.msgpack", "r.msgpack is a recording, not a scenario; print it: taxtui report r.msgpack"),
+        ("--resume . -o x", "Invalid value for '--resume'"),
+    ],
+)
+def test_a_bad_option_is_one_line_and_exit_code_2(options: str, line: str) -> None:
+    result = CliRunner().invoke(app, ["run", *options.split()], standalone_mode=False)
+    error = result.exception
+    text = error.format_message() if hasattr(error, "format_message") else str(error)
+    assert line in text
+    assert "\n" not in text
+    assert error.exit_code == 2  # type: ignore[union-attr]
+    assert "quick:" not in text
+
+
+def refused(home: Home, code: int, *args: str, **popen: object) -> str:
+    """Return the one line of a run without standard output, recording and sandbox."""
+    result = home.run("run", *args, **popen)  # type: ignore[arg-type]
+    assert (result.code, result.out) == (code, ""), result.err
+    assert not list(home.folder.rglob("*.msgpack"))
+    assert result.complaint.startswith("taxtui: ")
+    return result.complaint
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.toml", "cells = [", "a.toml: "),
+        ("b.toml", CELLS + "actionz = [1]\n", "b.toml:4: cells[1].actionz: unknown key; did you mean 'actions'?"),
+        ("c.toml", '[[cells]]\nsubstrates = ["local"]\ntiers = "T0"\nactions = [1]\n', "c.toml:3: cells[1].tiers: "),
+        ("d.toml", "name = 'nothing'\n", "d.toml: "),
+        ("e.toml", "cells = []\n", "the scenario has no cells"),
+        ("f.json", '{"cells": ', "f.json: "),
+        ("g.toml", "\xff", "g.toml: not text in UTF-8"),
+        ("h.toml", CELLS + "actions = [1]\n[limits]\ncpus = inf\n", "h.toml:6: limits.cpus: must be a finite number"),
+    ],
+)
+def test_a_malformed_scenario_names_file_and_line(
+    name: str, text: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(text.encode("latin-1"))
+    error = CliRunner().invoke(app, ["run", name]).exception
+    assert isinstance(error, UsageError)
+    assert line in str(error)
+
+
+def test_an_existing_output_file_keeps_every_byte(home: Home) -> None:
+    path = home.cwd / "precious.bin"
+    path.write_bytes(b"precious")
+    for more in ((), ("--repeat", "2")):
+        line = refused(home, 2, *PLAIN, *SHORT, *more, "--progress", "none", "-o", path.name)
+        assert "precious.bin exists; choose another name with -o" in line
+        assert path.read_bytes() == b"precious"
+    assert "cannot create no/such/r.msgpack: No such file" in refused(
+        home, 2, *PLAIN, *SHORT, "-o", "no/such/r.msgpack"
+    )
+
+
+def test_folders_that_cannot_be_made_are_one_line(home: Home) -> None:
+    home.env["XDG_DATA_HOME"] = "/proc/nothing/here"
+    assert "name the recording with -o" in refused(home, 2, *PLAIN, *SHORT)
+    home.env["XDG_STATE_HOME"] = "/proc/nothing/here"
+    result = home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "none")
+    assert (result.code, result.out) == (1, "")
+    assert "no watchdog to clean up after a crash" in result.complaint
+    assert "set XDG_STATE_HOME" in result.complaint
+    assert not any(isinstance(event, TrialEnded) for event in events(home.cwd / "r.msgpack"))
+
+
+def test_a_missing_extra_is_named(home: Home, tmp_path: Path) -> None:
+    home.env |= without_modules(tmp_path / "site", "docker")
+    line = refused(home, 3, "-s", "docker", *SHORT)
+    assert line == f"taxtui: docker: the module 'docker' is not installed; {installed.extra_command('docker')}"
+
+
+def test_a_docker_daemon_out_of_reach(home: Home, tmp_path: Path) -> None:
+    home.env["DOCKER_HOST"] = f"unix://{tmp_path}/nobody.sock"
+    assert "no docker daemon is running there; start it" in refused(home, 3, "-s", "docker", *SHORT)
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(locked / "docker.sock"))
+        listening.listen()
+        locked.chmod(0)
+        home.env["DOCKER_HOST"] = f"unix://{locked}/docker.sock"
+        # Permissions stop root without its capabilities too.
+        prefix = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
+        line = refused(home, 3, "-s", "docker", *SHORT, prefix=prefix)
+        locked.chmod(0o700)
+    assert "no permission on the daemon's socket; join the group docker" in line
+
+
+@pytest.mark.docker
+def test_a_missing_image_or_runtime_of_docker(home: Home) -> None:
+    line = refused(home, 3, "-s", "docker:image=nowhere/none:1", *SHORT)
+    assert "there is no image nowhere/none:1 here; docker pull nowhere/none:1" in line
+    assert "docker has no runtime 'runk'" in refused(home, 3, "-s", "docker:runtime=runk", *SHORT)
+
+
+# ------------------------------------------------------------------------------------------------- repetitions
+
+
+def test_repetitions_are_workers_of_one_recording(home: Home) -> None:
+    result = home.run("run", *TINY, "--repeat", "3", "--progress", "json")
+    assert (result.code, result.out) == (0, "r.msgpack\n"), result.err
+    recorded = events(home.cwd / "r.msgpack")
+    clocks = dict.fromkeys(event.worker for event in recorded if isinstance(event, Clock))
+    assert list(clocks) == [0, 1, 2, 3], "the run itself, and a worker for each repetition"
+    starts = [(event.trial, event.repetition) for event in recorded if isinstance(event, TrialStarted)]
+    assert starts == [(number, number // 2) for number in range(6)]
+    assert sum(isinstance(event, Header) for event in recorded) == 1
+    assert last(home.cwd / "r.msgpack") == RunFinished("finished", {"ok": 6})
+    assert '"planned": 6, "ended": 6, "ok": 6' in result.err
+    assert '"repetition": 3, "repetitions": 3' in result.err
+
+
+def test_ctrl_c_between_repetitions_ends_the_run_at_once(home: Home) -> None:
+    process = home.start("run", *TINY, "--repeat", "2", "--set", "gap=1h")
+    path = home.cwd / "r.msgpack"
+
+    def waits() -> bool:
+        begun = path.exists() and path.stat().st_size > 0
+        return begun and sum(isinstance(event, TrialEnded) for event in events(path)) == 2 and not workers(home)
+
+    waiting.block_until(waits, "the gap")
+    process.send_signal(signal.SIGINT)
+    result = ended(process)
+    assert result.code == 130, result.err
+    assert last(path) == RunFinished("interrupted", {"ok": 2})

@@ -1,0 +1,200 @@
+"""Folders, installed extras and missing packages: every environment gets a working path or one line with a fix."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import pytest
+from click.testing import CliRunner
+from platformdirs.macos import MacOS
+from platformdirs.unix import Unix
+
+import taxtui
+from taxtui import folders, installed
+from taxtui.commands import clean, doctor
+from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.plan.notation import parse_substrate
+from taxtui.sandboxes import registry
+
+# ------------------------------------------------------------------------------------------------------- folders
+
+SUPPORT = "Library/Application Support"
+PLACES: list[tuple[str, Callable[[], Path], str, dict[type, str]]] = [
+    ("XDG_DATA_HOME", folders.recordings, "taxtui/recordings", {Unix: ".local/share", MacOS: SUPPORT}),
+    ("XDG_STATE_HOME", folders.ledger, "taxtui/runs", {Unix: ".local/state", MacOS: SUPPORT}),
+    ("XDG_CACHE_HOME", folders.cache, "taxtui", {Unix: ".cache", MacOS: "Library/Caches"}),
+]
+
+
+@pytest.mark.parametrize("platform", [Unix, MacOS])
+@pytest.mark.parametrize(("variable", "folder", "within", "home"), PLACES)
+def test_an_absolute_xdg_variable_names_the_folder_else_the_platform_does(
+    variable: str,
+    folder: Callable[[], Path],
+    within: str,
+    home: dict[type, str],
+    platform: type,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(platformdirs, "PlatformDirs", platform)
+    monkeypatch.setenv(variable, str(tmp_path / "data"))
+    assert folder() == tmp_path / "data" / within
+    for relative in ("data", ""):
+        monkeypatch.setenv(variable, relative)
+        assert folder() == tmp_path / home[platform] / within
+
+
+def test_a_local_folder_of_recordings_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("recordings").mkdir()
+    assert folders.new_recording("r1") == Path("recordings/r1.msgpack")
+    first, second = folders.new_run_id(), folders.new_run_id()
+    assert first != second
+    assert first[:13] <= second[:13], "ids sort by time"
+
+
+@pytest.mark.parametrize("folder", [folders.recordings, folders.ledger, folders.cache])
+def test_a_user_without_a_home_reads_one_line(
+    folder: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    for variable, *_ in PLACES:
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(UsageError, match=r"^could not determine the home directory .* set an absolute HOME or XDG"):
+        folder()
+
+
+# -------------------------------------------------------------------------------------------------------- extras
+
+FOLDER = {"url": "file:///home/me/my%20taxtui", "dir_info": {}}
+EDITABLE = {"url": "file:///home/me/taxtui", "dir_info": {"editable": True}}
+WHEEL = {"url": "file:///home/me/taxtui-9-py3-none-any.whl", "archive_info": {}}
+GIT = {"url": "https://host/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}
+BRANCH = {"url": "https://host/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"}}
+METADATA = """\
+Metadata-Version: 2.4
+Name: taxtui
+Version: 9
+Provides-Extra: all
+Provides-Extra: aws
+Provides-Extra: test
+Requires-Dist: msgspec
+Requires-Dist: pytest; extra == 'all'
+Requires-Dist: no-such-package>=1; extra == 'aws'
+Requires-Dist: pytest>=1; extra == 'aws'
+Requires-Dist: pytest>=1; extra == 'test'
+"""
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Put the metadata of a taxtui with the extras above before the metadata of the real one."""
+
+    def write(origin: dict[str, Any] | None, receipt: str = "") -> None:
+        about = tmp_path / "site" / "taxtui-9.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(METADATA)
+        if origin is not None:
+            (about / "direct_url.json").write_text(json.dumps(origin))
+        if receipt:
+            (tmp_path / receipt).touch()
+        monkeypatch.syspath_prepend(about.parent)
+        monkeypatch.setattr(sys, "prefix", str(tmp_path))
+        monkeypatch.setattr(sys, "executable", "/v/bin/python")
+        monkeypatch.setattr(installed, "find_spec", lambda module: True)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        (EDITABLE, "-e '/home/me/taxtui[aws]'"),
+        (FOLDER, "'/home/me/my taxtui[aws]'"),
+        (WHEEL, "'taxtui[aws] @ file:///home/me/taxtui-9-py3-none-any.whl'"),
+        (GIT, "'taxtui[aws] @ git+https://host/x.git@abc'"),
+        (BRANCH, "'taxtui[aws] @ git+https://host/x.git@main'"),
+        (None, "'taxtui[aws]'"),  # from an index
+    ],
+)
+def test_pip_installs_an_extra_from_the_source_of_taxtui(
+    install: Install, monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any] | None, words: str
+) -> None:
+    install(origin)
+    assert installed.extra_command("aws") == f"/v/bin/python -m pip install {words}"
+    newer = f"python3.12 -m venv .venv-3.12 && .venv-3.12/bin/pip install {words}"
+    assert installed.extra_command("aws", python="3.12") == newer
+    monkeypatch.setattr(installed, "find_spec", lambda module: None)  # an environment of uv has no pip
+    assert installed.extra_command("aws") == f"uv pip install --python /v/bin/python {words}"
+
+
+@pytest.mark.parametrize(
+    ("receipt", "tool", "python"),
+    [("pipx_metadata.json", "pipx", "python3.12"), ("uv-receipt.toml", "uv tool", "3.12")],
+)
+def test_a_tool_keeps_its_installed_extras(install: Install, receipt: str, tool: str, python: str) -> None:
+    install(FOLDER, receipt)
+    words = "'/home/me/my taxtui[test,aws]'"
+    assert installed.extra_command("aws") == f"{tool} install --force {words}"
+    assert installed.extra_command("aws", python="3.12") == f"{tool} install --force --python {python} {words}"
+    assert installed.extra_command("test") == f"{tool} install --force '/home/me/my taxtui[test]'"
+    assert installed.missing_packages("aws") == ["no-such-package"]
+    assert installed.missing_packages("test") == installed.missing_packages(None) == []
+
+
+def test_one_module_has_the_commands_of_an_installation() -> None:
+    package = Path(taxtui.__file__).parent
+    texts = {path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")}
+    assert [name for name, text in texts.items() if "pip install" in text or "taxtui[" in text] == ["installed.py"]
+
+
+def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "is_installed", lambda package: package != "harbor")
+    monkeypatch.setattr(sys, "version_info", (3, 11, 7, "final", 0))
+    fix = installed.extra_command("harbor", python="3.12")
+    line = f"harbor: needs Python 3.12 or newer, and this is Python 3.11; {fix}"
+    assert str(registry.needs_newer_python("harbor")) == line
+    assert registry.needs_newer_python("docker") is None
+    assert (
+        "needs Python 3.12 or newer, and this is Python 3.11"
+        in CliRunner().invoke(doctor.command, ["-s", "harbor"]).output
+    )
+    monkeypatch.setattr(sys, "version_info", (3, 12, 0, "final", 0))
+    assert registry.needs_newer_python("harbor") is None
+
+
+# ------------------------------------------------------------------------------------------------------ flavours
+
+
+@pytest.mark.parametrize(
+    ("text", "flavours"),
+    [
+        ("inspect", ["inspect:environment=local", "inspect:environment=docker"]),
+        ("inspect:environment=docker", ["inspect:environment=docker"]),
+        ("local", ["local"]),
+    ],
+)
+def test_a_harness_is_searched_in_every_environment(text: str, flavours: list[str]) -> None:
+    pytest.importorskip("inspect_ai")
+    assert [str(reference) for reference in registry.flavours(parse_substrate(text))] == flavours
+
+
+def test_an_environment_out_of_reach_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = CliRunner().invoke(clean.command, ["-s", "inspect", "--dry-run"])
+    line = "taxtui: not searched: inspect: docker does not answer: the program docker is not installed"
+    assert result.exit_code == 0
+    assert f"{line}; install or start docker" in result.output.splitlines()
+    named = CliRunner().invoke(clean.command, ["-s", "inspect:environment=docker", "--dry-run"])
+    assert isinstance(named.exception, SubstrateUnavailable)
