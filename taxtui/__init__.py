@@ -1,3 +1,3 @@
-"""Measure what the place where coding agents run their commands costs a reinforcement-learning run."""
+"""Measure the cost of sandboxes of coding agents in a reinforcement-learning run."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The command line: a click group that imports a subcommand when the subcommand is called.
+"""The command line: a click group with subcommands that are imported on first use.
 
 Standard output is data, standard error is messages. Exit codes: errors.py.
 """
@@ -20,14 +20,14 @@ from taxtui.errors import TaxtuiError, UsageError
 from taxtui.terminal_text import clean_lines
 
 FIRST: Final = {
-    "run": "Measure substrates and write a recording. Without options: those that work here.",
+    "run": "Measure substrates and write a recording. Without options: local and docker.",
     "report": "Print the answer and the tables of a recording.",
     "project": "Project a recording to a training run of any size.",
     "decide": "Decide whether to move a training run to another substrate.",
     "compare": "Compare two recordings, or the substrates of one; fail above a limit in CI.",
     "import": "Make a recording from logs of other tools.",
     "doctor": "Check this machine and its substrates.",
-    "clean": "Remove sandboxes that a run left.",
+    "clean": "Remove sandboxes of ended runs.",
 }
 """Commands of the three jobs, with their one-line help."""
 
@@ -41,20 +41,20 @@ MORE: Final = {
     "tui": "Open the terminal user interface, as taxtui without a command.",
 }
 COMMANDS: Final = FIRST | MORE
-"""Subcommand → its one-line help. The module is ``taxtui.commands.<name>``, its function ``command``."""
+"""Subcommand → one-line help. The module is ``taxtui.commands.<name>``, the function ``command``."""
 
 MODULES: Final = {"import": "importing"}
-"""Modules of subcommands whose name is a keyword."""
+"""Modules of subcommands with a keyword as name."""
 
 
 class LazyGroup(click.Group):
-    """A group with the names and one-line helps of its subcommands, which are imported when they are called."""
+    """A group that imports a subcommand on its first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a subcommand. Raises ``UsageError`` with the nearest name for an unknown one."""
+        """Import the module of a subcommand. Raises ``UsageError`` with the nearest name for an unknown subcommand."""
         if cmd_name not in COMMANDS:
             if ctx.resilient_parsing:  # a shell asks for completions
                 return None
@@ -71,17 +71,17 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand. A reader of standard output that closes early (head, less) is no error."""
+        """Run the subcommand. An early closed reader of standard output (head, less) is no error."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise click.Abort from error  # click itself would print an empty line first
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes standard output at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes standard output later
             return 0
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the tables above: importing every subcommand for its help takes a second."""
+        """List the tables above: importing every subcommand takes a second."""
         for heading, commands in (("Commands", FIRST), ("More", MORE)):
             with formatter.section(heading):
                 formatter.write_dl(list(commands.items()))
@@ -106,7 +106,7 @@ def main() -> None:
     """Run the command line; an error of taxtui is one line on standard error and its exit code, never a traceback.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, which ``taxtui.__main__`` handles.
+        KeyboardInterrupt: Ctrl-C; ``taxtui.__main__`` handles the exception.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -127,7 +127,7 @@ def main() -> None:
     except (OSError, RuntimeError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             click.echo("taxtui: cannot write standard output: the disk is full", err=True)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes standard output at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes standard output later
             sys.exit(1)
         if not _out_of_resources(error):
             raise

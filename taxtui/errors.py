@@ -50,7 +50,7 @@ class TaxtuiError(Exception):
 
 
 class UsageError(TaxtuiError, ValueError):
-    """An option, a name or a combination that cannot work."""
+    """A wrong option, name or combination."""
 
     exit_code = 2
 
@@ -60,7 +60,7 @@ class ScenarioError(UsageError):
 
 
 class SubstrateError(TaxtuiError):
-    """A provider failed. The exit code of a command is no such failure."""
+    """A provider failed. The exit code of a command is no failure of a provider."""
 
 
 class SubstrateUnavailable(SubstrateError):
@@ -78,7 +78,7 @@ class QuotaExceeded(CreateFailed):
 
 
 class Throttled(SubstrateError):
-    """The provider refused a request for now; ``retry_after_s`` is its advice, or None."""
+    """The provider refused a request for now; ``retry_after_s``: the provider's advice, or None."""
 
     def __init__(self, problem: str, retry_after_s: float | None = None) -> None:
         super().__init__(problem)
@@ -94,7 +94,7 @@ class ExecFailed(SubstrateError):
 
 
 class ExecTimeout(ExecFailed, TimeoutError):
-    """The command outlived its timeout; its processes were killed."""
+    """The command outlived the timeout; all processes were killed."""
 
 
 class SandboxLost(SubstrateError, ConnectionError):
@@ -106,11 +106,11 @@ class CleanupFailed(SubstrateError):
 
 
 class RunCrashed(TaxtuiError):
-    """A bug of taxtui or of an adapter ended a run. Its trials have cleaned up; its watchdog searches once more."""
+    """A bug of taxtui or of an adapter ended a run. The trials have cleaned up; the watchdog searches once more."""
 
 
 class RecordingError(TaxtuiError, ValueError):
-    """Not a recording, a damaged one, or one of a newer version; ``offset``: first byte of the damage."""
+    """Not a recording, or of a newer version, or damaged; ``offset``: first byte of the damage."""
 
     exit_code = 4
 
@@ -120,7 +120,7 @@ class RecordingError(TaxtuiError, ValueError):
 
 
 class Regressed(TaxtuiError):
-    """A metric of ``taxtui compare --fail-above``, or a step of ``taxtui doctor --canary``, is beyond its limit."""
+    """A metric of ``taxtui compare --fail-above``, or a step of ``taxtui doctor --canary``, is beyond the limit."""
 
     exit_code = 5
 
@@ -132,7 +132,7 @@ class TooLittleData(TaxtuiError):
 
 
 class WriteFailed(TaxtuiError, OSError):
-    """A file could not be written; a recording keeps its earlier frames."""
+    """A file could not be written; a recording keeps earlier frames."""
 
 
 def located(error: BaseException) -> str:

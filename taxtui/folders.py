@@ -1,7 +1,7 @@
-"""The user's folders that taxtui writes to: recordings, ledger and cache; and the ids of runs.
+"""The user's folders for new files: recordings, ledger and cache; and the ids of runs.
 
 Absolute paths in ``XDG_DATA_HOME``, ``XDG_STATE_HOME`` and ``XDG_CACHE_HOME`` apply on every platform; otherwise the
-folders are those of the platform.
+platform has default folders.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def require_run_id(run_id: str, source: str) -> str:
 
 def recordings() -> Path:
     """Return ``./recordings`` if the folder exists, else create the user's folder. Raises ``UsageError``."""
-    here = Path("recordings")
-    if here.is_dir():
-        return here
+    local = Path("recordings")
+    if local.is_dir():
+        return local
     folder = _user(platformdirs.user_data_path) / "recordings"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,22 +47,22 @@ def new_recording(run_id: str) -> Path:
 
 
 def new_run_id() -> str:
-    """Return a unique id that sorts by time."""
+    """Return a unique id, sorted by time."""
     return f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(4)}"
 
 
 def ledger() -> Path:
-    """Return the folder of runs to clean up; it may not exist. Raises ``UsageError``: the user has no home."""
+    """Return the folder of runs to clean up, which may be missing. Raises ``UsageError``: the user has no home."""
     return _user(platformdirs.user_state_path) / "runs"
 
 
 def cache() -> Path:
-    """Return the folder of files that taxtui can make again; it may not exist. Raises as ``ledger``."""
+    """Return the folder of reproducible files, which may be missing. Raises as ``ledger``."""
     return _user(platformdirs.user_cache_path)
 
 
 def _user(folder_of: Callable[[str], Path]) -> Path:
     try:
         return folder_of("taxtui")
-    except RuntimeError as error:  # its text has the variable to set
+    except RuntimeError as error:  # the text has the variable to set
         raise UsageError(str(error)) from error

@@ -19,8 +19,8 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 def points(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name.
 
-    Reading the entry points of all packages takes ten milliseconds, so they are read again only after an installation
-    has changed a folder of ``sys.path``.
+    Reading all entry points takes ten milliseconds, so taxtui reads them again only after an installation has changed a
+    folder of ``sys.path``.
     """
     return _points(group, tuple((folder, _changed_ns(folder)) for folder in sys.path))
 
@@ -44,7 +44,7 @@ def _changed_ns(folder: str) -> int:
 
 
 def missing_packages(extra: str | None) -> list[str]:
-    """Return the packages of an extra of taxtui that are not installed."""
+    """Return the missing packages of an extra of taxtui."""
     return [package for package in _packages_by_extra().get(extra or "", ()) if not is_installed(package)]
 
 

@@ -1,4 +1,4 @@
-"""The substrates that taxtui ships, one row each, with all facts that other modules use without importing a substrate.
+"""The substrates that taxtui ships, one row each, with all facts for modules that import no substrate.
 
 A substrate has a row here, an entry point and an extra in ``pyproject.toml``, and a page in ``docs/substrates``;
 ``tests/taxtui/substrates/test_shipped.py`` compares the three. The substrate of a third party has the default values.
@@ -25,7 +25,7 @@ class ShippedSubstrate(NamedTuple):
     price_sheet: str = ""  # shipped, for --prices
     usual_variant: str = ""  # the variant with the look of the substrate
     look: Look = ("•", "#999999")  # on screens
-    variant_looks: tuple[Look, ...] = ()  # of other variants: other shapes and shades
+    variant_looks: tuple[Look, ...] = ()  # of further variants: shapes and shades
     page_colours: tuple[str, str] = ("", "")  # on a light and a dark page; "": the next free colour
 
 

@@ -15,12 +15,12 @@ UNPRINTABLE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Control, direction, zero-width and other invisible characters, and bytes of a file's name that are no UTF-8."""
+"""Control, direction, zero-width and invisible characters, and bytes outside UTF-8 in a file's name."""
 _COMBINING: Final = frozenset({"Mn", "Me", "Mc"})
-"""Unicode categories of characters that combine with the character before."""
+"""Unicode categories of combining characters."""
 _WITHIN_SYLLABLES: Final = re.compile("[\u1160-\u11ff\ud7b0-\ud7fb]")
 _NEWLY_WIDE: Final = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d356\U0001d360-\U0001d376]")
-"""Characters that are wide since Unicode 16; an older Python has an older table."""
+"""Characters that are wide since Unicode 16, missing in the table of an older Python."""
 _USER_INFO: Final = re.compile(r"(?<=://)[^\s/:@]*:[^\s/@]+(?=@)")
 
 
@@ -65,7 +65,7 @@ def widest(texts: Iterable[str]) -> int:
 
 
 def cut(text: str, columns: int) -> str:
-    """Return the text if it fits, else its beginning with an ellipsis."""
+    """Return a fitting text, or the beginning of a longer text with an ellipsis."""
     if width(text) <= columns:
         return text
     return f"{next(_pieces(text, columns - 1))}…"[: max(0, columns)]
