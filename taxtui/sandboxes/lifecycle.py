@@ -56,8 +56,8 @@ class Snapshots(Protocol):
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
         """Copy the sandbox's files, without its processes, and return a reference for ``snapshot:REFERENCE``.
 
-        ``find`` lists the copy by the labels, and ``reap`` removes the copy, also after an error or a cancellation.
-        Raises as ``Substrate.create``.
+        ``find`` lists the copy by the labels, and ``reap`` removes it. A failed or cancelled call leaves no copy, or a
+        copy in ``find``. Raises as ``Substrate.create``.
         """
         ...
 

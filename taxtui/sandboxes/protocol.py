@@ -1,7 +1,8 @@
 """Protocols for a substrate author, and their values.
 
 A substrate does not time, log, retry or emit: the runner does. A substrate raises only the errors of ``taxtui.errors``;
-each method has a list. ``python -m taxtui.sandboxes.conformance NAME[:key=value]`` checks a class against this page.
+the docstring of each method lists them. ``python -m taxtui.sandboxes.conformance NAME[:key=value]`` checks a class
+against this page.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def kill_script(mark: str, *, carried_by_all: str = "", inside: str = "") -> str
 def require_killed(code: int, words: bytes | str, *, left: str = LEFT) -> None:
     """Raise ``ExecFailed`` if the exit code of ``kill_script`` reports survivors.
 
-    A code above 1 means a killed script: the sandbox has ended. ``words``: the script's output. ``left``: the
-    beginning of the error.
+    Any other code means success, or a script that was killed with the sandbox. ``words``: the script's output.
+    ``left``: the beginning of the error.
     """
     text = words.decode(errors="replace") if isinstance(words, bytes) else words
     if code == 1:

@@ -1,4 +1,4 @@
-"""Sandboxes of a harness as containers, by docker's command line, as harnesses themselves use.
+"""Sandboxes of a harness as containers, reached by docker's command line, as harnesses do.
 
 Labels have the harness's name as a prefix: cells of the substrate docker do not find these containers.
 """

@@ -63,7 +63,7 @@ def one_line(error: BaseException) -> str:
     """The last line of the message, or the exception's name where the message is empty.
 
     Harbor puts the whole compose command before the output, and ``Stderr: None`` behind. httpx adds a line with a
-    link. Of a group of exceptions the first counts.
+    link. A group of exceptions is represented by the first.
     """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -18,7 +18,7 @@ from taxtui.substrates.harness.harnessed import HarnessedSandbox
 from taxtui.substrates.harness.sites import Sites, Surroundings
 
 AT_ONCE: Final = 64
-"""Concurrent sandboxes; each may have a running command, and a command in start or end."""
+"""Sandboxes at a time. Each may occupy two threads: by a command, and by a start or an end."""
 
 
 class HarnessSubstrate(ABC):

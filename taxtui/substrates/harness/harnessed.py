@@ -44,7 +44,7 @@ class HarnessedSandbox(ABC):
     """A sandbox; each harness adds running a script, writing a file, and stopping."""
 
     SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
-    """Sandbox shells with scripts directly from ``run``; for the rest ``run`` starts sh."""
+    """Sandbox shells that ``run`` starts by itself; for any other shell ``run`` starts sh."""
 
     def __init__(self, name: str, sites: Sites, around: Surroundings, shell: str) -> None:
         """``shell``: the sandbox's."""

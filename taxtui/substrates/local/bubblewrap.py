@@ -106,7 +106,7 @@ def complaint() -> str:
         return "bubblewrap is not installed"
     if _root() and not shutil.which("setpriv", path=PATH):
         return "setpriv (util-linux) is not installed, and root's sandboxes require setpriv"
-    # Only with a sandbox's own folders: a container's file system below / may vanish meanwhile.
+    # The probe mounts only a sandbox's own folders: a container's file system below / may vanish meanwhile.
     probe = [*_entered(network=False), *_system(), "--proc", "/proc", "--dev", "/dev", "--", *_as_nobody()]
     try:
         result = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)

@@ -58,7 +58,7 @@ def means(limiter: Limiter) -> str:
 
 
 def usage(limiter: Limiter, name: str) -> Usage:
-    """Memory and CPU time of a sandbox, as far as the cgroup has reports."""
+    """Memory and CPU time of a sandbox, as far as the cgroup reports them."""
     memory_bytes = cpu_ns = UNKNOWN
     for group in limiter.groups(name):
         for file in _MEMORY:

@@ -88,7 +88,7 @@ class Streams(Protocol):
 
 
 class ByteStream(Streams, Protocol):
-    """The streams of a running program, and the end of the program. A substrate with sessions has an implementation."""
+    """The streams of a running program, and a way to end the program. Substrates with sessions implement it."""
 
     async def close(self) -> None:
         """Kill the program with all processes, and close the connection. Idempotent."""

@@ -36,7 +36,7 @@ _CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: asyncssh reports a closed connectio
 
 
 async def log_in(address: str, **options: Any) -> asyncssh.SSHClientConnection:
-    """A connection with its death detected within a minute; ``options`` are ``asyncssh.connect``'s.
+    """A connection that notices a dead peer within a minute; ``options`` are ``asyncssh.connect``'s.
 
     Raises :data:`CONNECTION_ERRORS`, or ``TimeoutError``.
     """
@@ -176,7 +176,7 @@ class OverSsh(ABC):
 
     @abstractmethod
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """The cause of a failed connection: the end of the sandbox if true, else the same error."""
+        """The cause of a failed connection: ``SandboxLost`` if the sandbox has ended, else the same error."""
 
     async def unanswered(self) -> None:  # noqa: B027 - most have nothing to look for
         """Called after a command ended without a marker. Raises the reason unless the command killed the shell."""

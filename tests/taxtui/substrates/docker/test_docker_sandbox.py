@@ -172,6 +172,7 @@ class TestEndpoint:
         monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
         for variable in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
             monkeypatch.delenv(variable, raising=False)
+        assert endpoint().path == "/var/run/docker.sock"
         for name, host in (("rootless", "unix:///run/user/1000/docker.sock"), ("lab", "tcp://192.0.2.1:2375")):
             meta = tmp_path / "contexts/meta" / hashlib.sha256(name.encode()).hexdigest()
             meta.mkdir(parents=True)

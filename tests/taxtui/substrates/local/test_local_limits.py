@@ -133,29 +133,23 @@ async def test_an_address_space_limit_where_there_is_nothing_better(monkeypatch:
 class TestChoice:
     """On directories that look like a cgroup file system."""
 
-    def test_version_2_takes_the_nearest_ancestor_that_hands_all_controllers_down(self, tmp_path: Path) -> None:
+    def test_version_2_takes_the_nearest_ancestor_with_all_controllers_and_writes_the_limits(
+        self, tmp_path: Path
+    ) -> None:
         own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
         (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
-        group = tmp_path / own.lstrip("/")
-        group.mkdir(parents=True, exist_ok=True)
+        (tmp_path / own.lstrip("/")).mkdir(parents=True, exist_ok=True)
         assert local_limits._version_2(tmp_path) is None
         (tmp_path / "cgroup.subtree_control").write_text("cpu memory pids io\n")
-        found = local_limits._version_2(tmp_path)
-        assert found is not None
-        assert found.label == "cgroup v2"
-        enter = found.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
-        assert enter == f"echo 0 >{tmp_path}/box/cgroup.procs && "
-
-    def test_limits_are_written_where_their_files_are(self, tmp_path: Path) -> None:
-        box = tmp_path / "box"
-        box.mkdir()
-        for name in ("cpu.max", "memory.max", "pids.max"):
-            (box / name).touch()
-        limiter = CgroupLimiter("cgroup v2", (tmp_path,), ("cpu.max", "memory.max", "pids.max"))
-        limiter.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
-        assert (box / "cpu.max").read_text() == "150000 100000"
-        assert (box / "memory.max").read_text() == str(64 << 20)
-        assert (box / "pids.max").read_text() == "7"
+        limiter = local_limits._version_2(tmp_path)
+        assert limiter is not None
+        values = {"cpu.max": "150000 100000", "memory.max": str(64 << 20), "pids.max": "7"}
+        (tmp_path / "box").mkdir()
+        for name in values:
+            (tmp_path / "box" / name).touch()
+        enter = limiter.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
+        assert (limiter.label, enter) == ("cgroup v2", f"echo 0 >{tmp_path}/box/cgroup.procs && ")
+        assert {name: (tmp_path / "box" / name).read_text() for name in values} == values
 
     def test_a_parent_that_cannot_be_written_to(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
