@@ -146,7 +146,7 @@ UNKNOWN = frame(msgspec.msgpack.encode([[99, "new"]]))  # an event of a newer mi
     ("frames", "state"),
     [
         ([UNFINISHED], "incomplete"),
-        ([b"".join(Sealer().seal(UNFINISHED))[:-7]], "incomplete"),
+        ([b"".join(frame for event in UNFINISHED for frame in Sealer().seal([event]))[:-7]], "incomplete"),
         ([[HEADER], UNKNOWN, FINISHED, UNKNOWN], "complete"),
         ([[HEADER], frame(b"\x01")], "damaged"),
         ([[HEADER], frame(b"\xc1")], "damaged"),

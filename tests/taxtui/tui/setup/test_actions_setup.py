@@ -21,7 +21,7 @@ from taxtui.tui.dialogs import Ask, Choose
 from taxtui.tui.fields import PickList
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.live.feed import RunStarter
-from taxtui.tui.setup.form import Choices, Preset, presets
+from taxtui.tui.setup.form import Choices, presets
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, covers, focus, live, setup, until
 from tests.taxtui.tui.earlier import only_here
@@ -241,24 +241,27 @@ async def test_a_check_that_fails_says_so_and_changes_nothing() -> None:
 
 
 @covers("load")
-async def test_l_fills_the_form_from_a_scenario(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_l_fills_every_field_of_the_form_from_a_scenario(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    block = '[[cells]]\nsubstrates = ["docker:runtime=runsc"]\ntiers = ["T1"]\nactions = [25]\ntrials = 7\n'
-    (tmp_path / "aaa.toml").write_text(block)
+    (tmp_path / "aaa.toml").write_text(
+        'budget = "9m"\n[[cells]]\nsubstrates = ["docker:runtime=runsc"]\ntiers = ["T1"]\nactions = [25]\ntrials = 7\n'
+        'modes = ["session"]\nwarmup = 2\nconcurrency = 3\narrival = "staggered:2s"\n'
+    )
     (tmp_path / "broken.toml").write_text("[[cells]]\nsubstrates = 3\n")
     async with app().run_test(size=SIZE) as pilot:
         await pilot.press("l")
-        await pilot.pause()
-        assert isinstance(pilot.app.screen, Choose)
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
         presets = pilot.app.screen.query_one(OptionList)
         prompts = [str(presets.get_option_at_index(n).prompt) for n in range(presets.option_count)]
         presets.highlighted = next(n for n, prompt in enumerate(prompts) if prompt.startswith("aaa"))
         assert any("broken" in prompt and "expected" in prompt.lower() for prompt in prompts)
         await pilot.press("enter")
         await pilot.pause()
-        choices = setup(pilot).choices
-        assert (choices.substrates, choices.tiers, choices.actions) == (("docker:runtime=runsc",), ("T1",), "25")
-        assert (choices.trials, choices.modes) == ("7", ("exec",))
+        assert setup(pilot).choices == Choices(
+            substrates=("docker:runtime=runsc",), tiers=("T1",), actions="25", modes=("session",), trials="7",
+            warmup="2", concurrency="3", arrival="staggered:2s", budget="9m",
+        )  # fmt: skip
+        await until(pilot, lambda: "docker:runtime=runsc 27.1" in shown(pilot))  # checked with its options
 
 
 async def test_an_arrival_is_typed_and_refused_as_the_run_would_refuse_it() -> None:
@@ -320,20 +323,6 @@ async def test_a_preset_that_the_form_cannot_say_is_run_and_copied_as_it_stands(
     assert launched == [(str(path), ["--yes", *limits])]
 
 
-async def test_a_preset_fills_in_every_field() -> None:
-    said = Choices(
-        substrates=("docker:runtime=runsc",), tiers=("T1",), actions="25", modes=("session",), trials="7", warmup="2",
-        concurrency="3", arrival="staggered:2s", budget="9m",
-    )  # fmt: skip
-    async with app().run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        setup(pilot).use(Preset(name="a", argument="a", title="", choices=said))
-        await pilot.pause()
-        assert setup(pilot).choices == said
-        assert "staggered:2s" in shown(pilot)
-        assert "docker:runtime=runsc 27.1" in shown(pilot)  # it was asked, with its options
-
-
 async def test_every_field_is_reached_by_tab() -> None:
     async with TaxtuiApp(None, priced).run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -368,8 +357,8 @@ async def test_a_screen_that_was_visited_leaves_the_sizes_of_another_alone() -> 
     async with app().run_test(size=SIZE) as pilot:
         await until(pilot, lambda: bool(pilot.app.screen.query("#words")))
         await pilot.press("3")
-        await until(pilot, lambda: bool(pilot.app.screen.query("#answer")))
-        rows = pilot.app.screen.query_one("#answer").styles.height
+        await until(pilot, lambda: bool(pilot.app.screen.query("#lines")))
+        rows = pilot.app.screen.query_one("#lines").styles.height
         await pilot.press("1")
         await pilot.pause()
         words = pilot.app.screen.query_one("#words").styles.max_height
@@ -380,4 +369,4 @@ async def test_a_screen_that_was_visited_leaves_the_sizes_of_another_alone() -> 
         assert pilot.app.screen.query_one("#words").styles.max_height == words
         await pilot.press("3")
         await pilot.pause()
-        assert pilot.app.screen.query_one("#answer").styles.height == rows
+        assert pilot.app.screen.query_one("#lines").styles.height == rows
