@@ -128,7 +128,7 @@ def _two_recordings(
     """
     from costmodel import compare, pools
     from taxtui.commands.opening import located
-    from taxtui.report.comparison.table import ComparisonTable
+    from taxtui.report.comparison.sections import ComparisonTable
     from taxtui.report.row_limits import ANSWER
 
     then, now = _read(before), _read(after)

@@ -97,11 +97,11 @@ def command(
     from taxtui.commands.decide_workload import estimated, found_start, found_workload
     from taxtui.commands.opening import opened, opened_all
     from taxtui.report.decision.layout import to_markdown, to_terminal
-    from taxtui.report.decision.memo import page
     from taxtui.report.decision.record import record
+    from taxtui.report.decision.sections import page
     from taxtui.report.formats import BY_NAME, Report
     from taxtui.report.formats.plain_tables import terminal_width
-    from taxtui.report.projected.given import given
+    from taxtui.report.projected.sources import input_values
 
     for path, option in ((output, "-o"), (html, "--html")):
         if path is not None:
@@ -132,7 +132,7 @@ def command(
     with waiting("looking for what would turn it") as progress:
         moved = input_effects(result, progress, rough=quick)
         turned = turns(result, simulate=not quick)
-    asked = [*choices, *_assumptions(result, [given(context, spec) for spec in (origin, goal)])]
+    asked = [*choices, *_assumptions(result, [input_values(context, spec) for spec in (origin, goal)])]
     written = page(result, moved, turned, asked, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
     if html is not None:
         new_file.write([to_html(written).encode()], html, "--html")

@@ -147,9 +147,9 @@ def _sourced(row: Row, context: click.Context, places: Sequence[PlaceAsked]) -> 
     """A row whose assumptions have the sources that were given for them."""
     if row.attribution is None:
         return row
-    from taxtui.report.projected.given import given, sourced
+    from taxtui.report.projected.sources import input_values, sourced
 
-    asked = given(context, place_among(places, row.identity).spec)
+    asked = input_values(context, place_among(places, row.identity).spec)
     told = sourced([*row.assumptions, *row.attribution.assumptions], asked)
     return replace(row, attribution=row.attribution._replace(assumptions=told))
 

@@ -101,7 +101,7 @@ def command(
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples
-    from taxtui.report.measured.tables import TABLES, sections
+    from taxtui.report.measured.sections import TABLES, sections
 
     if full and name not in (None, "all"):
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
@@ -152,12 +152,13 @@ def _answered(
     full: bool,
 ) -> Report:
     """The answer, and the tables below it; or all of that in every row."""
-    from taxtui.report.answer import measured, order, table
+    from taxtui.report.answer import measured, order
+    from taxtui.report.answer import sections as answer_sections
     from taxtui.report.answer.record import records
     from taxtui.report.measured.ladders import ladders_of
     from taxtui.report.measured.ladders import sections as ladder_sections
     from taxtui.report.measured.record import record
-    from taxtui.report.measured.tables import TABLES, files, sections
+    from taxtui.report.measured.sections import TABLES, files, sections
 
     result = order.sorted_by(measured.answer(rows, sources, run_sd, bounds), choice.sort)
     arranged = choice.sort is not None or choice.group is not None
@@ -165,7 +166,7 @@ def _answered(
 
     def told() -> list[Section]:
         climbed = [ladder for ladder in ladders_of(rows) if full or ladder.law]
-        answer = table.sections(result, "", by=choice.group, reference=bounds)
+        answer = answer_sections.sections(result, "", by=choice.group, reference=bounds)
         answer += ladder_sections(climbed) if climbed else []
         if not full and any(row.cell.succeeded for row in rows):
             return [*answer, files(sources, [MORE])]

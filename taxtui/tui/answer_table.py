@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from costmodel import Answer, Entry, Place, WorkLine, sentence
-from taxtui.report.answer import table
+from taxtui.report.answer import sections
 from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, parts
@@ -69,7 +69,7 @@ def cell_of(entry: Entry | None, answer: Answer, line: WorkLine) -> AnswerCell:
     """Return the parts of an entry; the reference is marked as the reference."""
     if entry is None or entry.amount is None:
         return ABSENT
-    value, sure = table.amount_cell(entry.amount, answer.measure).inline()
+    value, sure = sections.amount_cell(entry.amount, answer.measure).inline()
     cell = AnswerCell(value, sure)
     if entry.ratio is None:
         if entry.place == line.reference:

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from costmodel import Answer, Row, WorkLine
 from taxtui.live import catalogue
-from taxtui.report.answer.table import said
+from taxtui.report.answer.sections import headline_text
 from taxtui.report.projected.attributed import headline
 from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
@@ -201,7 +201,7 @@ class ProjectionScreen(ArrangedScreen):
             f"{clean(entry.place.name)}: {headline(entry.row.attribution)}" for entry in costs if entry.row.attribution
         ]
         if ranking is not None and ranking.lines:
-            sentences.append(f"{self._approximately}{said(ranking)}")
+            sentences.append(f"{self._approximately}{headline_text(ranking)}")
         return sentences
 
     def _say(self) -> None:

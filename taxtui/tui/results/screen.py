@@ -15,9 +15,9 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
 from taxtui.live import catalogue
-from taxtui.report.answer.table import said
+from taxtui.report.answer.sections import headline_text
 from taxtui.report.measured import ladders
-from taxtui.report.measured.tables import HEAD
+from taxtui.report.measured.sections import HEAD
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.answer_table import AnswerTable, answer_section, titles
@@ -146,7 +146,7 @@ class ResultsScreen(ArrangedScreen):
         answers.present(answer, self.arrangement)
         results.present([arranged_section(section, self.arrangement) for section in self.result.sections])
         self.show_ladder()
-        self.query_one("#said", Static).update(said(answer) if answer else "")
+        self.query_one("#said", Static).update(headline_text(answer) if answer else "")
         order = self.arrangement.in_words(self.columns) or "o sorts · / filters"
         answers.entitle(Text(f"time per trajectory · {order} · enter long table"))
         results.entitle(Text(order))
