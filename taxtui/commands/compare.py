@@ -128,7 +128,7 @@ def _two_recordings(
     """
     from costmodel import compare, pools
     from taxtui.commands.files import find_recording
-    from taxtui.report.comparison.table import ComparisonTable
+    from taxtui.report.comparison.sections import ComparisonTable
     from taxtui.report.row_limits import ANSWER
 
     recordings_before, recordings_after = _read(before), _read(after)

@@ -94,11 +94,11 @@ def command(
     from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, turns
     from taxtui.commands.decide_workload import choose_start, choose_workload, estimated
     from taxtui.report.decision.layout import to_markdown, to_terminal
-    from taxtui.report.decision.memo import page
     from taxtui.report.decision.record import record
+    from taxtui.report.decision.sections import page
     from taxtui.report.formats import BY_NAME, Report
     from taxtui.report.formats.plain_tables import terminal_width
-    from taxtui.report.projected.given import given
+    from taxtui.report.projected.sources import input_values
 
     for path, option in ((output, "-o"), (html, "--html")):
         if path is not None:
@@ -129,7 +129,7 @@ def command(
     with progress("looking for decisive inputs") as report:
         effects = input_effects(decision, report, rough=quick)
         turning_inputs = turns(decision, simulate=not quick)
-    assumptions = [*choices, *_assumptions(decision, [given(context, spec) for spec in (origin, goal)])]
+    assumptions = [*choices, *_assumptions(decision, [input_values(context, spec) for spec in (origin, goal)])]
     memo = page(decision, effects, turning_inputs, assumptions, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
     if html is not None:
         write_new_file([to_html(memo).encode()], html, "--html")

@@ -92,7 +92,7 @@ def _summary(out: Path, prices: Prices | None) -> str:
     from taxtui.report.measured import overview
     from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.samples import read_samples
-    from taxtui.report.measured.tables import marks_of, name_of
+    from taxtui.report.measured.sections import marks_of, name_of
 
     rows = rows_of(read_samples([out])[0])
     marks = marks_of(rows)

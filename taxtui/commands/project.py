@@ -148,9 +148,9 @@ def _with_sources(row: Row, context: click.Context, places: Sequence[SubstrateRu
     """Return a row with the sources of the training file in its assumptions."""
     if row.attribution is None:
         return row
-    from taxtui.report.projected.given import given, sourced
+    from taxtui.report.projected.sources import input_values, sourced
 
-    values = given(context, place_among(places, row.identity).spec)
+    values = input_values(context, place_among(places, row.identity).spec)
     assumptions = sourced([*row.assumptions, *row.attribution.assumptions], values)
     return replace(row, attribution=row.attribution._replace(assumptions=assumptions))
 

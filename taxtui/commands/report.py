@@ -120,7 +120,7 @@ def _table(
     from costmodel import load_prices
     from taxtui.report.measured import ladders
     from taxtui.report.measured.record import record
-    from taxtui.report.measured.tables import sections
+    from taxtui.report.measured.sections import sections
 
     if name == ladders.LADDER:
         found_ladders = ladders.ladders_of(rows)
@@ -143,12 +143,13 @@ def _answer(
     all_tables: bool,
 ) -> Report:
     """Return the answer, with ``all_tables`` also the tables; records have all values in every row."""
-    from taxtui.report.answer import measured, order, table
+    from taxtui.report.answer import measured, order
+    from taxtui.report.answer import sections as answer_tables
     from taxtui.report.answer.record import records
     from taxtui.report.measured.ladders import ladders_of
     from taxtui.report.measured.ladders import sections as ladder_sections
     from taxtui.report.measured.record import record
-    from taxtui.report.measured.tables import TABLES, files, sections
+    from taxtui.report.measured.sections import TABLES, files, sections
 
     result = order.sorted_by(measured.answer(rows, sources, run_sd, bounds), choice.sort)
     arranged = choice.sort is not None or choice.group is not None
@@ -156,7 +157,7 @@ def _answer(
 
     def answer_sections() -> list[Section]:
         ladders = [ladder for ladder in ladders_of(rows) if all_tables or ladder.law]
-        answer = table.sections(result, "", by=choice.group, reference=bounds)
+        answer = answer_tables.sections(result, "", by=choice.group, reference=bounds)
         answer += ladder_sections(ladders) if ladders else []
         if not all_tables and any(row.cell.succeeded for row in rows):
             return [*answer, files(sources, [MORE_TABLES])]

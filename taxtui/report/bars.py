@@ -1,4 +1,4 @@
-"""Bars by cause: the rows of one workload as stacked bars on one scale, for terminals, screens and pages."""
+"""Stacked bars by cause: the rows of one workload on one scale, for terminals and screens."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LEAST_ROOM: Final = 10
 
 
 class Bar(NamedTuple):
-    """One row of a workload and the causes of its time."""
+    """Causes of one row's time."""
 
     label: str  # of the substrate
-    name: str  # the label, with a number where several substrates have it
+    name: str  # the label, numbered if several substrates share it
     mode: str
-    parts: Mapping[str, float]  # by cause, in the unit that all bars share
+    parts: Mapping[str, float]  # by cause, in the unit of the chart
     text: str  # the whole
-    note: str = ""  # printed behind the whole where there is room
+    note: str = ""  # printed after the whole if there is room
 
 
 class BarChart(NamedTuple):
@@ -37,7 +37,7 @@ class BarChart(NamedTuple):
 
     title: str
     bars: Sequence[Bar]
-    hidden: int = 0  # bars of the same workload that are not among them
+    hidden: int = 0  # further bars of the same workload
 
     @property
     def causes(self) -> list[str]:
@@ -46,14 +46,14 @@ class BarChart(NamedTuple):
 
 
 class Pen(NamedTuple):
-    """The means of drawing that a terminal has."""
+    """Drawing abilities of a terminal."""
 
-    hatches: bool = True  # its encoding has the block characters; else letters
+    hatches: bool = True  # the encoding has block characters; else letters
     colour: bool = False
 
 
 def pen_of(stream: IO[str]) -> Pen:
-    """Return what a stream can show.
+    """Return the drawing abilities of a stream.
 
     Colour needs a terminal, and neither NO_COLOR nor a TERM without colours; hatches need the block characters.
     """
@@ -67,61 +67,61 @@ def pen_of(stream: IO[str]) -> Pen:
     return Pen(hatches, wanted and stream.isatty())
 
 
-def chart(found: Answer, line: WorkLine | None = None) -> BarChart | None:
-    """Return the bars of a workload in all its modes, each mode's substrates below one another.
+def chart(answer: Answer, line: WorkLine | None = None) -> BarChart | None:
+    """Return the bars of a workload in all its modes; None without known causes.
 
     Args:
-        found: the answer.
-        line: the workload; by default the one that the headline is about, else the middle one.
+        answer: the ranking.
+        line: the workload; by default the workload of the headline, else the middle workload.
     """
-    line = line or headline(found) or _middle(found)
+    line = line or headline(answer) or _middle(answer)
     if line is None:
         return None
-    alike = [item for item in found.lines if item.work._replace(mode="") == line.work._replace(mode="")]
-    bars = [bar for item in alike for bar in bars_of(found, item)]
+    alike = [item for item in answer.lines if item.work._replace(mode="") == line.work._replace(mode="")]
+    bars = [bar for item in alike for bar in bars_of(answer, item)]
     if not bars:
         return None
     tier, length = clean(line.work.tier), str(line.work.length)
     name = ", ".join([" x ".join(part for part in (tier, length) if part), *map(clean, line.differences)])
-    return BarChart(f"{_unit(found)} by cause, {name}", bars[:MOST_BARS], len(bars[MOST_BARS:]))
+    return BarChart(f"{_unit(answer)} by cause, {name}", bars[:MOST_BARS], len(bars[MOST_BARS:]))
 
 
-def _middle(found: Answer) -> WorkLine | None:
-    """Return the workload that a headline without a pair is about."""
-    lines = [line for line in found.lines if bars_of(found, line)]
+def _middle(answer: Answer) -> WorkLine | None:
+    """Return the workload of a headline without a pair of substrates."""
+    lines = [line for line in answer.lines if bars_of(answer, line)]
     if not lines:
         return None
-    if found.modes:
-        work = found.modes[(len(found.modes) - 1) // 2].work
+    if answer.modes:
+        work = answer.modes[(len(answer.modes) - 1) // 2].work
         return next((line for line in lines if line.work == work), middle_workload(lines))
     return middle_workload(lines)
 
 
-def _unit(found: Answer) -> str:
-    return "Time of one delivered trajectory" if found.measure == HELD_PER_SUCCESS else "Worker-hours"
+def _unit(answer: Answer) -> str:
+    return "Time of one delivered trajectory" if answer.measure == HELD_PER_SUCCESS else "Worker-hours"
 
 
-def bars_of(found: Answer, line: WorkLine) -> list[Bar]:
-    """Return a bar for each row of a line whose causes are known, in the unit of the answer; the longest first."""
+def bars_of(answer: Answer, line: WorkLine) -> list[Bar]:
+    """Return a bar for each row with known causes, in the unit of the answer, the longest first."""
     entries = sorted(line.entries, key=lambda entry: -(entry.amount.value if entry.amount else 0.0))
-    return [bar for entry in entries if entry.place in found.places and (bar := _bar(found, line, entry)) is not None]
+    return [bar for entry in entries if entry.place in answer.places and (bar := _bar(answer, line, entry)) is not None]
 
 
-def _bar(found: Answer, line: WorkLine, entry: Entry) -> Bar | None:
+def _bar(answer: Answer, line: WorkLine, entry: Entry) -> Bar | None:
     causes, hours = entry.row.by_cause_worker_hours, entry.row.worker_hours
     if causes is None or hours is None or entry.amount is None or not hours.value:
         return None
     scale = entry.amount.value / hours.value
     spent = causes.as_dict()
     parts = {cause: size * scale for cause in CAUSES if (size := spent.get(cause))}
-    text = duration(entry.amount.value * NS_PER_S) if found.measure == HELD_PER_SUCCESS else number(entry.amount.value)
+    text = duration(entry.amount.value * NS_PER_S) if answer.measure == HELD_PER_SUCCESS else number(entry.amount.value)
     tax = entry.row.tax_worker_hours
     note = "" if tax is None else f"{tax.value / hours.value:.0%} tax"
     return Bar(entry.place.label, entry.place.name, line.work.mode, parts, text, note)
 
 
 def cells(parts: Mapping[str, float], scale: float) -> dict[str, int]:
-    """Return the columns of each part, in proportion: the bar has at least one, a part less than one may have none."""
+    """Return the columns of each part in proportion; a bar has at least one column, a small part may have none."""
     edges, at = {}, 0.0
     for cause, size in parts.items():
         at += size * scale
@@ -135,20 +135,20 @@ def cells(parts: Mapping[str, float], scale: float) -> dict[str, int]:
     return widths
 
 
-def draw(shown: BarChart, width: int, pen: Pen) -> list[str]:
-    """Return the lines: a heading, one line per bar, and once what each hatch stands for."""
+def draw(bar_chart: BarChart, width: int, pen: Pen) -> list[str]:
+    """Return the lines: a heading, one line per bar, and a legend."""
     room = min(width, WIDEST)
-    names = [cut(clean(bar.name), min(NAME_COLUMNS, room // 3)) for bar in shown.bars]
-    modes = [cut(clean(bar.mode), NAME_COLUMNS // 2) for bar in shown.bars]
+    names = [cut(clean(bar.name), min(NAME_COLUMNS, room // 3)) for bar in bar_chart.bars]
+    modes = [cut(clean(bar.mode), NAME_COLUMNS // 2) for bar in bar_chart.bars]
     columns = [texts for texts in (names, modes) if any(texts)]
     widths = [widest(texts) for texts in columns]
-    text_width = widest(bar.text for bar in shown.bars)
-    left = sum(widths) + 2 * len(widths) + text_width + 2
-    longest = max(sum(bar.parts.values()) for bar in shown.bars)
-    scale = max(LEAST_ROOM, room - left) / longest
-    lines = wrap(f"{shown.title}:", room, "  ")
+    text_width = widest(bar.text for bar in bar_chart.bars)
+    label_width = sum(widths) + 2 * len(widths) + text_width + 2
+    longest = max(sum(bar.parts.values()) for bar in bar_chart.bars)
+    scale = max(LEAST_ROOM, room - label_width) / longest
+    lines = wrap(f"{bar_chart.title}:", room, "  ")
     used: set[str] = set()
-    for place, bar in enumerate(shown.bars):
+    for place, bar in enumerate(bar_chart.bars):
         head = "  ".join(fit(texts[place], group) for texts, group in zip(columns, widths, strict=True))
         drawn = cells(bar.parts, scale)
         used |= drawn.keys()
@@ -158,26 +158,26 @@ def draw(shown: BarChart, width: int, pen: Pen) -> list[str]:
         (f"{_ink(cause, 1, pen)} {CAUSES[cause]}", 2 + width_of(CAUSES[cause])) for cause in LOOKS if cause in used
     ]
     lines += _flowing(legend, room)
-    if narrow := _largest_shares(shown, used):
+    if narrow := _largest_shares(bar_chart, used):
         lines += wrap(f"Too small to draw: {narrow}.", room, "  ")
-    if shown.hidden:
-        lines.append(f"{shown.hidden:,} more bars: --tier, --mode and --substrate choose others.")
+    if bar_chart.hidden:
+        lines.append(f"{bar_chart.hidden:,} more bars: --tier, --mode and --substrate choose others.")
     return lines
 
 
-def _largest_shares(shown: BarChart, used: Collection[str]) -> str:
-    """Return ``dispatch 0.56 %, startup 0.08 %``: the causes without a column and their largest share of any bar."""
-    totals = [sum(bar.parts.values()) for bar in shown.bars]
+def _largest_shares(bar_chart: BarChart, used: Collection[str]) -> str:
+    """Return the causes without a column and their largest share of a bar: ``dispatch 0.56 %, startup 0.08 %``."""
+    totals = [sum(bar.parts.values()) for bar in bar_chart.bars]
     shares = {
-        cause: max(bar.parts.get(cause, 0.0) / total for bar, total in zip(shown.bars, totals, strict=True))
-        for cause in shown.causes
+        cause: max(bar.parts.get(cause, 0.0) / total for bar, total in zip(bar_chart.bars, totals, strict=True))
+        for cause in bar_chart.causes
         if cause not in used
     }
     return ", ".join(f"{CAUSES[cause]} {100 * share:.2g} %" for cause, share in shares.items())
 
 
 def _flowing(pieces: Sequence[tuple[str, int]], room: int) -> list[str]:
-    """Return the pieces on as many lines as it takes, each piece with the columns that it needs."""
+    """Arrange pieces of text, each with its width, in lines of at most ``room`` columns."""
     lines: list[list[str]] = [[]]
     used = 0
     for text, columns in pieces:
@@ -196,7 +196,7 @@ def _ink(cause: str, count: int, pen: Pen) -> str:
 
 
 def _indexed(colour: str) -> int:
-    """Return the nearest colour of the 6 x 6 x 6 cube that terminals of 256 colours have."""
+    """Return the nearest colour of the 6 x 6 x 6 cube of a terminal with 256 colours."""
     steps = (0, 95, 135, 175, 215, 255)
     parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
     red, green, blue = (min(range(6), key=lambda step: abs(steps[step] - part)) for part in parts)

@@ -1,7 +1,4 @@
-"""Warnings of rows in eight families: two letters per row at most, one line per family, the advice once.
-
-JSON, CSV and ``--explain`` have every warning by its own key.
-"""
+"""Letters for the warnings of a table: at most two per row, and one explanation per family of warnings."""
 
 from __future__ import annotations
 
@@ -13,38 +10,38 @@ from costmodel import warnings
 from taxtui.report.words import FAMILIES, FAMILY
 
 Flags = Sequence[str]
-"""The warnings of one row, first the one that could move it most. A key may have a value behind a space."""
+"""Keys of a row's warnings, the most important first. A value may follow a key after a space."""
 
 
 def families(row: Flags) -> tuple[str, ...]:
-    """The families of a row's warnings, in their order."""
+    """Return the families of a row's warnings."""
     return tuple(dict.fromkeys(FAMILY[flag.partition(" ")[0]] for flag in row))
 
 
 class FlagMarks:
-    """The marks of a table's rows; every text and screen that shows warnings has them from here."""
+    """Letters of the warnings of a table's rows. A family that all rows share has no letter."""
 
     def __init__(self, rows: Iterable[Flags], do: Mapping[str, str]) -> None:
-        """``do``: the advice about each warning."""
+        """``do``: advice about each warning."""
         self._rows, self._do = list(rows), do
         grouped = [families(row) for row in self._rows]
         self.shared = warnings.shared(grouped) if grouped else ()
-        seen = dict.fromkeys(family for row in grouped for family in warnings.marks(row, self.shared))
+        marked = dict.fromkeys(family for row in grouped for family in warnings.marks(row, self.shared))
         letters = chain(ascii_lowercase, map("({})".format, count(1)))
-        self.letters: dict[str, str] = dict(zip(seen, letters, strict=False))
+        self.letters: dict[str, str] = dict(zip(marked, letters, strict=False))
 
-    def own(self, row: Flags) -> tuple[str, ...]:
+    def families_of(self, row: Flags) -> tuple[str, ...]:
         return warnings.marks(families(row), self.shared)
 
     def of(self, row: Flags) -> str:
-        return "".join(self.letters.get(family, "") for family in self.own(row))
+        return "".join(self.letters.get(family, "") for family in self.families_of(row))
 
     def line(self, family: str) -> str:
-        """``little data: intervals are rough …; record more trials``."""
+        """Return the explanation: ``little data: intervals are rough …; record more trials``."""
         return f"{family}: {FAMILIES[family]}; {self._advice(family)}"
 
     def notes(self) -> list[str]:
-        """A line for the warnings of all rows, and one for each letter."""
+        """Return a line for the warnings that all rows share, and a line for each letter."""
         return [*self.of_all(), *(f"{letter}  {self.line(family)}" for family, letter in self.letters.items())]
 
     def of_all(self) -> list[str]:
@@ -52,7 +49,7 @@ class FlagMarks:
         return [f"All rows: {', '.join(parts)}."] if parts else []
 
     def brief(self) -> list[str]:
-        """One line: the family of each letter."""
+        """Return one line with the family of each letter."""
         return [" · ".join(f"{letter} {family}" for family, letter in self.letters.items())] if self.letters else []
 
     def _advice(self, family: str) -> str:

@@ -1,6 +1,6 @@
-"""One colour, one letter and one hatch for each cause: terminal, screens and pages draw causes with these.
+"""One colour, one letter and one hatch for each cause, in terminals, screens and pages.
 
-The hues are those of Okabe and Ito. Each colour has a contrast of at least 4.5 to the page that it is on (WCAG 2).
+The hues are by Okabe and Ito. Each colour has a contrast of at least 4.5 to its background (WCAG 2).
 """
 
 from __future__ import annotations
@@ -52,4 +52,4 @@ LOOKS: Final[Mapping[str, CauseLook]] = MappingProxyType(
         "wasted": CauseLook("O", "▗", Shade("#882256", "#d9679b")),
     }
 )
-"""Cause, as ``words.CAUSES`` names it → its look. Two keys of one name have one look; create is a part of startup."""
+"""Cause, as in ``words.CAUSES`` → look. Two keys with the same name share a look; create is a part of startup."""

@@ -1,4 +1,4 @@
-"""The likely cost of a plan by a price sheet, and the options of ``taxtui run`` that limit it."""
+"""Expected cost of a plan by a price sheet, and the options of ``taxtui run`` for its limit."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from taxtui.report.numbers import dollars
 from taxtui.report.plan_time import Expected
 
 MARGIN: Final = Fraction(3, 2)
-"""The limit that is proposed, over the estimate: room for a slow day, none for a runaway."""
+"""Proposed limit as a multiple of the estimate."""
 
 MARGIN_UNMEASURED: Final = 2
-"""The same over the least that can be billed, as ``taxtui run`` proposes it where nothing was measured."""
+"""Proposed limit as a multiple of the smallest possible bill, where nothing was measured."""
 
 
 class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of ``taxtui doctor -s NAME --format json``, as far as the picker shows it."""
+    """The fields of ``taxtui doctor -s NAME --format json`` for choosing a substrate."""
 
-    name: str  # with its options, where it was asked for with some
+    name: str  # with options, as ``-s`` takes it
     ok: bool | None = None  # None: not checked
     detail: str = ""
     fix: str = ""
     version: str = ""
-    variant: str | None = None  # None: not known
+    variant: str | None = None  # None: unknown
     latency_ns: int = 0
-    prices: str = ""  # the shipped price sheet that the substrate names as the one which holds for it
+    prices: str = ""  # the substrate's shipped price sheet
     capabilities: dict[str, Any] = {}
 
     @property
@@ -41,12 +41,12 @@ class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpectedBill(NamedTuple):
-    """The cost of the sandboxes of a paid substrate."""
+    """Expected cost of the sandboxes of a paid substrate."""
 
     name: str  # with options, as ``-s`` takes it
-    sandboxes: int  # warm-ups too
-    usd: Fraction | None  # expected; None where no price is known, or no recording says how long a sandbox lives
-    least_usd: Fraction | None  # what is billed at the very least; None where no price is known
+    sandboxes: int  # warm-ups included
+    usd: Fraction | None  # None: the price or the life of a sandbox is unknown
+    least_usd: Fraction | None  # smallest possible bill; None: the price is unknown
 
     @property
     def words(self) -> str:
@@ -58,43 +58,49 @@ class ExpectedBill(NamedTuple):
 
 
 class Expense(NamedTuple):
-    """The dollars side of a plan."""
+    """Cost and limits of a plan."""
 
     words: str  # local $0 · ecs ~$1.84 (max $2.76)
-    options: tuple[str, ...] = ()  # for ``taxtui run``; () where nothing is paid
-    questions: Mapping[str, str] = {}  # paid substrate → what to tell a person who has to type its name
-    obstacle: str = ""  # why it must not be launched like this
-    sheet: str = ""  # by which it was counted
-    paid: bool = False  # something in it is
+    options: tuple[str, ...] = ()  # for ``taxtui run``; () if nothing is paid
+    questions: Mapping[str, str] = {}  # paid substrate → question to confirm by its name
+    obstacle: str = ""  # reason for refusing the launch
+    sheet: str = ""  # price sheet of the estimate
+    paid: bool = False
 
 
 def expense(
-    plan: Plan, expected: Sequence[Expected], answers: Mapping[str, CheckedSubstrate], sheet: str = "", most: str = ""
+    plan: Plan,
+    expected: Sequence[Expected],
+    answers: Mapping[str, CheckedSubstrate],
+    sheet: str = "",
+    typed_limit: str = "",
 ) -> Expense:
     """Return the cost of a plan and its limits.
 
-    ``sheet`` is a price sheet and ``most`` a limit in dollars, as typed; "" leaves both to what is known.
+    ``sheet``: a price sheet; ``typed_limit``: a limit in dollars. "" leaves both to the plan and the substrates.
     """
     expected = list(expected) * plan.repeat
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
-    asked = {name: answers.get(name) for name in names}
-    paid = [name for name, answer in asked.items() if answer is not None and answer.paid]
+    checks = {name: answers.get(name) for name in names}
+    paid = [name for name, answer in checks.items() if answer is not None and answer.paid]
     if not paid:
-        return Expense(" · ".join(_unpaid(name, answer) for name, answer in asked.items()))
-    sheets = {name: sheet or _named_sheet(asked[name]) for name in paid}
+        return Expense(" · ".join(_unpaid(name, answer) for name, answer in checks.items()))
+    sheets = {name: sheet or _named_sheet(checks[name]) for name in paid}
     try:
-        limit_usd = _limit(most, plan)
+        limit_usd = _limit(typed_limit, plan)
         share = _share(plan, expected)
         bills = {name: _bill(name, expected, _load(sheets[name]), plan.limits, share) for name in paid}
     except PriceError as error:
         complaint = f"{error.problem}; add a [[sandbox]] for it" if isinstance(error, NoPrice) else str(error)
         return Expense(f"unknown: {complaint}", obstacle=complaint, paid=True)
-    words = " · ".join(bills[name].words if name in bills else _unpaid(name, answer) for name, answer in asked.items())
+    words = " · ".join(bills[name].words if name in bills else _unpaid(name, answer) for name, answer in checks.items())
     sandboxes = plan.repeat * sum(cell.trials + plan.warm_ups(cell) for cell in plan.cells)
     options = ["--max-sandboxes", str(min(sandboxes, plan.max_sandboxes or sandboxes))]
     if "" in sheets.values() or len(set(sheets.values())) > 1:  # a run counts by one sheet
         if limit_usd is not None:
-            return Expense(words, obstacle="a limit in dollars needs one price sheet for all that is paid", paid=True)
+            return Expense(
+                words, obstacle="a limit in dollars needs one price sheet for all paid substrates", paid=True
+            )
         questions = {name: _question(bill, None, alone=len(paid) == 1) for name, bill in bills.items()}
         return Expense(f"{words}; without a price sheet, no limit in dollars", tuple(options), questions, paid=True)
     most_usd = limit_usd if limit_usd is not None else _proposed_usd(bills.values())
@@ -110,13 +116,12 @@ def expense(
 def _unpaid(name: str, answer: CheckedSubstrate | None) -> str:
     if answer is None or answer.ok is None:
         return f"{name}: not checked yet"
-    if not answer.ok and not answer.capabilities:  # it did not get as far as saying whether it is paid
-        return f"{name}: unknown, it cannot be used"
+    if not answer.ok and not answer.capabilities:  # the check failed before the price was known
+        return f"{name}: unknown, because the substrate is unavailable"
     return f"{name} $0"
 
 
 def _named_sheet(answer: CheckedSubstrate | None) -> str:
-    """The shipped sheet that a substrate itself names."""
     return answer.prices if answer is not None and answer.prices in _shipped() else ""
 
 
@@ -129,16 +134,15 @@ def _load(sheet: str) -> Prices | None:
     if not sheet:
         return None
     try:
-        known = Path(sheet).is_file() or sheet in _shipped()  # to open a pipe would wait
+        exists = Path(sheet).is_file() or sheet in _shipped()  # opening a pipe would block
     except OSError as error:
         raise PriceError(f"cannot read {sheet}: {error.strerror}") from error
-    if not known:
-        raise PriceError(f"no price sheet {sheet!r}; give the path of one, or a shipped one: {', '.join(_shipped())}")
+    if not exists:
+        raise PriceError(f"no price sheet {sheet!r}; name a file or a shipped sheet: {', '.join(_shipped())}")
     return load_prices(sheet)
 
 
 def _share(plan: Plan, expected: Sequence[Expected]) -> Fraction:
-    """How much of the plan a budget leaves: a run that it cuts short has measured every cell in proportion."""
     walls_ns = [item.wall_ns for item in expected if item.wall_ns is not None]
     if plan.budget_s is None or len(walls_ns) < len(expected) or plan.side_by_side:
         return Fraction(1)
@@ -161,7 +165,7 @@ def _limit(typed: str, plan: Plan) -> Fraction | None:
 def _bill(
     name: str, expected: Sequence[Expected], prices: Prices | None, limits: Limits, share: Fraction
 ) -> ExpectedBill:
-    """Return the cost of a paid substrate's cells. Raises ``PriceError`` where the sheet has no price for it."""
+    """Return the cost of a paid substrate's cells. Raises ``PriceError`` if the sheet lacks the substrate."""
     cells = [item for item in expected if str(item.cell.substrate) == name]
     sandboxes = sum(item.cell.trials + item.cell.warmup for item in cells)
     if prices is None:
@@ -180,7 +184,6 @@ def _bill(
 
 
 def _proposed_usd(bills: Iterable[ExpectedBill]) -> Fraction:
-    """In whole cents."""
     total = Fraction(0)
     for bill in bills:
         total += MARGIN * bill.usd if bill.usd is not None else MARGIN_UNMEASURED * (bill.least_usd or 0)
@@ -191,7 +194,7 @@ def _question(bill: ExpectedBill, most_usd: Fraction | None, *, alone: bool) -> 
     """``daytona: up to 404 sandboxes, about $1.84, stops at $2.60.``."""
     sandboxes = f"{bill.name}: up to {bill.sandboxes:,} sandboxes"
     if most_usd is None:
-        return f"{sandboxes} that cost dollars. Their price is not known: only their number is limited."
+        return f"{sandboxes} for dollars. Their price is unknown: only their number is limited."
     stops = f"{'stops' if alone else 'the whole run stops'} at {dollars(float(most_usd))}"
     if bill.usd is not None:
         return f"{sandboxes}, about {dollars(float(bill.usd))}, {stops}."

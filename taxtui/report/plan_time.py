@@ -1,4 +1,4 @@
-"""How long a plan is likely to take, from the recordings that there are; reading them is meant for another thread."""
+"""Expected duration of a plan, from earlier recordings."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.report.numbers import rough_duration
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of recordings that are read, the newest first."""
+"""Maximum bytes of recordings to read, the newest first."""
 
 SLICE_BYTES: Final = 64 << 10
 WHOLE: Final = ("0s", "create")
-"""Think time and way to acquire of the cells that count: only these say how long a plain trial takes."""
+"""Think time and acquisition of plain trials; other cells are ignored."""
 
 
 class PastTrial(NamedTuple):
-    """The mean trial of a recorded cell."""
+    """Mean trial of a recorded cell."""
 
     label: str  # substrate and variant: docker:runsc
     tier: str
@@ -37,58 +37,60 @@ class PastTrial(NamedTuple):
 
 
 class Table:
-    """The recorded trials, those of newer recordings before those of older ones."""
+    """Past trials by cell, the newest recording first."""
 
     def __init__(self, trials: Iterable[PastTrial] = ()) -> None:
-        """The first of equal cells is the one that counts."""
+        """Create a table; of equal cells only the first is used."""
         self._cells: dict[tuple[str, str, str], dict[tuple[float, int], PastTrial]] = {}
         for trial in trials:
-            same = self._cells.setdefault((trial.label, trial.tier, trial.mode), {})
-            same.setdefault((trial.actions, trial.concurrency), trial)
+            cells = self._cells.setdefault((trial.label, trial.tier, trial.mode), {})
+            cells.setdefault((trial.actions, trial.concurrency), trial)
         self._labels = list(dict.fromkeys(label for label, _, _ in self._cells))
 
     def label(self, ref: SubstrateRef, variant: str | None) -> str | None:
-        """The label under which a substrate was recorded, None where it was not; ``variant`` is None if not known.
+        """Return the label of a substrate's recordings; None without a recording.
 
-        Without a variant it is the newest label that tells of every option.
+        If ``variant`` is None, the newest label with every option of ``ref`` is returned.
         """
         labels = [label for label in self._labels if label.partition(":")[0] == ref.name]
         if variant is not None:
             wanted = f"{ref.name}:{variant}" if variant else ref.name
             return wanted if wanted in labels else None
-        said = {label: _words(label.partition(":")[2]) for label in labels}
-        fitting = [label for label in labels if all(_named(key, ref.options[key], said[label]) for key in ref.options)]
+        label_words = {label: _words(label.partition(":")[2]) for label in labels}
+        fitting = [
+            label for label in labels if all(_named(key, ref.options[key], label_words[label]) for key in ref.options)
+        ]
         return next(iter(fitting), None)
 
     def trial(self, cell: CellPlan, label: str | None) -> PastTrial | None:
         """Return the closest recorded trial: the same concurrency, else 1, else any; then the closest length."""
-        same = self._cells.get((label or "", cell.tier.name, cell.mode), {}).values()
+        candidates = self._cells.get((label or "", cell.tier.name, cell.mode), {}).values()
 
         def distance(trial: PastTrial) -> tuple[int, float]:
-            other = 0 if trial.concurrency == cell.concurrency else trial.concurrency
-            return other, abs(trial.actions - cell.actions)
+            concurrency = 0 if trial.concurrency == cell.concurrency else trial.concurrency
+            return concurrency, abs(trial.actions - cell.actions)
 
-        return min(same, key=distance, default=None)
+        return min(candidates, key=distance, default=None)
 
 
 class Expected(NamedTuple):
-    """The expected time of a planned cell; None where no recording has such a cell."""
+    """Expected time of a planned cell; None without a recording of such a cell."""
 
     cell: CellPlan
-    variant: str  # of the substrate, "" where it is not known
+    variant: str  # of the substrate; "" if unknown
     trial: PastTrial | None
     trial_ns: float | None  # of one sandbox, as ``Trial.trial_ns``
     wall_ns: float | None  # of the whole cell
 
 
 def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expected]:
-    """Every cell of a plan beside what was recorded of it; ``variants`` by substrate, as ``-s`` takes it."""
+    """Return the expected time of every cell of a plan. ``variants``: substrate, as ``-s`` takes it → variant."""
     results = []
     for cell in plan.cells:
-        told = variants.get(str(cell.substrate))
-        label = table.label(cell.substrate, told)
+        checked = variants.get(str(cell.substrate))
+        label = table.label(cell.substrate, checked)
         trial = table.trial(cell, label) if cell.acquire == WHOLE[1] else None
-        variant = (label or "").partition(":")[2] if told is None else told
+        variant = (label or "").partition(":")[2] if checked is None else checked
         if trial is None:
             results.append(Expected(cell, variant, None, None, None))
             continue
@@ -100,23 +102,23 @@ def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expect
 
 
 def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
-    """Warm-ups one after the other, then blocks of trials, each drained before the next, as the runner does it."""
+    """Return the time of warm-ups in sequence, then of blocks of trials, each drained before the next."""
     return cell.warmup * trial_ns + cell.arrival.wall_ns(cell.trials, cell.concurrency, trial_ns)
 
 
 def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
-    """``~22 min, estimated from 2 recordings``, with what is not known and what a budget cuts."""
-    known: dict[str, float] = {}
+    """Return ``~22 min, estimated from 2 recordings``, with the unmeasured cells and the time budget."""
+    by_substrate: dict[str, float] = {}
     for item in expected:
         if item.wall_ns is not None:
             name = str(item.cell.substrate)
-            known[name] = known.get(name, 0.0) + item.wall_ns
+            by_substrate[name] = by_substrate.get(name, 0.0) + item.wall_ns
     missing = _missing(expected)
     limit = f"at most {rough_duration(plan.budget_s * 1e9)}, the budget" if plan.budget_s else ""
-    if not known:
+    if not by_substrate:
         unknown = f"unknown for {missing}: no recording of it yet"
         return f"{limit}; {unknown}" if limit else unknown
-    once_ns = max(known.values()) if plan.side_by_side else sum(known.values())
+    once_ns = max(by_substrate.values()) if plan.side_by_side else sum(by_substrate.values())
     total_ns = plan.repeat * once_ns + (plan.repeat - 1) * plan.gap_s * 1e9
     words = f"~{rough_duration(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
     source = _source([item.trial for item in expected if item.trial])
@@ -132,22 +134,20 @@ def _source(trials: Sequence[PastTrial]) -> str:
 
 
 def _missing(expected: Sequence[Expected]) -> str:
-    """Return the cells without a recording, as coarsely as is true: ``ec2``, ``docker T2``, ``docker T2 session``."""
+    """Return the cells without a recording, in few words: ``ec2``, ``docker T2``, ``docker T2 session``."""
     named: dict[str, None] = {}
     for item in expected:
         if item.wall_ns is None:
             words = [str(item.cell.substrate), item.cell.tier.name, item.cell.mode]
             depth = next(d for d in (1, 2, 3) if not any(_within(words[:d], e) for e in expected) or d == 3)
             named[" ".join(words[:depth])] = None
-    shown = list(named)[:3]
-    more = len(named) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    more = len(named) - 3
+    return ", ".join(list(named)[:3]) + (f" and {more} more" if more > 0 else "")
 
 
-def _within(words: list[str], one: Expected) -> bool:
-    """Whether a cell that was measured is one of those that the words name."""
-    place = [str(one.cell.substrate), one.cell.tier.name, one.cell.mode]
-    return one.wall_ns is not None and place[: len(words)] == words
+def _within(words: list[str], item: Expected) -> bool:
+    names = [str(item.cell.substrate), item.cell.tier.name, item.cell.mode]
+    return item.wall_ns is not None and names[: len(words)] == words
 
 
 def _words(variant: str) -> set[str]:
@@ -155,26 +155,25 @@ def _words(variant: str) -> set[str]:
 
 
 def _named(key: str, value: str, words: set[str]) -> bool:
-    """Whether a variant tells of an option: by its value, or by its name where it is switched on."""
     return _words(value) <= words or (value.lower() in ("true", "1", "yes") and key.lower() in words)
 
 
 def listing() -> Sequence[CatalogueEntry]:
-    """The recordings of this machine, the newest first, then those that came with taxtui."""
+    """Return the recordings of this machine, the newest first, then the shipped recordings."""
     return catalogue.scan().entries
 
 
 class HistoryReader:
-    """Reads recordings into a table; what did not change since is not read again."""
+    """Reads recordings into a table; an unchanged recording is read once."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
 
     def table(self, stop: Callable[[], bool]) -> Table:
-        """Return the table of the newest recordings, up to ``MOST_BYTES``; less where ``stop`` returns true."""
+        """Return the table of the newest recordings, up to ``MOST_BYTES`` or until ``stop`` returns true."""
         left_bytes = MOST_BYTES
         trials: list[PastTrial] = []
-        kept: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
+        current: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
         for entry in listing():
             if entry.state in catalogue.HOPELESS or entry.size_bytes > left_bytes:
                 continue
@@ -185,14 +184,14 @@ class HistoryReader:
                 result = _trials(entry, stop)
                 if result is None:
                     break
-            kept[key] = result
+            current[key] = result
             trials += result
-        self._read = self._read | kept if stop() else kept
+        self._read = self._read | current if stop() else current
         return Table(trials)
 
 
 def _trials(entry: CatalogueEntry, stop: Callable[[], bool]) -> list[PastTrial] | None:
-    """The cells of a recording, as far as it can be read; nothing of stand-ins. None: stopped on the way."""
+    """Return the measured cells of a recording, up to the first damage; None if stopped."""
     state = RunState()
     try:
         with Follower(entry.path) as follower:
@@ -202,7 +201,7 @@ def _trials(entry: CatalogueEntry, stop: Callable[[], bool]) -> list[PastTrial] 
                 for event in events:
                     state.apply(event)
     except SourceError:
-        pass  # what comes before the damage was measured all the same
+        pass  # the cells before the damage are valid
     return [
         PastTrial(
             label=cell.label,

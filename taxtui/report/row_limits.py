@@ -1,7 +1,7 @@
-"""Limits of the rows of an output: a small file of very many cells is cheap to send and expensive to print.
+"""Limits of rows: a small file with very many cells is cheap to send and expensive to print.
 
-Each limit is a number that a run of every tier on several substrates does not reach, and a row more for so many bytes
-of recordings: the more a row costs, the more bytes. So what an output costs stays in proportion to what it is made of.
+Each limit is a base above any ordinary measurement, and one more row per number of bytes of the recordings. The work
+for an output stays in proportion to the size of its input.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from taxtui.errors import RecordingError
 
 
 class RowLimit(NamedTuple):
-    """A number of rows, and one more row per number of bytes."""
+    """A base number of rows, and one more row per ``bytes_a_row``."""
 
     rows: int
     bytes_a_row: int
-    what: str
+    output: str
 
     def check(self, rows: int, paths: Iterable[Path], choose: str) -> None:
-        """Let so many rows pass.
+        """Refuse too many rows.
 
         Args:
-            rows: how many are asked for.
-            paths: the recordings that they come from.
-            choose: the options that choose among them, for the message.
+            rows: number of rows of the output.
+            paths: recordings with these rows.
+            choose: options for choosing rows, for the message.
 
         Raises:
-            RecordingError: they are more than recordings of this size may have.
+            RecordingError: there are more rows than recordings of this size may have.
         """
         size = sum(path.stat().st_size for path in paths)
-        if rows > (most := self.rows + size // self.bytes_a_row):
+        if rows > (limit := self.rows + size // self.bytes_a_row):
             raise RecordingError(
-                f"{rows:,} cells are more than {self.what} of {size:,} bytes may have rows, {most:,}",
-                fix=f"choose some with {choose}, or take all of it away with taxtui export",
+                f"{rows:,} cells are more than {self.output} of {size:,} bytes may have rows, {limit:,}",
+                fix=f"choose some with {choose}, or export all with taxtui export",
             )
 
 
 ANSWER: Final = RowLimit(384, 8_000, "an answer")
 TABLES: Final = RowLimit(128, 8_000, "tables or data")
-"""Every table, a row of data: each row costs about twice what it does in an answer."""
+"""All tables, or rows of data: a row costs about twice as much as in an answer."""
 PAGE: Final = RowLimit(128, 16_000, "a page")
-"""A page, pictures: each row costs about twice what it does in tables."""
+"""A page or its figures: a row costs about twice as much as in tables."""

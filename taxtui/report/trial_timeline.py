@@ -1,4 +1,4 @@
-"""A trial's story as lines of text: when each phase was, its actions as a strip, its marks, its error in full."""
+"""Timeline of one trial as text: phases, actions as a strip, milestones, and the whole error message."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from taxtui.report.numbers import duration
 from taxtui.terminal_text import clean, fit, wrap
 
 WIDEST: Final = 100
-"""Columns of the lines in a terminal, however wide it is."""
+"""Maximum columns of a line in a wide terminal."""
 EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 NAME: Final = 14
 LEAST_BAR: Final = 10
 
 
 def lines(story: TrialStory, width: int) -> str:
-    """Everything, in at most ``width`` columns."""
+    """Return the whole timeline in at most ``width`` columns."""
     texts = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
-    return "\n".join([*texts, *_marks(story, width), *_runner(story, width)])
+    return "\n".join([*texts, *_milestones(story, width), *_runner(story, width)])
 
 
 def commands(story: TrialStory) -> Section:
@@ -34,17 +34,19 @@ def commands(story: TrialStory) -> Section:
         wrappers = batch.wrapper_ns or [events.UNKNOWN] * len(batch.duration_ns)
         codes = batch.exit_code or [0] * len(batch.duration_ns)
         inside = batch.run_ns or [0] * len(batch.duration_ns)
-        for place, took_ns in enumerate(batch.duration_ns):
-            name = f"{'action' if batch.step == events.ACTION else 'set-up'} {batch.first + place + 1}"
-            parts = (took_ns, inside[place], wrappers[place])
+        for number, took_ns in enumerate(batch.duration_ns):
+            name = f"{'action' if batch.step == events.ACTION else 'set-up'} {batch.first + number + 1}"
+            parts = (took_ns, inside[number], wrappers[number])
             dispatch = (
-                took_ns - inside[place] - max(0, wrappers[place]) if inside[place] != events.UNKNOWN else events.UNKNOWN
+                took_ns - inside[number] - max(0, wrappers[number])
+                if inside[number] != events.UNKNOWN
+                else events.UNKNOWN
             )
-            code = "–" if codes[place] == events.UNKNOWN else TableCell(codes[place], COUNT)
+            code = "–" if codes[number] == events.UNKNOWN else TableCell(codes[number], COUNT)
             rows.append(
                 [name, *(duration_cell(None if ns == events.UNKNOWN else ns) for ns in (*parts, dispatch)), code]
             )
-    notes = ["dispatch: getting the command in and its result out; the time that is neither in-sandbox nor wrapper."]
+    notes = ["dispatch: getting the command in and its result out; took − in sandbox − wrapper."]
     return Section("", ["command", "took", "in sandbox", "wrapper", "dispatch", "exit code"], rows, notes)
 
 
@@ -62,12 +64,12 @@ def _heading(story: TrialStory, width: int) -> list[str]:
 
 
 def _phases(story: TrialStory, width: int) -> list[str]:
-    """``create        +0 ns    40.0 ms  ███░░░``: each where it was in the whole."""
+    """Return a line per phase, with a bar at its place in the trial: ``create  +0 ns  40.0 ms  ███``."""
     whole_ns = max(1, story.last_ns - story.began_ns)
     spans = [(clean(phase.phase), phase.start_ns, phase.duration_ns) for phase in story.phases]
-    between = [duration_n for batch in story.actions if batch.step == events.ACTION for duration_n in batch.duration_ns]
-    if between and (span := _acting(story)):
-        spans.append((f"{len(between):,} actions", *span))
+    actions = sum(len(batch.duration_ns) for batch in story.actions if batch.step == events.ACTION)
+    if actions and (span := _acting(story)):
+        spans.append((f"{actions:,} actions", *span))
     spans.sort(key=lambda span: span[1])
     room = max(LEAST_BAR, width - NAME - 2 * 11)
     texts = [f"{'phase':<{NAME}}{'from':>10} {'took':>10}"]
@@ -81,7 +83,7 @@ def _phases(story: TrialStory, width: int) -> list[str]:
 
 
 def _acting(story: TrialStory) -> tuple[int, int] | None:
-    """From the end of what came before the actions to the end of the last: when, and how long."""
+    """Return the start and the duration of the actions, in ns; None if unknown."""
     before = [phase for phase in story.phases if phase.phase not in {events.CLEANUP, *events.LIFE_CYCLE}]
     began_ns = max((phase.start_ns + phase.duration_ns for phase in before), default=story.began_ns)
     ended_ns = story.end.end_ns if story.end else story.last_ns
@@ -89,7 +91,6 @@ def _acting(story: TrialStory) -> tuple[int, int] | None:
 
 
 def _actions(story: TrialStory, width: int) -> list[str]:
-    """The actions' durations as a strip, and which took longest."""
     durations_ns = story.durations_ns
     if not durations_ns:
         return []
@@ -103,15 +104,15 @@ def _actions(story: TrialStory, width: int) -> list[str]:
 
 
 def strip(durations_ns: Sequence[int], width: int) -> str:
-    """A column for each, or for the longest of each few where there are more than columns; height is time."""
+    """Draw durations as columns of block characters; neighbours share a column, with the longest, if room is short."""
     count = min(len(durations_ns), max(1, width))
-    edges = [round(place * len(durations_ns) / count) for place in range(count + 1)]
+    edges = [round(number * len(durations_ns) / count) for number in range(count + 1)]
     columns = [max(durations_ns[first:last]) for first, last in pairwise(edges)]
     peak = max(1, *columns)
     return "".join(EIGHTHS[min(len(EIGHTHS) - 1, value * len(EIGHTHS) // peak)] for value in columns)
 
 
-def _marks(story: TrialStory, width: int) -> list[str]:
+def _milestones(story: TrialStory, width: int) -> list[str]:
     if not story.marks:
         return []
     texts = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]

@@ -1,4 +1,4 @@
-"""Which levels of variation intervals include, in one line for people and as plain data."""
+"""Levels of variation in the intervals, in one line for people and as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from costmodel import Basis
 
 
 def in_words(bases: Iterable[Basis]) -> str:
-    """``95 % intervals: within the run, and between runs (assumed: sd 7 %, …)``; every distinct ground once."""
+    """Return ``95 % intervals: within the run, and between runs (assumed: sd 7 %, …)``; each distinct basis once."""
     result = list(bases)
     grounds = []
     if measured := [basis for basis in result if basis.measured]:
@@ -20,17 +20,17 @@ def in_words(bases: Iterable[Basis]) -> str:
         count = _span([basis.runs for basis in guesses if (basis.sd, basis.source) == (sd, source)], "")
         plural = "run" if count == "1" else "runs"
         if source == "given":
-            grounds.append(f"as given: sd {100 * sd:g} %" if sd else "left out: run_sd 0, so of these runs only")
+            grounds.append(f"from run_sd: sd {100 * sd:g} %" if sd else "left out: run_sd 0, so of these runs only")
         else:
             grounds.append(f"assumed for {count} {plural}: sd {100 * sd:g} %, {source}; run_sd changes it")
     return f"95 % intervals: within the run, and between runs ({'; '.join(grounds)})." if grounds else ""
 
 
 def _span(values: list[float], unit: str) -> str:
-    shown = [f"{value:.0f}" if value >= 1 or value == 0 else f"{value:.1g}" for value in (min(values), max(values))]
-    return f"{'–'.join(dict.fromkeys(shown))}{unit}"
+    texts = [f"{value:.0f}" if value >= 1 or value == 0 else f"{value:.1g}" for value in (min(values), max(values))]
+    return f"{'–'.join(dict.fromkeys(texts))}{unit}"
 
 
 def record(basis: Basis | None) -> dict[str, Any] | None:
-    """For json and csv: the runs, their relative sd, and whether these runs have shown it."""
+    """Return the number of runs, their relative sd, and whether the sd was measured."""
     return basis._asdict() if basis else None

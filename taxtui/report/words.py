@@ -1,4 +1,4 @@
-"""The names of causes, verdicts and families of warnings, as every table, screen and page prints them."""
+"""Names of causes, verdicts and families of warnings in all tables, screens and pages."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ INCONCLUSIVE: Final = "inconclusive"
 BETTER: Final = "better"
 WORSE: Final = "worse"
 UNDECIDED: Final = {TIE: NO_DIFFERENCE, CANNOT_TELL: INCONCLUSIVE}
-"""Verdict of a ratio to the cheapest, where that is not simply longer."""
+"""Verdict of a ratio to the cheapest substrate, where the ratio is not clearly above 1."""
 
 
 def verdict(kind: str, change: float) -> str:
-    """Return the verdict on an amount of which less is better; ``change`` is positive if there is more of it now."""
+    """Return the verdict on a change of an amount for which less is better."""
     if kind == DIFFERS:
         return WORSE if change > 0 else BETTER
     return UNDECIDED.get(kind, "")
@@ -54,7 +54,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     PRICES: "the dollars are less certain than their interval",
     LITTLE_DATA: "intervals are rough, and rare slow trials or failures may be missing",
 }
-"""Family of warnings → its meaning, for all warnings of the family."""
+"""Family of warnings → meaning of all its warnings."""
 
 FAMILY: Final[Mapping[str, str]] = {
     warnings.NO_SUCCESS: NO_SUCCESS,
@@ -97,4 +97,4 @@ FAMILY: Final[Mapping[str, str]] = {
     warnings.POOL_LEFT_OUT: PRICES,
     warnings.BILLED_MEAN: PRICES,
 }
-"""Warning by its key → its family."""
+"""Key of a warning → family."""

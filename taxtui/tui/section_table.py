@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from costmodel import Answer, WorkLine
-from taxtui.report.answer.table import main, modes
+from taxtui.report.answer.sections import main, modes
 from taxtui.report.cells import RowName, text_of
 from taxtui.report.formats import Section
 from taxtui.report.formats.plain_tables import WIDTH, laid_out

@@ -38,7 +38,7 @@ from costmodel.recording.table import COLUMNS
 from taxtui.cli import app
 from taxtui.options.training import GROUPS, ON_COMMAND_LINE
 from taxtui.options.training_file import EXAMPLES, field_of
-from taxtui.report.measured.tables import DO, WORDS
+from taxtui.report.measured.sections import DO, WORDS
 from taxtui.report.words import FAMILIES, FAMILY
 
 ROOT: Final = Path(__file__).parents[2]

@@ -1,1 +1,1 @@
-"""The answer, as people and programs read it: its table, its fields, and which rows of a recording it is about."""
+"""The ranking of substrates by workload: its order, tables and plain data."""

@@ -1,4 +1,4 @@
-"""The answer of what was measured: what one delivered trajectory holds a worker for, at the recorded lengths."""
+"""The answer about measured cells: occupied time of one delivered trajectory, at the recorded lengths."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from costmodel import (
     HELD_PER_SUCCESS,
     Answer,
     CellFilter,
+    Published,
     Recording,
     Reference,
     Row,
@@ -26,7 +27,7 @@ def recorded(
     bounds: Reference | None = None,
     wanted: CellFilter | None = None,
 ) -> list[Row]:
-    """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
+    """Return the row of one trajectory for each ``wanted`` cell. Raises ``SourceError``: no trial succeeded."""
     training_run = TrainingRun(trajectories=1, workers=1, run_sd=run_sd)
     return project(sources, training_run, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
 
@@ -36,17 +37,24 @@ def answer(
     sources: Sequence[Recording],
     run_sd: float | None = None,
     bounds: Reference | None = None,
+    published: Sequence[Published] = (),
 ) -> Answer:
-    """Return the answer about the cells of ``rows``, which come from ``sources``; empty where no trial succeeded."""
-    kept = {(row.identity, row.cell.provenance) for row in rows}
-    shown = {identity for identity, _ in kept}
+    """Return the answer about the cells of ``rows`` and published latencies; empty if no trial succeeded.
+
+    ``sources``: the recordings of the rows. ``bounds``: dispatch of a reference, for rows with an unknown tax.
+    """
+    cells = {(row.identity, row.cell.provenance) for row in rows}
+    identities = {identity for identity, _ in cells}
     try:
-        result = recorded(sources, run_sd, bounds, shown.__contains__)
-    except SourceError:  # no success: the tables say how they failed
-        result = []
-    return answer_of([row for row in result if (row.identity, row.provenance) in kept], HELD_PER_SUCCESS, run_sd=run_sd)
+        measured = recorded(sources, run_sd, bounds, identities.__contains__)
+    except SourceError:  # no success: the tables have the failures
+        measured = []
+    results = [row for row in measured if (row.identity, row.provenance) in cells]
+    if published:
+        results += project(published, TrainingRun(trajectories=1, workers=1))
+    return answer_of(results, HELD_PER_SUCCESS, run_sd=run_sd)
 
 
 def key_of(row: MeasuredRow) -> Key:
-    """Return the key of a measured row, as ``order.key_of`` returns it for a projection."""
+    """Return the key of a measured row."""
     return row.identity, row.cell.provenance, row.length.actions

@@ -1,4 +1,4 @@
-"""The order of an answer's lines, and of the rows of other tables by it."""
+"""Order of an answer's lines, and of the rows of other tables in the same order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from taxtui.options.rows import BY_SUBSTRATE, SORTS
 R = TypeVar("R")
 
 Key = tuple[CellIdentity, str, float]
-"""Key of a row in any table: its cell, its provenance, and the length of its trajectories."""
+"""Key of a row in all tables: cell, provenance and length of a trajectory."""
 
 
 def key_of(row: Row) -> Key:
@@ -21,42 +21,42 @@ def key_of(row: Row) -> Key:
 
 
 def tax_share(row: Row) -> float | None:
-    """Return the share of worker-hours that is tax; None where it is unknown."""
+    """Return the tax as a share of the worker-hours; None if unknown."""
     tax, whole = row.tax_worker_hours, row.worker_hours
     return tax.value / whole.value if tax and whole and whole.value else None
 
 
-def _least(line: WorkLine) -> float:
+def _smallest_amount(line: WorkLine) -> float:
     return min((entry.amount.value for entry in line.entries if entry.amount), default=math.inf)
 
 
-def _farthest(line: WorkLine) -> float:
+def _largest_ratio(line: WorkLine) -> float:
     return -max((entry.ratio.value for entry in line.entries if entry.ratio), default=0.0)
 
 
-def _most_tax(line: WorkLine) -> float:
+def _largest_tax(line: WorkLine) -> float:
     return -max((tax_share(entry.row) or 0.0 for entry in line.entries), default=0.0)
 
 
 _KEYS: Final[dict[str, Callable[[WorkLine], Any]]] = dict(
-    zip(SORTS, (lambda line: line.work, _least, _farthest, _most_tax), strict=True)
+    zip(SORTS, (lambda line: line.work, _smallest_amount, _largest_ratio, _largest_tax), strict=True)
 )
 
 
-def sorted_by(found: Answer, sort: str | None) -> Answer:
-    """The answer with its lines in this order; lines that are equal in it stay by work."""
-    return found if sort is None else found._replace(lines=tuple(sorted(found.lines, key=_KEYS[sort])))
+def sorted_by(answer: Answer, sort: str | None) -> Answer:
+    """Return the answer with its lines in this order; equal lines stay in the order of their workloads."""
+    return answer if sort is None else answer._replace(lines=tuple(sorted(answer.lines, key=_KEYS[sort])))
 
 
-def arranged(rows: Sequence[R], found: Answer, key: Callable[[R], Key], group: str | None) -> list[R]:
-    """The rows of another table in the order of the answer; those that it does not hold last, as they are."""
+def arranged(rows: Sequence[R], answer: Answer, key: Callable[[R], Key], group: str | None) -> list[R]:
+    """Return the rows of another table in the order of the answer; rows outside of the answer are last."""
     placed = [
         (entry.place, key_of(entry.row))
-        for line in found.lines
+        for line in answer.lines
         for entry in line.entries
-        if entry.place in found.places  # a baseline may be in no column
+        if entry.place in answer.places  # a baseline may be in no column
     ]
     if group == BY_SUBSTRATE:
-        placed.sort(key=lambda item: found.places.index(item[0]))
+        placed.sort(key=lambda item: answer.places.index(item[0]))
     places = {members: number for number, (_, members) in enumerate(placed)}
     return sorted(rows, key=lambda row: places.get(key(row), len(places)))

@@ -1,4 +1,4 @@
-"""The answer of one recording in a few lines, as ``taxtui run`` ends with it."""
+"""Short answer of one recording, for the end of ``taxtui run``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from costmodel import HELD_PER_SUCCESS, answer_of, read_recording
-from taxtui.report.answer import table
+from taxtui.report.answer import sections
 from taxtui.report.answer.measured import recorded
 from taxtui.report.bars import pen_of
 from taxtui.report.formats import Section
@@ -14,12 +14,12 @@ from taxtui.report.formats.plain_tables import terminal_width, to_text
 
 
 def summary(path: Path) -> str:
-    """The table, the sentence and bars by cause, for standard error: as wide as the terminal.
+    """Return the table, the sentence and the bars by cause, as wide as the terminal.
 
     Raises:
-        costmodel.errors.CostModelError: it cannot be read, or nothing in it has succeeded.
+        costmodel.errors.CostModelError: the recording is unreadable, or no trial succeeded.
     """
     result = answer_of(recorded([read_recording(path)]), HELD_PER_SUCCESS)
-    sentence = Section("", [], [], [table.said(result)])
-    sections = [table.main(result, "", brief=True), sentence, *table.bars(result)]
-    return to_text(sections, terminal_width(), pen_of(sys.stderr))
+    sentence = Section("", [], [], [sections.headline_text(result)])
+    parts = [sections.main(result, "", brief=True), sentence, *sections.bars(result)]
+    return to_text(parts, terminal_width(), pen_of(sys.stderr))

@@ -1,4 +1,4 @@
-"""A comparison as JUnit XML, which every CI service reads: a suite per cell, a case per metric."""
+"""A comparison as JUnit XML: a suite per cell, a case per metric."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from costmodel import WORSE, Comparison
-from taxtui.report.comparison.table import ComparisonTable, cell_name
+from taxtui.report.comparison.sections import ComparisonTable, cell_name
 from taxtui.terminal_text import clean
 
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>'
 _NO_CHARACTERS: Final = re.compile("[\ufffe\uffff]")
-"""Characters that ``clean`` leaves and no XML file may have, escaped or not."""
+"""Characters that are invalid in XML and not removed by ``clean``."""
 
 
 def render(table: ComparisonTable) -> str:
-    """Return the file. A metric beyond its limit is a failure; an unknown one, or an unpaired cell, is skipped."""
+    """Return the file. A metric beyond its limit is a failure; an unknown metric or an unpaired cell is skipped."""
     root = Element("testsuites", name="taxtui compare")
     for cell, group in groupby(table.result.comparisons, table.name):
         _suite(root, cell, list(group), table)

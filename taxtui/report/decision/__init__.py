@@ -1,1 +1,1 @@
-"""The output of ``taxtui decide``: one page for people, and the same as data for programs."""
+"""The output of ``taxtui decide``: a page for people and plain data for programs."""

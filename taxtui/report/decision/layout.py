@@ -11,9 +11,9 @@ from taxtui.report.formats import Section, markdown_tables, plain_tables
 from taxtui.terminal_text import clean, wrap
 
 _SIGNS: Final = re.compile(r"[<*]|(?<!\w)_|_(?!\w)")
-"""Signs with a meaning in Markdown; an underscore within a word or an address has none."""
+"""Characters with a meaning in Markdown; an underscore inside a word or an address is plain."""
 MOST_COLUMNS: Final = 80
-"""Paragraphs and lists are no wider in a terminal, however wide it is."""
+"""Maximum width of paragraphs and lists in a terminal."""
 
 
 class Paragraph(NamedTuple):
@@ -53,7 +53,7 @@ class PagePart(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A title, blocks, and parts; parts without blocks are left out."""
+    """A title, blocks, and parts; parts without blocks are not printed."""
 
     title: str
     lead: tuple[Block, ...]
@@ -61,7 +61,7 @@ class Page(NamedTuple):
 
 
 def to_markdown(page: Page) -> str:
-    """For a file, an issue or a pull request."""
+    """Return the page as Markdown."""
     texts = [f"# {_escape(page.title)}", *map(_markdown, page.lead)]
     for part in page.parts:
         if part.blocks:
@@ -81,17 +81,17 @@ def _markdown(block: Block) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape signs that would be a tag or emphasis in Markdown; text between backticks stays code."""
+    """Escape tags and emphasis of Markdown; text between backticks stays code."""
     parts = clean(text).split("`")
     if len(parts) % 2 == 0:
         parts = ["'".join(parts)]
-    for place in range(0, len(parts), 2):
-        parts[place] = _SIGNS.sub(r"\\\g<0>", parts[place])
+    for number in range(0, len(parts), 2):
+        parts[number] = _SIGNS.sub(r"\\\g<0>", parts[number])
     return "`".join(parts)
 
 
 def to_terminal(page: Page, width: int) -> str:
-    """For a terminal of this width; a table may be as wide as the terminal, all else is at most 80 columns wide."""
+    """Return the page for a terminal of this width, at most 80 columns wide."""
     lines = [*_wrapped(page.title, width), ""]
     for block in page.lead:
         lines += [*_terminal(block, width), ""]
@@ -107,7 +107,7 @@ def _terminal(block: Block, width: int) -> Sequence[str]:
     if isinstance(block, Paragraph):
         return _wrapped(block.text, width)
     if isinstance(block, Code):
-        return [f"  {clean(block.text)}"]  # one line, so that it can be copied
+        return [f"  {clean(block.text)}"]  # one line, for copying
     if isinstance(block, Items):
         lines: list[str] = []
         for number, text in enumerate(block.texts, 1):

@@ -15,37 +15,37 @@ _INPUT_OF: Final = {
     "create_rate": "limits",
     "create_burst": "limits",
 }
-"""The unmeasured input that an assumption of a row is about, where its name is another."""
+"""Assumption of a row → unmeasured input, if the names differ."""
 
 
 def without_ranges(side: Side, assumptions: Sequence[Assumption]) -> list[Assumption]:
-    """The assumptions of a side's row that no range of an unmeasured input replaces."""
-    ranged = set() if side.candidate is None else {item.name for item in side.candidate.inputs}
-    return [item for item in assumptions if _INPUT_OF.get(item.name, item.name) not in ranged and item.name != "prices"]
+    """Return the assumptions of a side's row, without the inputs that have a range."""
+    names = set() if side.candidate is None else {item.name for item in side.candidate.inputs}
+    return [item for item in assumptions if _INPUT_OF.get(item.name, item.name) not in names and item.name != "prices"]
 
 
-def rests_on(found: Decision, given: Sequence[Assumption]) -> Iterator[str]:
-    """Every input that is not in a table of ranges, grouped by where it comes from."""
-    for side in (found.start, found.goal):
+def sources_of(decision: Decision, inputs: Sequence[Assumption]) -> Iterator[str]:
+    """Yield every input without a range, with its source."""
+    for side in (decision.start, decision.goal):
         if side.candidate is None and side.row.trials:
             yield f"measured: {side.name}, {side.row.trials:,} trials of {side.row.identity.tier} {side.row.length}"
         elif side.candidate is not None:
             pool = side.candidate.pool
             yield (
-                f"borrowed for {side.name}: the commands, their time and the harness, as they were on "
+                f"borrowed for {side.name}: the commands, their time and the runner gap, measured on "
                 f"{pool.identity.label} in {', '.join(pool.sources)}"
             )
             if side.candidate.provider.prices is not None:
                 prices = side.candidate.provider.prices
                 source = "; ".join(dict.fromkeys(item.source for item in prices.sandboxes))
                 yield f"published for {side.name}: prices, {prices.title} ({prices.date}): {source}"
-    for item in given:
+    for item in inputs:
         yield f"{_kind(item)}: {item.name} {item.value}; {item.source}"
 
 
-def _kind(one: Assumption) -> str:
-    if one.source == MEASURED_INPUT:
+def _kind(assumption: Assumption) -> str:
+    if assumption.source == MEASURED_INPUT:
         return "measured"
-    if one.source == STEP_MODEL_RULES:
+    if assumption.source == STEP_MODEL_RULES:
         return "rule"
-    return "borrowed" if one.source.startswith("unmeasured") else "given"
+    return "borrowed" if assumption.source.startswith("unmeasured") else "given"

@@ -1,4 +1,4 @@
-"""The content of a report, and the table of its formats: one file and one line each."""
+"""The content of a report and its output formats: one file and one line each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Section(NamedTuple):
-    """One table of typed cells; a text may have two lines. Without a head: prose."""
+    """One table of typed cells, or prose without a head. A text may have two lines."""
 
     title: str
     head: list[str]
@@ -23,15 +23,15 @@ class Section(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The same content for people and for programs; a format asks for what it needs, and only that is made."""
+    """One content for people and for programs; each format calls only the function for its audience."""
 
     sections: Callable[[], Sequence[Section]]
     records: Callable[[], Sequence[dict[str, Any]]] | None = None  # plain data, a mapping per row; None: for people
-    lines: Callable[[], str] | None = None  # for a terminal, where tables would not do
+    lines: Callable[[], str] | None = None  # a text for terminals, instead of the sections
 
 
 class Format(NamedTuple):
-    """A way to tell a report. ``home`` is the module with its ``render(report)``, imported on first use."""
+    """An output format. ``home``: module with ``render(report)``, imported on first use."""
 
     name: str  # for --format
     title: str  # among the texts that can be copied
@@ -43,7 +43,7 @@ class Format(NamedTuple):
         return self.people or report.records is not None
 
     def render(self, report: Report) -> str:
-        """The whole text, without a line's end at its end. Only where this ``tells`` the report."""
+        """Return the whole text without a final line break. Requires ``tells(report)``."""
         text: str = import_module(self.home).render(report)
         return text
 
@@ -54,8 +54,8 @@ FORMATS: Final = (
     Format("csv", "CSV", "exact, a line per row", False, "taxtui.report.formats.csv_rows"),
     Format("json", "JSON", "exact, an object per row", False, "taxtui.report.formats.json_rows"),
 )
-"""Every format; the first is what is printed unless another is asked for."""
+"""All formats, the default first."""
 
-BY_NAME: Final = {one.name: one for one in FORMATS}
+BY_NAME: Final = {form.name: form for form in FORMATS}
 NAMES: Final = tuple(BY_NAME)
-"""What ``--format`` takes."""
+"""Values of ``--format``."""

@@ -1,4 +1,4 @@
-"""The rows as CSV: one line per row, nested values as ``worker_hours.low`` and the like."""
+"""Rows as CSV: one line per row, with columns like ``worker_hours.low`` for nested values."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from taxtui.report.formats import Report
 from taxtui.terminal_text import clean
 
 FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # the wide ones begin a formula too
-"""Signs that begin a formula; a tab or the end of a line, behind which a formula may begin, is made visible."""
+"""Characters at the beginning of a formula."""
 
 
 def render(report: Report) -> str:
-    """The records, without what a spreadsheet would take for a formula."""
+    """Return the records as CSV."""
     return to_text(report.records() if report.records else ())
 
 
 def to_text(records: Sequence[dict[str, Any]]) -> str:
-    """A head and one line per record; a text that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Return a head and one line per record, with an apostrophe before texts that look like a formula."""
     flat = [_flattened(record) for record in records]
     keys = list(dict.fromkeys(key for line in flat for key in line))
-    columns = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]  # null in some rows
+    columns = [key for key in keys if not any(name.startswith(f"{key}.") for name in keys)]  # null in some rows
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow(columns)
@@ -44,6 +44,6 @@ def _flattened(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def harmless(text: str) -> str:
-    """A text that no spreadsheet takes for a formula, and no terminal for a command."""
+    """Return a text without effect on a spreadsheet or a terminal."""
     text = clean(text)
     return f"'{text}" if text.lstrip().startswith(FORMULA) else text

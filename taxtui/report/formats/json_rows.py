@@ -1,4 +1,4 @@
-"""The rows as JSON: a list of objects, indented."""
+"""Rows as JSON: an indented list of objects."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from taxtui.terminal_text import UNPRINTABLE, clean
 
 
 def render(report: Report) -> str:
-    """The records."""
+    """Return the records as JSON."""
     records = report.records() if report.records else ()
     return msgspec.json.format(printable(_encoded(records)).decode(), indent=2)
 
 
 def printable(encoded: bytes) -> bytes:
-    """JSON in which what a terminal would obey is written as its number."""
+    """Return JSON with control characters as escape sequences."""
     text = encoded.decode()
     return encoded if text.isascii() else UNPRINTABLE.sub(lambda result: f"\\u{ord(result[0]):04x}", text).encode()
 
@@ -25,12 +25,11 @@ def printable(encoded: bytes) -> bytes:
 def _encoded(records: Any) -> bytes:
     try:
         return msgspec.json.encode(records)
-    except UnicodeEncodeError:  # a file's name that is no UTF-8
+    except UnicodeEncodeError:  # the name of a file is not UTF-8
         return msgspec.json.encode(_cleaned(msgspec.to_builtins(records)))
 
 
 def _cleaned(value: Any) -> Any:
-    """The same with a visible mark for each byte that is no text."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):

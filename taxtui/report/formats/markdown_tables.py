@@ -1,4 +1,4 @@
-"""The report as Markdown: the same tables, with everything from a file escaped."""
+"""A report as Markdown, with all special characters escaped."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean
 
 WIDTH = 80
-"""Columns of bars: they are in a block of code, which is not wrapped."""
+"""Columns of bars, which are in an unwrapped block of code."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
-"""Signs with a meaning in Markdown; GitHub makes links of bare addresses too."""
+"""Characters with a meaning in Markdown; GitHub makes links of bare addresses too."""
 _BEGINS = re.compile(r"^\s*(?=[-+=]|\d+[.)]\s)(\d*)")
-"""Beginning of a line that would be a list or a heading."""
+"""Beginning of a list or a heading."""
 
 
 def render(report: Report) -> str:
-    """The sections."""
+    """Return the sections as Markdown."""
     return to_text(report.sections())
 
 
 def to_text(sections: Sequence[Section]) -> str:
-    """All sections; a row's second line follows its first in parentheses."""
+    """Return the sections; the second line of a cell follows in parentheses."""
     return "\n\n".join(_section(section) for section in sections)
 
 

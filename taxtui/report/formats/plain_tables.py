@@ -1,4 +1,4 @@
-"""The report for a terminal: aligned, as wide as it is and no wider than needed, what flags mean in words below."""
+"""A report for a terminal: aligned tables, no wider than the terminal."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
 from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
-"""Columns of a pipe, unless ``COLUMNS`` says otherwise."""
+"""Columns of a pipe, unless ``COLUMNS`` is set."""
 NARROWEST: Final = 50
 PROSE: Final = 100
-"""Longer lines are hard to read; notes and titles are broken there, however wide the terminal is."""
+"""Maximum columns of notes and titles."""
 MIN_FIRST: Final = 12
 HATCHES: Final = Pen()
 MOST_LINES: Final = 12
-"""Lines of a name that is wider than the table."""
+"""Maximum lines of a name that is wider than the table."""
 
 
 def render(report: Report) -> str:
-    """The sections, or the report's own lines where it has some; as wide as the terminal."""
+    """Return the report's lines, if any, else its sections, as wide as the terminal."""
     return report.lines() if report.lines else to_text(report.sections(), terminal_width(), pen_of(sys.stdout))
 
 
 def terminal_width() -> int:
-    """``COLUMNS``, else the terminal's; 80 into a pipe."""
+    """Return ``COLUMNS``, else the width of the terminal, else 80."""
     return max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
 def to_text(sections: Sequence[Section], width: int = WIDTH, pen: Pen = HATCHES) -> str:
-    """All sections, a blank line between them; bars as the pen can draw them."""
+    """Return all sections with a blank line between them."""
     return "\n\n".join("\n".join(line for line, _ in laid_out(section, width, pen)) for section in sections)
 
 
 def laid_out(section: Section, width: int = WIDTH, pen: Pen = HATCHES) -> list[tuple[str, int | None]]:
-    """The lines of a section at most ``width`` columns wide, each with the number of the row that it belongs to.
+    """Return the lines of a section, at most ``width`` columns wide, each with the number of its row, if any.
 
-    A title, its blank line, the head and its rule, and notes belong to none. Columns that do not fit beside the others
-    follow below, each row with its name once more; a name is never cut, unless it is longer than twelve lines.
+    If the columns do not fit side by side, the rest follows below with the names again. A name of more than twelve
+    lines is cut.
     """
     lines: list[tuple[str, int | None]] = []
     if section.title:
@@ -62,55 +62,53 @@ def laid_out(section: Section, width: int = WIDTH, pen: Pen = HATCHES) -> list[t
 
 
 def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
-    """Head and rows, in as many blocks of columns as it takes."""
     texts = [list(map(clean_lines, aligned(column))) for column in zip(*section.rows, strict=True)]
     texts = texts or [[] for _ in section.head]
-    left = [
+    left_aligned = [
         True,
         *([_is_text(column) for column in zip(*section.rows, strict=True)] or [False] * len(section.head))[1:],
     ]
     columns = [
-        _measured([head, *cells])._replace(left=side)
-        for head, cells, side in zip(section.head, texts, left, strict=True)
+        _measured([head, *cells])._replace(left_aligned=aligned_left)
+        for head, cells, aligned_left in zip(section.head, texts, left_aligned, strict=True)
     ]
     gap = 2 if _needed(columns, 2) <= width else 1
     if _needed(columns, gap) > width:
-        columns = [column.with_head(_broken(column.head, column.below)) for column in columns]
-    names, *others = columns
-    others = [_wrapped(_folded(column, width // 2), width - gap - MIN_FIRST) for column in others]
-    if others:
-        names = _wrapped(names, width - gap - max(column.width for column in others))
+        columns = [column.with_head(_broken(column.head, column.cell_width)) for column in columns]
+    names, *values = columns
+    values = [_wrapped(_folded(column, width // 2), width - gap - MIN_FIRST) for column in values]
+    if values:
+        names = _wrapped(names, width - gap - max(column.width for column in values))
     lines: list[tuple[str, int | None]] = []
-    for number, block in enumerate(_blocks(names, others, width, gap)):
+    for number, block in enumerate(_blocks(names, values, width, gap)):
         lines += [("", None)] if number else []
         lines += _table([names, *block], gap)
     return lines
 
 
 def _is_text(column: Sequence[Content]) -> bool:
-    """Whether a column has words, which begin at its left edge, instead of amounts."""
+    """Return whether a column has words instead of amounts."""
     words = [cell for cell in column if isinstance(cell, str)]
     return len(words) == len(column) and any(letter.isalpha() for cell in words for letter in cell)
 
 
 class TextColumn(NamedTuple):
-    """A head and its cells. How wide these are is measured once: a table may have very many."""
+    """A head and its cells, with their width: a table may have very many cells, and each is measured once."""
 
     head: str
     cells: Sequence[str]
-    below: int  # columns of a terminal that the cells take
-    left: bool = False  # whether the cells begin at the left edge
+    cell_width: int
+    left_aligned: bool = False
 
     @property
     def width(self) -> int:
-        return max(self.below, _width([self.head]))
+        return max(self.cell_width, _width([self.head]))
 
     def with_head(self, head: str) -> TextColumn:
         return self._replace(head=head)
 
 
 def _measured(cells: Sequence[str]) -> TextColumn:
-    """The first of them is the head."""
     return TextColumn(cells[0], cells[1:], _width(cells[1:]))
 
 
@@ -119,7 +117,7 @@ def _needed(columns: Sequence[TextColumn], gap: int) -> int:
 
 
 def _wrapped(column: TextColumn, room: int) -> TextColumn:
-    """A column, its lines broken where they are wider than ``room``."""
+    """Break the lines of a column that are wider than ``room``."""
     room = max(MIN_FIRST, room)
     if column.width <= room:
         return column
@@ -127,20 +125,19 @@ def _wrapped(column: TextColumn, room: int) -> TextColumn:
     for cell in (column.head, *column.cells):
         lines = [part for line in cell.split("\n") for part in wrap(line, room)]
         texts.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
-    return _measured(texts)._replace(left=column.left)
+    return _measured(texts)._replace(left_aligned=column.left_aligned)
 
 
 def _folded(column: TextColumn, room: int) -> TextColumn:
-    """A column whose head, of more than ``room`` columns, alone makes it wide, with the head on several lines."""
-    if _width([column.head]) <= max(room, column.below):
+    """Break a head wider than ``room``, if the head alone makes the column wide."""
+    if _width([column.head]) <= max(room, column.cell_width):
         return column
-    return column.with_head(_wrapped(_measured([column.head]), max(MIN_FIRST, column.below)).head)
+    return column.with_head(_wrapped(_measured([column.head]), max(MIN_FIRST, column.cell_width)).head)
 
 
-def _blocks(names: TextColumn, others: Sequence[TextColumn], width: int, gap: int) -> list[list[TextColumn]]:
-    """The other columns, as many beside one another as fit beside the names."""
+def _blocks(names: TextColumn, columns: Sequence[TextColumn], width: int, gap: int) -> list[list[TextColumn]]:
     blocks: list[list[TextColumn]] = [[]]
-    for column in others:
+    for column in columns:
         if blocks[-1] and _needed([names, *blocks[-1], column], gap) > width:
             blocks.append([])
         blocks[-1].append(column)
@@ -148,15 +145,14 @@ def _blocks(names: TextColumn, others: Sequence[TextColumn], width: int, gap: in
 
 
 def _table(columns: Sequence[TextColumn], gap: int) -> list[tuple[str, int | None]]:
-    """Head, rule and rows."""
     widths = [column.width for column in columns]
-    left = {place for place, column in enumerate(columns) if column.left}
+    left_aligned = {number for number, column in enumerate(columns) if column.left_aligned}
     head = [column.head for column in columns]
     rows = zip(*(column.cells for column in columns), strict=True)
-    lines: list[tuple[str, int | None]] = [(line, None) for line in _lines_of(head, widths, left, gap)]
+    lines: list[tuple[str, int | None]] = [(line, None) for line in _lines_of(head, widths, left_aligned, gap)]
     lines.append(((" " * gap).join("─" * width for width in widths), None))
     for number, row in enumerate(rows):
-        lines += [(line, number) for line in _lines_of(row, widths, left, gap)]
+        lines += [(line, number) for line in _lines_of(row, widths, left_aligned, gap)]
     return lines
 
 
@@ -164,22 +160,21 @@ def _width(cells: Sequence[str]) -> int:
     return widest(line for cell in cells for line in cell.split("\n"))
 
 
-def _broken(head: str, below: int) -> str:
-    """A heading of several words that is all that makes its column wide goes on in its second line, if that is free."""
+def _broken(head: str, cell_width: int) -> str:
     first, _, second = head.partition("\n")
-    if second or width_of(first) <= below:
+    if second or width_of(first) <= cell_width:
         return head
     return "\n".join(first.rsplit(" ", 1))
 
 
-def _lines_of(row: Sequence[str], widths: Sequence[int], left: set[int], gap: int) -> list[str]:
+def _lines_of(row: Sequence[str], widths: Sequence[int], left_aligned: set[int], gap: int) -> list[str]:
     lines = zip_longest(*(cell.split("\n") for cell in row), fillvalue="")
-    return [_aligned(line, widths, left, gap) for line in lines if any(line)]
+    return [_aligned(line, widths, left_aligned, gap) for line in lines if any(line)]
 
 
-def _aligned(line: Sequence[str], widths: Sequence[int], left: set[int], gap: int) -> str:
+def _aligned(line: Sequence[str], widths: Sequence[int], left_aligned: set[int], gap: int) -> str:
     cells = []
     for number, (text, width) in enumerate(zip(line, widths, strict=True)):
         padding = " " * (width - width_of(text))
-        cells.append(text + padding if number in left else padding + text)
+        cells.append(text + padding if number in left_aligned else padding + text)
     return (" " * gap).join(cells).rstrip()

@@ -1,1 +1,1 @@
-"""The content of ``taxtui report``: exact samples of each cell, their percentiles, and the tables made of them."""
+"""The content of ``taxtui report``: samples of each cell, their statistics, and tables."""

@@ -1,6 +1,6 @@
 """Distributions of a cell, for ``taxtui report --table distributions``: model time, lengths, failures, groups.
 
-The JSON has delays for simulators too: quantiles and a lognormal fit of model time, commands, start-up and set-up.
+JSON has delays for simulators too: quantiles and a lognormal fit of model time, commands, startup and set-up.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from taxtui.report.numbers import NOTHING
 
 QUANTITIES: Final = ("think", "command", "length", "failure")
 MOST_ERRORS: Final = 2
-"""Classes of errors that a row names; json has all."""
+"""Maximum classes of errors in a row; JSON has all."""
 
 
 def laws_of(row: MeasuredRow) -> characterization.Laws:
-    """The laws of a row's counted trials; a length that was asked for is none, nor a hazard in an unknown time."""
+    """Return the distributions of a row's counted trials.
+
+    A fixed length has no distribution, and trials of unknown duration have no hazard.
+    """
     result = characterization.laws(row.cell.trials)
     if row.identity.length == FIXED_LENGTH:
         result = result._replace(length=None)
@@ -30,27 +33,26 @@ def laws_of(row: MeasuredRow) -> characterization.Laws:
 
 
 def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
-    """A table per law that any of the rows tells; how often trials fail, all of them do."""
+    """Return a table per distribution with any data."""
     result = {text_of(name): laws_of(row) for row, name in names.items()}
     tables = [_think(result, head), _length(result, head), _failures(result, head), _shared(result, head)]
     return [table for table in tables if table is not None]
 
 
-def _think(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.think for item in found.values()):
+def _think(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
+    if not any(item.think for item in laws.values()):
         return None
     columns = [head, "n\ntrials", "median\n", "sigma\n", "mean\n", "distance\n"]
-    lines = [_think_line(name, item.think) for name, item in found.items()]
+    lines = [_think_line(name, item.think) for name, item in laws.items()]
     notes = [
-        "A lognormal law of the times above 0; sigma: of the logarithm. Below each value its 95 % interval, with the "
-        "rollouts of a group, else a trial, as one draw. distance: Kolmogorov's, from 0 (the law fits) to 1.",
-        "as --think takes it: lognormal:MEDIANs,SIGMA",
+        "A lognormal distribution of the times above 0; sigma: of the logarithm. Intervals are 95 %, with the "
+        "rollouts of a group, else a trial, as one draw. distance: Kolmogorov's, from 0 (a perfect fit) to 1.",
+        "for --think: lognormal:MEDIANs,SIGMA",
     ]
     return Section("Think time before an action", columns, lines, notes)
 
 
 def _counts(*amounts: int) -> CellGroup:
-    """Counts, one below the other."""
     return CellGroup(tuple(TableCell(amount, COUNT) for amount in amounts), below=True)
 
 
@@ -61,14 +63,14 @@ def _think_line(name: str, law: characterization.ThinkLaw | None) -> list[Conten
     return [name, _counts(law.thinks, law.trials), median, amount_cell(law.sigma), mean, TableCell(law.distance)]
 
 
-def _length(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.length for item in found.values()):
+def _length(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
+    if not any(item.length for item in laws.values()):
         return None
     columns = [head, "trials\ncut off", "p50\n", "p95\n", "mean\n", "range\n"]
-    lines = [_length_line(name, item.length) for name, item in found.items()]
+    lines = [_length_line(name, item.length) for name, item in laws.items()]
     notes = [
-        "Actions per trajectory. cut off: trials that failed on the way; percentiles count them as longer than they "
-        f"became (Kaplan and Meier), {NOTHING} where too many are. The mean is that of the successes."
+        "Actions per trajectory. cut off: trials that failed before the last action. Percentiles treat failed trials "
+        f"as censored (Kaplan and Meier); {NOTHING} if too many failed. The mean is over the successes."
     ]
     return Section("Length", columns, lines, notes)
 
@@ -77,16 +79,16 @@ def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Cont
     if law is None:
         return [name, _counts(0), *[NOTHING] * 4]
     p50, p95 = (NOTHING if value is None else TableCell(value, COUNT) for value in (law.p50, law.p95))
-    ends = f"{law.shortest:,}–{law.longest:,}"
-    return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), ends]
+    shortest_to_longest = f"{law.shortest:,}–{law.longest:,}"
+    return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), shortest_to_longest]
 
 
-def _failures(found: Mapping[str, characterization.Laws], head: str) -> Section:
+def _failures(laws: Mapping[str, characterization.Laws], head: str) -> Section:
     columns = [head, "starts\nfailed", "per start\n", "time\nfailed", "per hour\n", "errors\n"]
-    lines = [_failure_line(name, item.failures) for name, item in found.items()]
+    lines = [_failure_line(name, item.failures) for name, item in laws.items()]
     notes = [
-        "per start: failed in create, reset or ready. time: the time that sandboxes ran, of all trials; per hour: "
-        "failures after the start in an hour of one sandbox. Failures after the last action are in neither."
+        "per start: failed in create, reset or ready. time: total time of the sandboxes. per hour: failures after the "
+        "start in an hour of one sandbox. Failures after the last action are not counted."
     ]
     return Section("Failures", columns, lines, notes)
 
@@ -103,19 +105,19 @@ def _failure_line(name: str, law: characterization.FailureLaw) -> list[Content]:
     ]
 
 
-def _shared(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.shared for item in found.values()):
+def _shared(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
+    if not any(item.shared for item in laws.values()):
         return None
     columns = [head, "groups\ntrials", *(f"{quantity}\n" for quantity in QUANTITIES)]
     lines: list[list[Content]] = []
-    for name, item in found.items():
-        told = {shared.quantity: shared for shared in item.shared}
+    for name, item in laws.items():
+        fields = {shared.quantity: shared for shared in item.shared}
         largest = max(item.shared, key=lambda shared: shared.trials, default=None)
         counts = _counts(largest.groups, largest.trials) if largest else _counts(0)
-        lines.append([name, counts, *(_correlation(told.get(quantity)) for quantity in QUANTITIES)])
+        lines.append([name, counts, *(_correlation(fields.get(quantity)) for quantity in QUANTITIES)])
     notes = [
-        "The share of a trial's variance that lies between groups: 0 nothing in common, 1 all. Computed from mean "
-        "logarithms of think and command times, from the logarithm of the length, and from success."
+        "Share of the variance of trials that lies between groups: 0 none, 1 all. Computed from mean logarithms of "
+        "think and command times, from the logarithm of the length, and from success."
     ]
     return Section("Correlation of rollouts of one group", columns, lines, notes)
 
@@ -125,7 +127,7 @@ def _correlation(shared: characterization.Shared | None) -> Content:
 
 
 def record(row: MeasuredRow) -> dict[str, Any]:
-    """The laws as plain data, in s, actions and hours; the same keys in every row."""
+    """Return the distributions as plain data, in s, actions and hours, with the same keys in every row."""
     result = laws_of(row)
     shared = {item.quantity: item for item in result.shared}
     return {
@@ -135,7 +137,7 @@ def record(row: MeasuredRow) -> dict[str, Any]:
         "group_correlation": {
             quantity: _plain(characterization.Shared, shared.get(quantity)) for quantity in QUANTITIES
         },
-        "delays": {name: _delay(row.cell.trials, of) for name, of in _DELAYS.items()},
+        "delays": {name: _delay(row.cell.trials, values_of) for name, values_of in _DELAYS.items()},
         "actions_per_trajectory": _quantiles([len(trial.durations_ns) for trial in row.good], 1, "actions"),
     }
 
@@ -148,29 +150,29 @@ _DELAYS: Final[dict[str, Callable[[RecordedTrial], Sequence[int]]]] = {
     "ready": lambda trial: [trial.measures.ready_ns],
     "setup": lambda trial: [trial.measures.preload_ns + trial.measures.setup_ns],
 }
-"""Name of a delay → its values of a trial in ns. A value of 0 is left out: it was not measured."""
+"""Name of a delay → values of a trial in ns. Unmeasured values are 0 and ignored."""
 _SHARES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
-def _delay(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], Sequence[int]]) -> dict[str, Any]:
-    """Quantiles of a delay in seconds, and the lognormal law with the same logarithms."""
-    values = [ns for trial in trials for ns in of(trial) if ns > 0]
-    law = characterization.duration_law(trials, of)
+def _delay(trials: Sequence[RecordedTrial], values_of: Callable[[RecordedTrial], Sequence[int]]) -> dict[str, Any]:
+    """Return quantiles of a delay in seconds, and the fitted lognormal distribution."""
+    values = [ns for trial in trials for ns in values_of(trial) if ns > 0]
+    law = characterization.duration_law(trials, values_of)
     fit = _plain(characterization.ThinkLaw, law)
     names = ("median_s", "sigma", "mean_s", "distance")
     return {**_quantiles(values, 1e9, "s"), "lognormal": {name: fit[name] for name in names}}
 
 
 def _quantiles(values: Sequence[int], unit: float, name: str) -> dict[str, Any]:
-    """Sample quantiles, as ``costmodel.statistics`` defines them; null without a value."""
+    """Return sample quantiles; None without values."""
     ascending = sorted(values)
     shares = {f"p{100 * p:02.0f}": quantile(ascending, p) / unit if ascending else None for p in _SHARES}
     return {"unit": name, "n": len(ascending), "quantiles": shares}
 
 
 def _plain(kind: type[Any], law: Any) -> dict[str, Any]:
-    told = dict.fromkeys(kind._fields) if law is None else law._asdict()
-    intervals = {key: value for key, value in told.items() if isinstance(value, Interval)}
-    plain: dict[str, Any] = told | {key: interval._asdict() for key, interval in intervals.items()}
+    fields = dict.fromkeys(kind._fields) if law is None else law._asdict()
+    intervals = {key: value for key, value in fields.items() if isinstance(value, Interval)}
+    plain: dict[str, Any] = fields | {key: interval._asdict() for key, interval in intervals.items()}
     plain.pop("quantity", None)
     return plain

@@ -1,4 +1,4 @@
-"""Throughput of a cell at each concurrency, and its saturation point: ``taxtui report --table ladder`` and Results."""
+"""Concurrency sweeps: throughput at each concurrency and the saturation point, for ``--table ladder``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from taxtui.terminal_text import clean
 
 LADDER: Final = "ladder"
 LAW: Final = ("alone", "waiting", "informing")
-"""The parameters of ``Scalability``, as json names them."""
+"""Keys of the parameters of ``Scalability`` in JSON."""
 _HEAD: Final = (
     *("at a\ntime", "n\nfailed", "trials/s\n", "actions/s\n", "action\np50", "action\np95", "completion\nmean"),
     "runner CPU\nlag p50",
 )
-NONE: Final = "no cell was measured at two levels of concurrency with its lanes kept full"
+NONE: Final = "no cell was measured at two levels of concurrency with all lanes busy"
 
 
 def ladders_of(rows: Sequence[MeasuredRow]) -> list[concurrency_sweep.Ladder]:
@@ -27,64 +27,64 @@ def ladders_of(rows: Sequence[MeasuredRow]) -> list[concurrency_sweep.Ladder]:
     return concurrency_sweep.ladders(row.cell for row in rows)
 
 
-def sections(found: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
-    """A table per ladder, a line per level; the knee below it."""
-    if not found:
+def sections(ladders: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
+    """Return a table per sweep, with a line per concurrency and the saturation point below."""
+    if not ladders:
         return [Section("", [], [], [f"{NONE}; measure one: taxtui run --ladder 1:64"])]
     tables = []
-    for ladder in found:
+    for ladder in ladders:
         lines = [_line(level) for level in ladder.levels]
         notes = [in_words(ladder), *([law_in_words(ladder.law)] if ladder.law else [])]
         tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, notes))
     how = (
-        "trials/s: successes per second while all lanes are taken, from a block's first start to its last; "
-        "below it its 95 % interval, bootstrapped. actions/s: those of the successes, so a lane's create and "
-        f"clean-up hold them back. {CLOSED_LOOP}."
+        "trials/s: successes per second while all lanes are busy, from a block's first start to its last, with a "
+        "bootstrapped 95 % interval. actions/s: actions of the successes, so create and clean-up reduce the rate. "
+        f"{CLOSED_LOOP}."
     )
     return [*tables[:-1], tables[-1]._replace(notes=[*tables[-1].notes, how])]
 
 
 def title(ladder: concurrency_sweep.Ladder) -> str:
-    """``docker:runc T0 50 exec``."""
+    """Return ``docker:runc T0 x 50 exec``."""
     pool = ladder.pools[0]
     label = f"{PROVENANCES.get(pool.provenance, '')} {pool.identity.label}".strip()
-    return clean(f"{label} {pool.identity.tier} {pool.length} {pool.identity.mode}")
+    return clean(f"{label} {pool.identity.tier} x {pool.length} {pool.identity.mode}")
 
 
 def in_words(ladder: concurrency_sweep.Ladder) -> str:
-    """The knee, and whose it is."""
+    """Return the saturation point and the limit behind it."""
     knee, last = ladder.knee, ladder.levels[-1]
     if knee.at is None:
-        text = f"most {_ranged(knee.throughput_per_s)} trials/s"
-        how = (
+        text = f"most {_with_limits(knee.throughput_per_s)} trials/s"
+        rule = (
             ""
             if knee.by_law
             else f"; with fewer than four levels: completion within {concurrency_sweep.WITHIN:g}x of the first"
         )
-        return f"knee: {knee.why}; {text}{how}"
+        return f"knee: {knee.why}; {text}{rule}"
     by = (
         "where the law's ceiling is reached"
         if knee.by_law
         else f"the last level within {concurrency_sweep.WITHIN:g}x of the first"
     )
-    whose = {concurrency_sweep.RUNNER: "the runner's, ", concurrency_sweep.SUBSTRATE: "the substrate's: "}.get(
-        knee.whose, "whose is not known: "
+    limited_by = {concurrency_sweep.RUNNER: "the runner's, ", concurrency_sweep.SUBSTRATE: "the substrate's: "}.get(
+        knee.whose, "the limit is unknown: "
     )
     more = f" x {last.actions_per_s.value / last.throughput_per_s.value:.4g} actions"
     return (
-        f"knee: {_ranged(knee.at)} at a time, {by}, at {_ranged(knee.throughput_per_s)} trials/s{more}; "
-        f"{whose}{knee.why}"
+        f"knee: {_with_limits(knee.at)} at a time, {by}, at {_with_limits(knee.throughput_per_s)} trials/s{more}; "
+        f"{limited_by}{knee.why}"
     )
 
 
 def law_in_words(law: Scalability) -> str:
-    """The universal scalability law as it was fitted."""
+    """Return the fitted universal scalability law."""
     a, b, c = law.parameters
     share = f"sigma {b / a:.3g}, kappa {c / a:.3g}; " if a else ""
-    return f"law: n at a time take a lane {a:.3g} + {b:.3g}·(n−1) + {c:.3g}·n·(n−1) s for a trial ({share}Gunther 2007)"
+    return f"law: with n at a time, a trial takes {a:.3g} + {b:.3g}·(n−1) + {c:.3g}·n·(n−1) s ({share}Gunther 2007)"
 
 
-def _ranged(interval: Interval) -> str:
+def _with_limits(interval: Interval) -> str:
     limits = span(interval)
     return f"{number(interval.value)} ({limits})" if limits else number(interval.value)
 
@@ -104,21 +104,21 @@ def _line(level: concurrency_sweep.LadderLevel) -> list[Content]:
     ]
 
 
-def records(found: Sequence[concurrency_sweep.Ladder]) -> list[dict[str, Any]]:
-    """A row per level, with its ladder's knee; ns and per s, unrounded."""
-    return [_record(ladder, place) for ladder in found for place in range(len(ladder.levels))]
+def records(ladders: Sequence[concurrency_sweep.Ladder]) -> list[dict[str, Any]]:
+    """Return a mapping per concurrency, with the saturation point of its sweep; ns and per s."""
+    return [_record(ladder, place) for ladder in ladders for place in range(len(ladder.levels))]
 
 
 def _record(ladder: concurrency_sweep.Ladder, place: int) -> dict[str, Any]:
     level, pool = ladder.levels[place], ladder.pools[place]
-    told = level._asdict()
+    fields = level._asdict()
     load = dict.fromkeys(("seconds", "cpu_permille", "lag_p50_ns", "lag_p99_ns", "waits"))
     return {
         "cell_id": pool.identity.cell_id,
         **pool.identity._asdict(),
         "provenance": pool.provenance,
         "recordings": pool.sources,
-        **told,
+        **fields,
         "throughput_per_s": level.throughput_per_s._asdict(),
         "actions_per_s": level.actions_per_s._asdict(),
         "runner": level.runner._asdict() if level.runner else load,

@@ -1,4 +1,4 @@
-"""A row as plain data for json and csv: full precision, nanoseconds, null where the data do not support a number."""
+"""A measured row as plain data for JSON and CSV: full precision, nanoseconds, null for unsupported numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from costmodel import NS_PER_HOUR, Exposure, Interval, Modes, Percentile, Prices
 from taxtui.report import variation
 from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import TAXES, MeasuredRow, Rank, Tax
-from taxtui.report.measured.tables import DISTRIBUTIONS, LATENCIES, do_about
+from taxtui.report.measured.sections import DISTRIBUTIONS, LATENCIES, do_about
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
@@ -17,12 +17,8 @@ _PARTS: Final = (
 )
 
 
-_COLUMNS: Final = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
-"""Part → its column, where one of the actions has its name."""
-
-
 def record(row: MeasuredRow, tables: Sequence[str], prices: Prices | None = None) -> dict[str, Any]:
-    """The cell's identity, and what each of ``tables`` holds of it."""
+    """Return the identity of a cell and its values in ``tables``."""
     identity = row.identity
     result: dict[str, Any] = {
         "cell_id": identity.cell_id,
@@ -38,7 +34,7 @@ def record(row: MeasuredRow, tables: Sequence[str], prices: Prices | None = None
     for table in tables:
         result |= {f"{name}_ns": _latency(row, name) for name in LATENCIES.get(table, ())}
     if "breakdown" in tables:
-        result["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
+        result["mean_ns"] = {part: row.part_ns(part) for part in _PARTS}
     if DISTRIBUTIONS in tables:
         result |= distributions.record(row)
     if failures.FAILURES in tables:
@@ -53,13 +49,12 @@ def record(row: MeasuredRow, tables: Sequence[str], prices: Prices | None = None
     return {**result, "bad_seconds": _exposure(row.exposure), "flags": row.flags, "do": do_about(row)}
 
 
-def _exposure(found: Exposure | None) -> dict[str, Any]:
-    """Return the effect on the mean trajectory of seconds in which the measuring process was late or busy."""
+def _exposure(exposure: Exposure | None) -> dict[str, Any]:
     return {
-        "exposed_trials": found.exposed if found else 0,
-        "clean_trajectory_ns": found and found.clean_ns.value,
-        "difference_ns": found and found.difference_ns,
-        "median_share": found.share if found else 0.0,
+        "exposed_trials": exposure.exposed if exposure else 0,
+        "clean_trajectory_ns": exposure and exposure.clean_ns.value,
+        "difference_ns": exposure and exposure.difference_ns,
+        "median_share": exposure.share if exposure else 0.0,
     }
 
 
@@ -86,5 +81,5 @@ def _tax(tax: Tax | None) -> dict[str, Any]:
 
 
 def _fields(kind: type[Any], value: Any) -> dict[str, Any]:
-    """A named tuple by its fields, each of them null where there is none: rows have the same columns."""
+    """Return the fields of a named tuple, all None without a value, so that all rows have equal columns."""
     return dict.fromkeys(kind._fields) if value is None else dict(value._asdict())

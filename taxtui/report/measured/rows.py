@@ -1,8 +1,7 @@
-"""A cell as a row of the tables: its name, its statistics, its place among comparable rows, reasons to doubt it."""
+"""A cell as a row of the tables: names, statistics, rank among comparable rows, and warnings."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import groupby
@@ -18,7 +17,6 @@ from costmodel import (
     Exposure,
     Interval,
     MedianDispatch,
-    Percentile,
     Pool,
     RecordedTrial,
     Reference,
@@ -36,91 +34,67 @@ from taxtui.report.measured.summary import DurationSummary, not_negative, summar
 from taxtui.terminal_text import clean
 
 PROVENANCES: Final = {warnings.STAND_IN: "STAND-IN", warnings.IMPORTED: "IMPORTED"}
-"""Beginning of a row's label where it was not measured at the provider."""
+"""Provenance of an unmeasured row → prefix of its label."""
 TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
-"""The causes of held that the tax consists of: all but work and think."""
+"""Causes of the tax: all of the occupied time except work and think."""
+
+PARTS: Final = ("create", "ready", "preload", "work", "contention", "dispatch", "unsplit", "wrapper", "harness")
+"""Parts of a completion."""
 
 PRELOADED: Final = "preload_in_trial"
 HELD: Final = "held"
-"""Part of a trial that is untold where the source has only parts of the occupied time."""
+"""Quantity that is missing if the source has only parts of the occupied time."""
 USUAL: Final = {"arrival": ("sequential", "closed"), "think": ("0s",), "acquire": ("create",)}
-"""Identity that no column shows; a row where it is something else says so among its flags."""
+"""Field of the identity without a column → usual values; other values are a warning."""
 
 
 class Rank(NamedTuple):
-    """The best and the worst place that the intervals of the medians allow; a tie where they differ."""
+    """Best and worst rank within the intervals of the medians; a tie if different."""
 
     best: int
     worst: int
 
 
-class Ranks:
-    """The places of rows among each other: one has as many before it as have their upper limit below its lower one."""
-
-    def __init__(self, rivals: Sequence[DurationSummary]) -> None:
-        self._count = len(rivals)
-        self._limits = _Limits([item.p50 for item in rivals])
-        by_runs: dict[frozenset[RunKey], list[DurationSummary]] = {}
-        for item in rivals:
-            by_runs.setdefault(item.estimate.runs, []).append(item)
-        self._together = {
-            runs: (_Limits([item.p50 for item in group]), _Limits([item.middle for item in group]))
-            for runs, group in by_runs.items()
-        }
-
-    def of(self, own: DurationSummary) -> Rank | None:
-        """Return the rank of one row; None where there is no other. No limit of its own median is beyond the other."""
-        if self._count < 2:
-            return None
-        apart, together = self._together[own.estimate.runs]
-        faster = self._limits.below(own.p50) - apart.below(own.p50) + together.below(own.middle)
-        slower = self._limits.above(own.p50) - apart.above(own.p50) + together.above(own.middle)
-        return Rank(1 + faster, self._count - slower)
+def column_of(part: str) -> str:
+    """Return the column of a part of a trial; dispatch and wrapper are sums over set-up and actions."""
+    return f"{part}_total" if part in ("dispatch", "wrapper") else part
 
 
-class _Limits:
-    """The limits of some medians."""
-
-    def __init__(self, medians: Sequence[Percentile]) -> None:
-        self._lows = sorted(median.low for median in medians if median.low is not None)
-        self._highs = sorted(median.high for median in medians if median.high is not None)
-
-    def below(self, own: Percentile) -> int:
-        return 0 if own.low is None else bisect_left(self._highs, own.low)
-
-    def above(self, own: Percentile) -> int:
-        return 0 if own.high is None else len(self._lows) - bisect_right(self._lows, own.high)
+def _surely_faster(first: DurationSummary, second: DurationSummary) -> bool:
+    """Return whether a row's median is surely below another median; rows of the same runs share their variation."""
+    if first.estimate.runs == second.estimate.runs:
+        high, low = first.middle.high, second.middle.low
+    else:
+        high, low = first.p50.high, second.p50.low
+    return high is not None and low is not None and high < low
 
 
 class Tax(NamedTuple):
-    """Per successful trial, in ns: all that workers were held for, think time apart, beyond the commands' own time."""
+    """Occupied time per successful trial in ns, without think time and the commands' own time."""
 
     total: Interval
-    estimate: Estimate  # of the same, by run
+    estimate: Estimate  # of the total, by run
     share: float  # of held
-    causes: dict[
-        str, float | None
-    ]  # what it consists of, by the names of ``breakdown.Causes``; None: not known, and part of work
+    causes: dict[str, float | None]  # by the names of ``breakdown.Causes``; None: unknown, and part of work
 
 
 class MeasuredRow:
-    """One cell. A statistic is computed when it is first asked for."""
+    """One cell. Each statistic is computed on first use."""
 
     def __init__(self, cell: Pool, run_sd: float | None = None) -> None:
-        """A row that stands alone; ``rows_of`` puts it among others. ``run_sd`` as ``costmodel.TrainingRun`` has it."""
+        """Create a row without rivals; ``rows_of`` adds them. ``run_sd``: as in ``costmodel.TrainingRun``."""
         self.cell = cell
         self.assume = repetitions.assumed(cell.identity.substrate, run_sd)
         self.identity = cell.identity
         self.length = cell.length
         self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
         self.scheduled = breakdown.has_schedule(cell.identity.arrival)
-        untold = {name for item in cell.unreported for name in NOT_RECORDED.get(item, ())}
-        self.untold = frozenset(untold if self.scheduled else untold | {"response"})  # columns
+        missing = {name for item in cell.unreported for name in NOT_RECORDED.get(item, ())}
+        self.missing = frozenset(missing if self.scheduled else missing | {"response"})  # columns without data
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
-        self.label = self.own_label  # numbered where others would look the same
+        self.label = self.own_label  # numbered if rows have equal names
         self.flags = _flags(cell)
         self.peers: list[MeasuredRow] = [self]
-        self.ranks: dict[str, Ranks] = {}  # of all peers, by column: shared with them
         self._summaries: dict[str, DurationSummary | None] = {}
         self._means: dict[str, float | None] = {}
 
@@ -135,7 +109,7 @@ class MeasuredRow:
 
     @property
     def comparable(self) -> tuple[Any, ...]:
-        """Equal for rows that may be ranked; what imitates a provider is never ranked with what was measured."""
+        """A key that is equal for rows that may be ranked: equal work and equal provenance."""
         identity = self.identity
         first = identity.tier, identity.actions, identity.mode, identity.concurrency
         work = (getattr(identity, field) for field in WORK_FIELDS)
@@ -147,7 +121,7 @@ class MeasuredRow:
 
     @cached_property
     def failures(self) -> Interval:
-        """The share of trials that failed or timed out, with Wilson's interval."""
+        """Share of failed and timed-out trials, with Wilson's interval."""
         return wilson_interval(self.failed, len(self.cell.trials))
 
     @property
@@ -156,7 +130,7 @@ class MeasuredRow:
 
     @cached_property
     def basis(self) -> Basis | None:
-        """The basis of the between-repetition part of its intervals, from completion; None without a success."""
+        """Basis of the variation between repetitions, from completion; None without a success."""
         summary = self.summary("trajectory")
         return None if summary is None else repetitions.basis(summary.estimate, self.assume)
 
@@ -169,14 +143,14 @@ class MeasuredRow:
 
     @cached_property
     def held_ns(self) -> float | None:
-        """All that workers were held for, per successful trial; None where the source has only parts of it."""
-        if HELD in self.untold:
+        """Occupied time per successful trial; None if the source has only parts."""
+        if HELD in self.missing:
             return None
         return self._per_success(sum(trial.measures.held_ns for trial in self.cell.trials))
 
     @cached_property
     def work_ns(self) -> float | None:
-        """The commands' own time less contention, per successful trial; None where it is not known of all."""
+        """Time of the commands without contention per successful trial; None if unknown for any trial."""
         if not all(trial.measures.divided for trial in self.good):
             return None
         contended = self.cell.contended
@@ -184,7 +158,7 @@ class MeasuredRow:
 
     @cached_property
     def tax(self) -> Tax | None:
-        """None where nothing succeeded, or the commands' own time is not known of all."""
+        """None without a success, or if the commands' own time is unknown for any trial."""
         trials, held, work = self.cell.trials, self.held_ns, self.work_ns
         if not held or work is None:
             return None
@@ -202,7 +176,7 @@ class MeasuredRow:
 
     @cached_property
     def tax_between_ns(self) -> Between | None:
-        """Per successful trial, where the tax is unknown; with the dispatch of a reference, if there is one."""
+        """Limits of an unknown tax per successful trial, with the dispatch of a reference, if any."""
         if not self.good or self.held_ns is None or self.tax is not None:
             return None
         contended = self.cell.contended
@@ -215,8 +189,8 @@ class MeasuredRow:
     def summary(self, name: str) -> DurationSummary | None:
         if name not in self._summaries:
             origins = [(trial.run, trial.block) for trial in self.good]
-            told = name not in self.untold
-            self._summaries[name] = summarize(column(self.good, name), origins, self.assume) if told else None
+            present = name not in self.missing
+            self._summaries[name] = summarize(column(self.good, name), origins, self.assume) if present else None
         return self._summaries[name]
 
     def mean_ns(self, name: str) -> float | None:
@@ -224,62 +198,71 @@ class MeasuredRow:
             contended = self.cell.contended
             waits = sum(trial.measures.contention_ns(contended) for trial in self.good)
             return None if contended is None else self._per_success(waits)
-        if name not in self._means:  # a mean alone needs no order of the values, nor intervals
-            values = () if name in self.untold else column(self.good, name).values
+        if name not in self._means:  # cheaper than a summary
+            values = () if name in self.missing else column(self.good, name).values
             self._means[name] = sum(values) / len(values) if values else None
         mean = self._means[name]
         if mean is None:
             return None
         return mean - ((self.mean_ns("contention") or 0.0) if name == "work" else 0.0)
 
-    def rank(self, name: str) -> Rank | None:
-        """Return the rank among its peers, the smallest median first; None without a peer, or where it was disturbed.
+    def part_ns(self, part: str) -> float | None:
+        return self.mean_ns(column_of(part))
 
-        What was measured in the same runs is compared as it was; else how much runs differ is part of it.
+    def rank(self, name: str) -> Rank | None:
+        """Return the rank among the peers, the smallest median first; None without a peer, or if disturbed.
+
+        Rows of the same runs are compared without the variation between runs.
         """
-        own = self.summary(name)
-        if own is None or warnings.DISTURBED in self.flags:
+        summary = self.summary(name)
+        if summary is None or warnings.DISTURBED in self.flags:
             return None
-        if name not in self.ranks:
-            rivals = [row for row in self.peers if warnings.DISTURBED not in row.flags]
-            self.ranks[name] = Ranks([item for row in rivals if (item := row.summary(name))])
-        return self.ranks[name].of(own)
+        rivals = [
+            item
+            for row in self.peers
+            if warnings.DISTURBED not in row.flags and (item := row.summary(name)) is not None
+        ]
+        if len(rivals) < 2:
+            return None
+        faster = sum(_surely_faster(rival, summary) for rival in rivals)
+        slower = sum(_surely_faster(summary, rival) for rival in rivals)
+        return Rank(1 + faster, len(rivals) - slower)
 
     def _per_success(self, total_ns: int) -> float | None:
         return total_ns / len(self.good) if self.good else None
 
 
 def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[MeasuredRow]:
-    """The rows of all cells with a counted trial; those that may be ranked stand together."""
+    """Return the rows of all cells with a counted trial, with comparable rows together."""
     rows = sorted((MeasuredRow(cell, run_sd) for cell in cells if cell.trials), key=lambda row: row.comparable)
     for _, group in groupby(rows, lambda row: row.comparable):
-        peers, ranks = list(group), dict[str, Ranks]()
+        peers = list(group)
         differs = len({peer.identity.environment for peer in peers}) > 1
         for row in peers:
-            row.peers, row.ranks = peers, ranks
+            row.peers = peers
             row.flags = [*warnings.including(row.flags, warnings.ENVIRONMENT)] if differs else row.flags
     return rows
 
 
 def bound(rows: Sequence[MeasuredRow], reference: Reference) -> None:
-    """Bound the tax of rows that do not tell it with the dispatch of a reference.
+    """Narrow the limits of unknown taxes with the dispatch of a reference.
 
     Raises:
-        TrainingRunError: there is no such row, or none on a substrate of the reference.
+        TrainingRunError: no row on a substrate of the reference has an unknown tax.
     """
     unknown = [row for row in rows if row.tax_between_ns is not None]
     check_reference_used(reference, (row.identity.substrate for row in unknown))
     for row in unknown:
         row.median_dispatch = reference.get(row.identity.substrate)
-        del row.tax_between_ns  # computed without it
+        del row.tax_between_ns  # computed without the reference
 
 
 def namesakes(rows: Sequence[MeasuredRow]) -> dict[str, str]:
-    """Number the rows that would look the same; numbered label → what of its identity the others differ in."""
+    """Number the rows with equal names; return numbered label → differing fields of the identity."""
     result = {}
     names = [(row.own_label, row.details) for row in rows]
     for name in dict.fromkeys(names):
-        same = [row for row, group in zip(rows, names, strict=True) if group == name]
+        same = [row for row, row_name in zip(rows, names, strict=True) if row_name == name]
         fields = [field for field in CellIdentity._fields if len({getattr(row.identity, field) for row in same}) > 1]
         for number, row in enumerate(same if fields else (), 1):
             row.label = f"{row.own_label} #{number}"

@@ -1,4 +1,4 @@
-"""Statistics of one column of a cell: percentiles, the mean, outliers, each with what the data support."""
+"""Statistics of one column of a cell: percentiles, mean and outliers."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class DurationSummary(NamedTuple):
     p99: Percentile
     mean: Interval
     outliers: int
-    middle: Percentile  # p50 for these runs as they were
+    middle: Percentile  # p50 without the variation between runs
     estimate: Estimate  # of the mean, by run
 
 
 def summarize(
     column: Column, origins: Sequence[Origin], assume: Assumed = repetitions.WITHIN_ONLY
 ) -> DurationSummary | None:
-    """Statistics of a column whose trials come from ``origins``; None where it is empty.
+    """Return the statistics of a column whose trials come from ``origins``; None if empty.
 
-    Every interval includes how much runs differ: measured from three runs on, else as ``assume`` says. In percentiles
-    a sample counts for as many values as are independent: actions of one trial are not, nor are neighbouring trials.
+    All intervals include the variation between runs: measured from three runs on, else ``assume``. Percentiles use the
+    effective number of independent values, because actions of a trial and neighbouring trials are correlated.
     """
     if not column.values:
         return None
@@ -63,8 +63,8 @@ def summarize(
     def within(p: float) -> Percentile:
         return percentile(ascending, p, worth_at(quantile(ascending, p)))
 
-    def at(p: float, one: Percentile) -> Percentile:
-        return percentile_with_runs(one, p, runs, assume)
+    def between(p: float, within_run: Percentile) -> Percentile:
+        return percentile_with_runs(within_run, p, runs, assume)
 
     result = repetitions.estimate([sum(value) for value in values], sizes, origins)
     mean = repetitions.interval(result, assume)
@@ -73,9 +73,9 @@ def summarize(
     middle, late, last = within(0.5), within(0.95), within(0.99)
     return DurationSummary(
         n=len(ascending),
-        p50=at(0.5, middle),
-        p95=at(0.95, late),
-        p99=at(0.99, last),
+        p50=between(0.5, middle),
+        p95=between(0.95, late),
+        p99=between(0.99, last),
         mean=mean,
         outliers=outliers(ascending),
         middle=middle,
@@ -84,12 +84,12 @@ def summarize(
 
 
 def not_negative(mean: Interval) -> Interval:
-    """Cut an interval at 0, where the quantity cannot be negative."""
+    """Cut the interval of a non-negative quantity at 0."""
     return mean if mean.low is None else mean._replace(low=max(0.0, mean.low))
 
 
 def outliers(ascending: Sequence[int]) -> int:
-    """How many values have a modified z = 0.6745·|x − median| / MAD above 3.5 (Iglewicz and Hoaglin 1993)."""
+    """Count the values with a modified z = 0.6745·|x − median| / MAD above 3.5 (Iglewicz and Hoaglin 1993)."""
     middle = median(ascending)
     distances = sorted(abs(value - middle) for value in ascending)
     limit = OUTLIER_Z * median(distances) / 0.6745

@@ -1,4 +1,4 @@
-"""A page to send: what a recording tells as one HTML file, its figures alone, and a site over many recordings.
+"""Pages to send: a recording or a decision as one HTML file, figures as files, and a site of many recordings.
 
-jinja2 and matplotlib (the extra ``report``) are imported here only, and only where a page is asked for.
+Only this package imports jinja2 and matplotlib (the extra ``report``).
 """

@@ -1,4 +1,4 @@
-"""A decision as one self-contained page, in the look of the other pages."""
+"""A decision as one self-contained page."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ADDRESS: Final = re.compile(r"(https?://[^\s;,)]+[^\s;,).:])")
 
 
 def to_html(page: Page) -> str:
-    """Return the page as one text of HTML that loads nothing."""
+    """Return the page as HTML that loads nothing."""
     parts = [(part.heading, list(map(_view, part.blocks))) for part in page.parts if part.blocks]
     context = {"title": clean(page.title), "lead": list(map(_view, page.lead)), "parts_of_page": parts}
     return environment().get_template("decision.html").render(**context, **chrome(text_of("page.js")))
 
 
 def _view(block: Block) -> dict[str, Any]:
-    """Return a block for the template, by its kind."""
+    """Return a block for the template, by kind."""
     match block:
         case Paragraph(text):
             return {"kind": "paragraph", "text": list(_pieces(text))}
@@ -37,10 +37,10 @@ def _view(block: Block) -> dict[str, Any]:
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
     """Yield the pieces of a text, each with its kind: ``code`` between backticks, ``link``, or nothing."""
-    for place, piece in enumerate(clean(text).split("`")):
-        if place % 2:
+    for number, piece in enumerate(clean(text).split("`")):
+        if number % 2:
             yield "code", piece
             continue
-        for number, part in enumerate(_ADDRESS.split(piece)):
+        for place, part in enumerate(_ADDRESS.split(piece)):
             if part:
-                yield ("link" if number % 2 else ""), part
+                yield ("link" if place % 2 else ""), part

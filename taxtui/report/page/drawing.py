@@ -1,4 +1,4 @@
-"""Panels as SVG and PNG, by matplotlib: in the page's colours, text as text, the same bytes for the same numbers."""
+"""Panels as SVG and PNG by matplotlib, with the same bytes for the same numbers."""
 
 from __future__ import annotations
 
@@ -11,66 +11,65 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
+from taxtui.report.page.figure import DOTS_PER_INCH, FONT, Canvas, Panel, legible
 from taxtui.report.page.palette import SHADES
-from taxtui.report.page.panel import Panel
-from taxtui.report.page.sheet import DOTS_PER_INCH, FONT, Sheet, legible
 
 PNG_SCALE: Final = 2.5
 _RC: Final[Any] = {
-    "font.family": "DejaVu Sans",  # ships with matplotlib, so that a text is as wide everywhere
+    "font.family": "DejaVu Sans",  # ships with matplotlib, so the width of a text is the same everywhere
     "font.size": FONT,
-    "text.parse_math": False,  # a name with two dollar signs is no formula
+    "text.parse_math": False,  # two dollar signs in a name are not a formula
     "text.usetex": False,
     "axes.unicode_minus": False,
     "svg.fonttype": "none",
     "path.simplify": False,
 }
-"""Any: matplotlib types its settings' names as a literal of three hundred."""
+"""Any: matplotlib types the names of settings as a literal."""
 
 
 def inline_svg(panel: Panel) -> str:
-    """The panel for a page: in its CSS variables, as wide as there is room, with a title and a description."""
+    """Return the panel for a page: in CSS variables, with flexible width, a title and a description."""
     svg = _svg(panel, titled=False)
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)  # the page's has it
+    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)  # the page has a style
     svg = re.sub(r'style="[^"]*"', lambda result: _themed(result[0]), svg)
     return svg.replace("<svg ", f'<svg class="panel" data-name="{escape(panel.name)}" ', 1)
 
 
 def _themed(style: str) -> str:
-    """A style of the light colours as one of the page's: its colours, and its font in the same size."""
+    """Replace light colours by the page's variables, and the font by the page's font."""
     for role, shade in SHADES.items():
         style = style.replace(shade.light, f"var(--{role})")
     return re.sub(r"font: ([^;\"]*?)([\d.]+px) 'DejaVu Sans'", r"font-size: \2", style)
 
 
 def svg_file(panel: Panel) -> bytes:
-    """The panel as a file of its own, in the light colours."""
+    """Return the panel as an SVG file in light colours."""
     return _svg(panel, titled=True).encode()
 
 
 def png_file(panel: Panel) -> bytes:
-    """The panel as pixels, 1,000 wide."""
+    """Return the panel as a PNG file, 1,000 pixels wide."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    sheet = drawn(panel, titled=True)
+    canvas = drawn(panel, titled=True)
     out = io.BytesIO()
     with mpl.rc_context(_RC), warnings.catch_warnings():
         _quiet()
-        FigureCanvasAgg(sheet.canvas)
-        sheet.canvas.savefig(out, format="png", dpi=DOTS_PER_INCH * PNG_SCALE, metadata={"Software": None})
+        FigureCanvasAgg(canvas.figure)
+        canvas.figure.savefig(out, format="png", dpi=DOTS_PER_INCH * PNG_SCALE, metadata={"Software": None})
     return out.getvalue()
 
 
-def drawn(panel: Panel, *, titled: bool) -> Sheet:
-    """The paper with the panel on it; ``titled`` for a picture that stands alone."""
+def drawn(panel: Panel, *, titled: bool) -> Canvas:
+    """Return a canvas with the panel; ``titled`` for a separate file."""
     with mpl.rc_context(_RC), warnings.catch_warnings():
         _quiet()
-        sheet = Sheet(panel.height, panel.title if titled else "")
-        panel.draw(sheet)
-        return sheet
+        canvas = Canvas(panel.height, panel.title if titled else "")
+        panel.draw(canvas)
+        return canvas
 
 
 def _svg(panel: Panel, *, titled: bool) -> str:
@@ -78,24 +77,24 @@ def _svg(panel: Panel, *, titled: bool) -> str:
 
 
 def _drawn_svg(panel: Panel, *, titled: bool) -> str:
-    sheet = drawn(panel, titled=titled)
+    canvas = drawn(panel, titled=titled)
     out = io.StringIO()
-    # Ids are hashed with the panel's name: those of two panels on one page never meet.
+    # Ids are hashed with the panel's name, so they are unique on a page.
     with mpl.rc_context({**_RC, "svg.hashsalt": panel.name}), warnings.catch_warnings():
         _quiet()
-        FigureCanvasSVG(sheet.canvas)
+        FigureCanvasSVG(canvas.figure)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        sheet.canvas.savefig(out, format="svg", dpi=DOTS_PER_INCH, metadata=nothing)
+        canvas.figure.savefig(out, format="svg", dpi=DOTS_PER_INCH, metadata=nothing)
     return out.getvalue()
 
 
 def _quiet() -> None:
-    # A sign that the font lacks is the reader's font's to show.
+    # The reader's font may have characters missing here.
     warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
 
 
 def _lean(svg: str) -> str:
-    """Without what no reader needs: metadata, comments, ids that nothing refers to, a millionth of a pixel."""
+    """Remove metadata, comments, unused ids and needless decimals."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
@@ -107,7 +106,7 @@ def _lean(svg: str) -> str:
 
 
 def _named(svg: str, panel: Panel) -> str:
-    """With an accessible name and a description."""
+    """Add an accessible name and a description."""
     name, title, about = escape(panel.name), escape(legible(panel.title)), escape(legible(panel.about))
     head = f'<title id="{name}-t">{title}</title><desc id="{name}-d">{about}</desc>'
     svg = svg.replace("<svg ", f'<svg role="img" aria-labelledby="{name}-t {name}-d" ', 1)

@@ -1,4 +1,4 @@
-"""The origin of a page's numbers: files with digests, software, and the commands that make the page again."""
+"""Origin of a page's numbers: files with digests, software, and the commands that repeat the page."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from costmodel import Follower, Recording, events
-from taxtui.report.page.material import MILLION
 from taxtui.terminal_text import clean, cut
 
 MOST_COLUMNS = 120
-PER_MILLION = f"--trajectories {MILLION} --workers 500"
-"""The paper's workers; hours do not depend on how many there are."""
+DEFAULT_RUN = "--trajectories 1000000 --workers 500"
 
 
 class Origin(NamedTuple):
-    """One file. The page has its name without its folder."""
+    """One recording, without its folder."""
 
     name: str
     sha256: str
@@ -30,8 +28,8 @@ class Origin(NamedTuple):
     software: list[tuple[str, str]]
 
 
-def origins(paths: Sequence[Path], sources: Sequence[Recording]) -> list[Origin]:
-    """Return the origin of every recording, in the given order."""
+def origins_of(paths: Sequence[Path], sources: Sequence[Recording]) -> list[Origin]:
+    """Return the origin of every recording."""
     return [_origin(path, source) for path, source in zip(paths, sources, strict=True)]
 
 
@@ -59,23 +57,23 @@ def _header(path: Path) -> events.Header | None:
         return follower.header
 
 
-def commands(found: Sequence[Origin], options: Sequence[str] = (), command: str = "report") -> list[tuple[str, str]]:
-    """Return the commands that print the same again in the folder of the recordings, each with its purpose.
+def commands(origins: Sequence[Origin], options: Sequence[str] = (), command: str = "report") -> list[tuple[str, str]]:
+    """Return commands for the folder of the recordings, each with its purpose.
 
-    ``taxtui command`` with the options made the page.
+    ``taxtui command`` with ``options`` made the page.
     """
-    files = " ".join(shlex.quote(origin.name) for origin in found)
-    asked = "".join(f" {shlex.quote(clean(option))}" for option in options)
-    projects = f" {files}{asked}" if command == "project" else f" {files} {PER_MILLION}"
+    files = " ".join(shlex.quote(origin.name) for origin in origins)
+    arguments = "".join(f" {shlex.quote(clean(option))}" for option in options)
+    projects = f" {files}{arguments}" if command == "project" else f" {files} {DEFAULT_RUN}"
     texts = [
-        (f"taxtui {command} {files}{asked} --html page.html", "makes this page"),
-        (f"taxtui recordings verify {files}", "checks every byte of what it was made from"),
-        (f"taxtui report {files} --format csv", "the numbers of the tables, in nanoseconds"),
-        (f"taxtui export {files} --format csv -o trials.csv", "every trial"),
-        (f"taxtui project{projects} --explain", "the hours, with every formula"),
+        (f"taxtui {command} {files}{arguments} --html page.html", "Make this page."),
+        (f"taxtui recordings verify {files}", "Check every byte of the recordings."),
+        (f"taxtui report {files} --format csv", "Print the numbers of the tables in nanoseconds."),
+        (f"taxtui export {files} --format csv -o trials.csv", "Export every trial."),
+        (f"taxtui project{projects} --explain", "Print the worker-hours with every formula."),
     ]
-    names = dict.fromkeys(origin.scenario for origin in found if origin.scenario)
-    texts += [(f"taxtui run {shlex.quote(name)}", "measures the same scenario anew") for name in names]
+    names = dict.fromkeys(origin.scenario for origin in origins if origin.scenario)
+    texts += [(f"taxtui run {shlex.quote(name)}", "Repeat the measurement.") for name in names]
     return texts
 
 

@@ -1,14 +1,14 @@
-"""The page's colours by what they stand for, each for light and for dark, and which of them a substrate has.
+"""Colours of a page by role, for light and dark pages, and the colours of substrates.
 
-The hues of substrates are those of Okabe and Ito that the screens have. Every colour of text and of a mark has a
-contrast of at least 4.5 to the surface that it is on (WCAG 2: L1 + 0.05 over L2 + 0.05).
+The hues of substrates are by Okabe and Ito, as on the screens. Every colour of text and curves has a contrast of at
+least 4.5 to its background (WCAG 2: L1 + 0.05 over L2 + 0.05).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from taxtui import shipped
 from taxtui.report.palette import LOOKS, Shade
@@ -22,7 +22,7 @@ _ROLES: Final[Mapping[Shade, str]] = {look.shade: cause for cause, look in rever
 
 
 def role_of(cause: str) -> str:
-    """The role that a cause is drawn in: causes of one colour have one role."""
+    """Return the role of a cause's colour; causes with equal colours share a role."""
     return _ROLES[LOOKS[cause].shade]
 
 
@@ -44,48 +44,36 @@ SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
         **{cause: shade for shade, cause in _ROLES.items()},
     }
 )
-"""Role → its shades. No two roles share a light one: a picture is drawn in those, and each is then told from it."""
+"""Role → shades. Light shades are distinct, because the colours of a drawn picture are replaced by their roles."""
 
 SUBSTRATES: Final = tuple(name for name, row in shipped.SUBSTRATES.items() if all(row.page_colours))
 OTHERS: Final = ("other1", "other2", "other3", "other4", "other5", "other6")
-MARKERS: Final = ("o", "s", "D", "^", "v", "P", "X", "h", "<", ">")
-
-
 DASHED: Final = (0, (4, 1.5))
 
 
-class Look(NamedTuple):
-    """How a substrate is drawn: by colour and by shape, as not everybody sees colours."""
-
-    role: str
-    marker: str
-
-
-def looks(labels: Iterable[str]) -> dict[str, Look]:
-    """Label (``docker:runc``) → its look: a substrate's own colour for its first variant, others' for the rest."""
-    result: dict[str, Look] = {}
-    taken: set[str] = set()
+def colours(labels: Iterable[str]) -> dict[str, str]:
+    """Return label (``docker:runc``) → role: the substrate's colour for its first variant, else another colour."""
+    result: dict[str, str] = {}
     for label in dict.fromkeys(labels):
-        own = label.removeprefix("STAND-IN ").removeprefix("IMPORTED ").partition(":")[0]
-        free = [role for role in OTHERS if role not in taken]
-        role = own if own in SUBSTRATES and own not in taken else (free or OTHERS)[0]
-        taken.add(role)
-        result[label] = Look(role, MARKERS[len(result) % len(MARKERS)])
+        substrate = label.removeprefix("STAND-IN ").removeprefix("IMPORTED ").partition(":")[0]
+        free = [role for role in OTHERS if role not in result.values()]
+        unused = substrate in SUBSTRATES and substrate not in result.values()
+        result[label] = substrate if unused else (free or OTHERS)[0]
     return result
 
 
 def style(mode: str) -> Any:
-    """A line's: dashed where many commands share one shell."""
+    """Return the line style of a mode: dashed for session."""
     return DASHED if mode == "session" else "solid"
 
 
 def light(role: str) -> str:
-    """Return the light colour of a role."""
+    """Return the light shade of a role."""
     return SHADES[role].light
 
 
 def style_sheet() -> str:
-    """The roles as CSS variables: light, dark where the reader's system is, and light on paper."""
+    """Return the roles as CSS variables: light, dark if the reader's system is dark, and light on paper."""
     plain = "".join(f"--{role}:{shade.light};" for role, shade in SHADES.items())
     night = "".join(f"--{role}:{shade.dark};" for role, shade in SHADES.items())
     return (

@@ -1,7 +1,7 @@
-"""Dated rows of every provider for a site: dispatch, starts, failures, prices, limits, scale; and what is missing.
+"""Dated rows of every provider for a site: dispatch, starts, failures, prices, limits and scale.
 
-Rows come from published figures, shipped price sheets and plans, and recordings, each with its provenance. Sources
-measured from different machines with different commands, so no row is ranked against another.
+Rows come from published figures, shipped price sheets and plans, and recordings, each with its provenance. The sources
+used different machines and commands, so rows are not ranked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from costmodel import (
 from costmodel import sheet as price_sheets
 from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.numbers import NOTHING, duration, number, percent
-from taxtui.report.page.views import shown
+from taxtui.report.page.views import printable
 
 TITLES: Final = {
     "dispatch": "Dispatch",
@@ -40,9 +40,9 @@ TITLES: Final = {
     "speed": "Speed of the same work",
     "scale": "Scale",
 }
-"""Quantities in the order of the page."""
+"""Quantity → title, in the order of the page."""
 COVERED: Final = ("dispatch", "start", "failures", "price", "limit")
-"""Quantities whose absence is a gap."""
+"""Quantities that every provider should have."""
 NOTES: Final = {
     "dispatch": "Published round trips contain the command's own time; recordings separate it.",
     "start": "Time from the request to the point named in the row.",
@@ -53,19 +53,19 @@ NOTES: Final = {
 STATISTICS: Final = ("min", "p50", "p90", "p95", "p99", "max", "mean")
 _DAY: Final = re.compile(r"(2\d{3})(\d\d)(\d\d)t\d{6}z-")
 _ADDRESSES: Final = (
-    (re.compile(r"https://[\w.-]+(?:/[\w./%#?=&-]*)?"), lambda found: found[0]),
+    (re.compile(r"https://[\w.-]+(?:/[\w./%#?=&-]*)?"), lambda match: match[0]),
     (
         re.compile(r"github\.com/([\w.-]+/[\w.-]+)#(\d+)"),
-        lambda found: f"https://github.com/{found[1]}/issues/{found[2]}",
+        lambda match: f"https://github.com/{match[1]}/issues/{match[2]}",
     ),
-    (re.compile(r"github\.com/[\w.-]+/[\w.-]+"), lambda found: f"https://{found[0]}"),
-    (re.compile(r"arXiv (\d{4}\.\d{5})"), lambda found: f"https://arxiv.org/abs/{found[1]}"),
+    (re.compile(r"github\.com/[\w.-]+/[\w.-]+"), lambda match: f"https://{match[0]}"),
+    (re.compile(r"arXiv (\d{4}\.\d{5})"), lambda match: f"https://arxiv.org/abs/{match[1]}"),
 )
-"""A source's text → the address that it names."""
+"""Patterns in the text of a source, each with its address."""
 
 
 class ProviderRow(NamedTuple):
-    """One line of a table; all texts are clean."""
+    """One row of a table, with clean texts."""
 
     quantity: str
     provider: str
@@ -77,7 +77,7 @@ class ProviderRow(NamedTuple):
     date: str
     provenance: str  # measured, emulated, imported or published
     source: str
-    address: str = ""  # of the source; "" where its text names none
+    address: str = ""  # of the source
     note: str = ""
 
 
@@ -91,7 +91,7 @@ class FigureTable(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How many rows a provider has of each quantity in ``COVERED``."""
+    """Number of rows of a provider for each quantity in ``COVERED``."""
 
     provider: str
     counts: tuple[int, ...]
@@ -100,7 +100,7 @@ class Coverage(NamedTuple):
 def provider_tables(
     published: Iterable[Published], rows: Iterable[MeasuredRow], pages: dict[str, str], prices: Prices | None
 ) -> list[FigureTable]:
-    """Return one table for each quantity that has a row; ``pages`` are names of recordings → the pages of them."""
+    """Return one table for each quantity with rows; ``pages``: name of a recording → its page."""
     sheets = [load_prices(path.stem) for path in sorted(price_sheets.SHIPPED_PRICES.glob("*.toml"))]
     every = [
         *(line for row in _largest(rows) for line in _recorded(row, pages)),
@@ -110,11 +110,11 @@ def provider_tables(
     ]
     tables = []
     for name, title in TITLES.items():
-        own = [line for line in dict.fromkeys(every) if line.quantity == name]
-        own.sort(key=lambda line: line.date, reverse=True)
-        own.sort(key=lambda line: (line.provider.casefold(), line.provenance == PROVENANCE, line.concurrency or 0))
-        if own:
-            tables.append(FigureTable(name, title, NOTES.get(name, ""), own))
+        lines = [line for line in dict.fromkeys(every) if line.quantity == name]
+        lines.sort(key=lambda line: line.date, reverse=True)
+        lines.sort(key=lambda line: (line.provider.casefold(), line.provenance == PROVENANCE, line.concurrency or 0))
+        if lines:
+            tables.append(FigureTable(name, title, NOTES.get(name, ""), lines))
     return tables
 
 
@@ -134,28 +134,25 @@ def _commands(row: MeasuredRow) -> int:
 
 
 def coverage(tables: Sequence[FigureTable]) -> list[Coverage]:
-    """Return how many rows each provider has of each quantity: a 0 is a gap.
-
-    A trainer that is known by its failures alone is no provider.
-    """
+    """Return the number of rows of each provider for each quantity; trainers with failures alone are left out."""
     counts: dict[str, dict[str, int]] = {}
     for table in tables:
         for row in table.rows:
             provider = row.provider.partition(":")[0].casefold()
-            own = counts.setdefault(provider, {})
-            own[table.name] = own.get(table.name, 0) + 1
+            quantities = counts.setdefault(provider, {})
+            quantities[table.name] = quantities.get(table.name, 0) + 1
     return [
-        Coverage(provider, tuple(own.get(name, 0) for name in COVERED))
-        for provider, own in sorted(counts.items())
-        if any(name in own for name in COVERED if name != "failures")
+        Coverage(provider, tuple(quantities.get(name, 0) for name in COVERED))
+        for provider, quantities in sorted(counts.items())
+        if any(name in quantities for name in COVERED if name != "failures")
     ]
 
 
 def address_of(source: str) -> str:
-    """Return the first address that a source names, "" where it names none; never of another scheme than https."""
+    """Return the first https address in the text of a source, else ""."""
     for pattern, address in _ADDRESSES:
-        if found := pattern.search(source):
-            return address(found)
+        if match := pattern.search(source):
+            return address(match)
     return ""
 
 
@@ -170,16 +167,28 @@ def _published(file: Published) -> Iterator[ProviderRow]:
     speeds = {(figure.substrate, figure.measure) for figure in file.figures if figure.quantity == "speed"}
     for speed in file.speeds:
         if (speed.substrate, speed.work) not in speeds:
-            own = _row("speed", speed.substrate, speed.variant, speed.date, speed.source, file)
+            row = _row("speed", speed.substrate, speed.variant, speed.date, speed.source, file)
             value = duration(speed.seconds * NS_PER_S)
-            yield own._replace(values=(value,), sort=speed.seconds, measure=shown(speed.work), note=shown(speed.note))
+            yield row._replace(
+                values=(value,), sort=speed.seconds, measure=printable(speed.work), note=printable(speed.note)
+            )
 
 
 def _row(quantity: str, substrate: str, variant: str, date: datetime.date, source: str, file: Published) -> ProviderRow:
     provider = ":".join(filter(None, (substrate, variant)))
     text = source or file.source or file.name
     return ProviderRow(
-        quantity, shown(provider), (), None, "", None, None, str(date), PROVENANCE, shown(text), address_of(text)
+        quantity,
+        printable(provider),
+        (),
+        None,
+        "",
+        None,
+        None,
+        str(date),
+        PROVENANCE,
+        printable(text),
+        address_of(text),
     )
 
 
@@ -193,14 +202,14 @@ def _figure(figure: PublishedFigure, file: Published) -> ProviderRow:
     if figure.value is not None:
         values.insert(0, form(figure.value))
         numbers.insert(0, figure.value)
-    own = _row(figure.quantity, figure.substrate, figure.variant, figure.date, figure.source, file)
-    return own._replace(
-        values=tuple(map(shown, values)),
+    row = _row(figure.quantity, figure.substrate, figure.variant, figure.date, figure.source, file)
+    return row._replace(
+        values=tuple(map(printable, values)),
         sort=figure.p50 if figure.p50 is not None else numbers[0],
-        measure=shown(figure.measure),
+        measure=printable(figure.measure),
         concurrency=figure.concurrency,
         samples=figure.samples,
-        note=shown(figure.note),
+        note=printable(figure.note),
     )
 
 
@@ -219,14 +228,14 @@ def _start(start: PublishedStart, file: Published) -> ProviderRow:
     values = [f"{name} {duration(seconds * NS_PER_S)}" for name, seconds in times.items() if seconds is not None]
     if start.wall_s is not None:
         values.append(f"all {duration(start.wall_s * NS_PER_S)}")
-    own = _row("start", start.substrate, start.variant, start.date, start.source or file.source, file)
-    return own._replace(
+    row = _row("start", start.substrate, start.variant, start.date, start.source or file.source, file)
+    return row._replace(
         values=tuple(values),
         sort=next(seconds for seconds in times.values() if seconds is not None),
-        measure=shown(f"until: {start.until}" if start.until else ""),
+        measure=printable(f"until: {start.until}" if start.until else ""),
         concurrency=start.at_a_time,
         samples=start.samples,
-        note=shown(start.note),
+        note=printable(start.note),
     )
 
 
@@ -236,15 +245,15 @@ def _start(start: PublishedStart, file: Published) -> ProviderRow:
 def _priced(prices: Prices) -> Iterator[ProviderRow]:
     for price in prices.sandboxes:
         lines = []
-        for rate, most, least in zip(price.rates._fields, price.rates, price.cheaper, strict=True):
-            if most or least:
+        for rate, high, low in zip(price.rates._fields, price.rates, price.cheaper, strict=True):
+            if high or low:
                 unit = rate.removeprefix("usd_per_").replace("_", "-")
-                lines.append(f"{most:g} USD/{unit}" if most == least else f"{least:g} … {most:g} USD/{unit}")
+                lines.append(f"{high:g} USD/{unit}" if high == low else f"{low:g} … {high:g} USD/{unit}")
         provider = ":".join(filter(None, (price.substrate, price.variant)))
         basis = {"provisioned": "requested vCPUs", "active": "CPU time used", "greater": "the greater of both"}
         yield ProviderRow(
             "price",
-            shown(provider),
+            printable(provider),
             tuple(lines),
             price.rates.usd_per_vcpu_hour or max(price.rates),
             f"CPU billed: {basis[price.cpu]}",
@@ -252,7 +261,7 @@ def _priced(prices: Prices) -> Iterator[ProviderRow]:
             None,
             str(prices.date),
             PROVENANCE,
-            shown(price.source),
+            printable(price.source),
             address_of(price.source),
         )
 
@@ -261,20 +270,22 @@ def _limits(profile: Profile) -> Iterator[ProviderRow]:
     words = {"concurrent": "{} sandboxes", "creates_per_s": "{} creates/s", "burst": "{} creates at once"}
     limits = {limit: value for limit in words if (value := getattr(profile, limit)) is not None}
     values = [words[limit].format(number(value)) for limit, value in limits.items()]
-    values += [f"or {words[other.limit].format(number(other.value))}: {other.source}" for other in profile.disputed]
+    values += [
+        f"or {words[dispute.limit].format(number(dispute.value))}: {dispute.source}" for dispute in profile.disputed
+    ]
     yield ProviderRow(
         "limit",
-        shown(profile.substrate),
-        tuple(map(shown, values)),
+        printable(profile.substrate),
+        tuple(map(printable, values)),
         float(next(iter(limits.values()))),
-        shown(f"plan {profile.title}"),
+        printable(f"plan {profile.title}"),
         None,
         None,
         str(profile.date),
         PROVENANCE,
-        shown(profile.source),
+        printable(profile.source),
         address_of(profile.source),
-        shown("; ".join(profile.notes)),
+        printable("; ".join(profile.notes)),
     )
 
 
@@ -282,21 +293,21 @@ def _limits(profile: Profile) -> Iterator[ProviderRow]:
 
 
 def _recorded(row: MeasuredRow, pages: dict[str, str]) -> Iterator[ProviderRow]:
-    """Yield dispatch, start and failures of a cell, as far as its recordings have them."""
+    """Yield the rows of a cell: dispatch, start and failures."""
     days = sorted({_day(recording.run_id) for recording in row.cell.recordings})
     names = row.cell.sources
     work = f"{row.identity.tier} x {row.length} {row.identity.mode}" if row.identity.actions else row.identity.tier
     base = ProviderRow(
         "",
-        shown(row.identity.label),
+        printable(row.identity.label),
         (),
         None,
-        shown(work),
+        printable(work),
         row.identity.concurrency or None,
         None,
         " … ".join(dict.fromkeys((days[0], days[-1]))),
         {"stand_in": "emulated"}.get(row.cell.provenance, row.cell.provenance),
-        shown(", ".join(names)),
+        printable(", ".join(names)),
         quote(pages.get(names[0], "")) if len(names) == 1 else "",
     )
     for quantity, column in (("dispatch", "dispatch"), ("start", "cold_start")):
@@ -320,7 +331,7 @@ def _span(low: float, high: float) -> str:
 
 
 def _percentile(name: str, value: Percentile) -> str:
-    """``p95 126 ms (110–140)``; what is missing where too few values support it."""
+    """Return ``p95 126 ms (110–140)``, or the number of values that are needed."""
     if value.value is None:
         return f"{name} {NOTHING}: needs {value.needs:,} values"
     if value.low is None or value.high is None:
@@ -330,5 +341,5 @@ def _percentile(name: str, value: Percentile) -> str:
 
 
 def _day(run_id: str) -> str:
-    found = _DAY.match(run_id)
-    return "-".join(found.groups()) if found else "unknown"
+    match = _DAY.match(run_id)
+    return "-".join(match.groups()) if match else "unknown"

@@ -1,4 +1,4 @@
-"""A site: a page for each recording of a folder, and an index that compares them and lists figures of providers."""
+"""A site: a page for each recording of a folder, and an index with a comparison and figures of providers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from costmodel import (
     read_recording,
 )
 from taxtui.errors import RecordingError
+from taxtui.report.answer.sections import headline_text
 from taxtui.report.cells import DOLLARS, Content, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import MeasuredRow, Rank, rows_of
 from taxtui.report.numbers import NOTHING
-from taxtui.report.page.answer_view import answer_view
-from taxtui.report.page.content import figure_view, page
-from taxtui.report.page.figures import cold_start, pareto
+from taxtui.report.page.content import answer_tables, figure_view, page
+from taxtui.report.page.figures import cold_start
 from taxtui.report.page.material import Material
+from taxtui.report.page.panels import file_name
 from taxtui.report.page.providers import COVERED, TITLES, coverage, provider_tables
-from taxtui.report.page.settings import file_name
 from taxtui.report.page.shell import chrome, environment, text_of
 from taxtui.report.page.standings import PlaceStanding, standings
-from taxtui.report.page.views import shown, table_of
+from taxtui.report.page.views import printable, table_of
 from taxtui.report.row_limits import PAGE
 from taxtui.terminal_text import clean
 
@@ -49,7 +49,7 @@ class Gap(NamedTuple):
 
 
 class Book(NamedTuple):
-    """The recordings and files of published figures of a folder that can be read."""
+    """The readable recordings and files of published figures of a folder."""
 
     paths: list[Path]
     sources: list[Recording]
@@ -58,7 +58,7 @@ class Book(NamedTuple):
 
     @property
     def pages(self) -> list[str]:
-        """The name of each one's page, fit for an address; no two alike, and none that of the index."""
+        """Distinct file names of the recordings' pages."""
         taken = {"index"}
         names = []
         for path in self.paths:
@@ -75,18 +75,20 @@ def _numbered(stem: str) -> list[str]:
 def opened(folder: Path, sheets: Sequence[str] = ()) -> Book:
     """Read every recording and every TOML file of published figures of a folder; an unreadable file is a gap.
 
-    ``sheets`` are names of price sheets, which may be in the folder, too.
+    ``sheets``: names of price sheets, which may be in the same folder.
     """
     book = Book([], [], [], [])
-    own_sheets = {Path(sheet).resolve() for sheet in sheets}
-    for path in sorted(path for path in folder.glob("*.toml") if path.resolve() not in own_sheets):
+    sheet_paths = {Path(sheet).resolve() for sheet in sheets}
+    for path in sorted(path for path in folder.glob("*.toml") if path.resolve() not in sheet_paths):
         try:
             book.published.append(read_published(path))
         except CostModelError as error:
-            book.gaps.append(Gap(shown(path.name), clean(str(error)).replace(clean(str(path)), shown(path.name))))
+            book.gaps.append(
+                Gap(printable(path.name), clean(str(error)).replace(clean(str(path)), printable(path.name)))
+            )
     runs: dict[str, str] = {}
     for path in sorted(folder.glob("*.msgpack")):
-        name = shown(path.name)
+        name = printable(path.name)
         try:
             source = read_recording(path)
         except CostModelError as error:
@@ -95,7 +97,7 @@ def opened(folder: Path, sheets: Sequence[str] = ()) -> Book:
         if source.run_id in runs:
             book.gaps.append(Gap(name, f"holds the same run as {runs[source.run_id]}"))
         elif not source.trials:
-            book.gaps.append(Gap(name, "no trial of it has ended"))
+            book.gaps.append(Gap(name, "no trial has ended"))
         elif too_many := _more_than_a_page(path, source):
             book.gaps.append(Gap(name, too_many))
         else:
@@ -103,12 +105,12 @@ def opened(folder: Path, sheets: Sequence[str] = ()) -> Book:
             book.paths.append(path)
             book.sources.append(source)
             if not source.whole:
-                book.gaps.append(Gap(name, "INCOMPLETE: what is there of it is compared"))
+                book.gaps.append(Gap(name, "INCOMPLETE: the finished trials are compared"))
     return book
 
 
 def _more_than_a_page(path: Path, source: Recording) -> str:
-    """Why it has no page, if it has more rows than its size allows."""
+    """Return the reason if a recording has too many rows for a page, else ""."""
     try:
         PAGE.check(sum(bool(cell.trials) for cell in pools([source])), [path], "taxtui report --html --tier TIER")
     except RecordingError as error:
@@ -116,9 +118,9 @@ def _more_than_a_page(path: Path, source: Recording) -> str:
     return ""
 
 
-def page_of(book: Book, number_of_it: int, run_sd: float | None) -> str:
-    """The page of one recording."""
-    source, path = book.sources[number_of_it], book.paths[number_of_it]
+def page_of(book: Book, number: int, run_sd: float | None) -> str:
+    """Return the page of one recording."""
+    source, path = book.sources[number], book.paths[number]
     return page(_material(pools([source]), [source], [path], run_sd))
 
 
@@ -130,7 +132,7 @@ def _material(
 
 
 def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | None) -> str:
-    """The page over all of them: the answer, dollars against hours, ranks, the recordings, what is missing."""
+    """Return the page of all recordings: answer, ranks, providers, recordings and gaps."""
     cells = pools(book.sources)
     material = _material(cells, book.sources, book.paths, training_run.run_sd)
     gaps = [*book.gaps, *_gaps(cells, material.rows)]
@@ -138,16 +140,15 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
     gaps += unpriced
     works = {line.name: standings(line, training_run.run_sd) for line in result.lines}
     works = {clean(name): group for name, group in works.items() if group}
-    drawn = pareto.figure(works, material.looks)
-    figures = [*([drawn] if drawn else []), *cold_start.figures(material)]
-    own_pages = {path.name: name for path, name in zip(book.paths, book.pages, strict=True)}
+    page_names = {path.name: name for path, name in zip(book.paths, book.pages, strict=True)}
     published = [*book.published, *published_figures.shipped()]
-    tables = provider_tables(published, material.rows, own_pages, prices)
+    tables = provider_tables(published, material.rows, page_names, prices)
     context: dict[str, Any] = {
-        "title": shown(title),
-        "asked": f"{training_run.trajectories:,} trajectories on {training_run.workers:,} workers",
-        "answer": answer_view(material.answer),
-        "figures": [figure_view(figure) for figure in figures if figure.panels],
+        "title": printable(title),
+        "question": f"{training_run.trajectories:,} trajectories on {training_run.workers:,} workers",
+        "sentence": headline_text(material.answer),
+        "answer": answer_tables(material),
+        "figures": [figure_view(figure) for figure in cold_start.figures(material) if figure.panels],
         "ranks": table_of(_ranks(works, priced=prices is not None)),
         "tables": tables,
         "covered": [TITLES[name] for name in COVERED],
@@ -166,7 +167,6 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
 def _projected(
     sources: Sequence[Recording], training_run: TrainingRun, prices: Prices | None
 ) -> tuple[Answer, list[Gap]]:
-    """Worker-hours of everything, dollars of what has a price, and what has none."""
     if not any(trial.ok for source in sources for cell in source.cells for trial in cell.trials):
         return answer_of([], run_sd=training_run.run_sd), []
     rows = project(sources, training_run, stressed=False)
@@ -178,9 +178,9 @@ def _projected(
                 prices.sandbox(row.identity)
                 priced.append((row.identity, row.provenance))
             except NoPrice:
-                gaps.setdefault(row.label, Gap(shown(row.label), "no price: not among the dollars"))
+                gaps.setdefault(row.label, Gap(printable(row.label), "no price: not among the dollars"))
             except PriceError as error:
-                gaps.setdefault(row.label, Gap(shown(row.label), f"no price: {clean(str(error))}"))
+                gaps.setdefault(row.label, Gap(printable(row.label), f"no price: {clean(str(error))}"))
         group = [_only(source, set(priced)) for source in sources]
         if any(trial.ok for source in group for cell in source.cells for trial in cell.trials):
             dollars = {
@@ -190,24 +190,25 @@ def _projected(
     return answer_of(rows, run_sd=training_run.run_sd), list(gaps.values())
 
 
-def _only(source: Recording, kept: set[tuple[Any, str]]) -> Recording:
-    """The recording with some of its cells."""
+def _only(source: Recording, wanted: set[tuple[Any, str]]) -> Recording:
     part = Recording(source.name)
     for field in Recording.__slots__:
         setattr(part, field, getattr(source, field))
-    part.cells = [cell for cell in source.cells if (cell.identity, cell.provenance) in kept]
+    part.cells = [cell for cell in source.cells if (cell.identity, cell.provenance) in wanted]
     return part
 
 
 def _gaps(cells: Sequence[Pool], rows: Sequence[MeasuredRow]) -> list[Gap]:
-    """Cells of which nothing is compared."""
-    gaps = [Gap(shown(f"{row.label} {row.details}"), "no trial succeeded") for row in rows if not row.cell.succeeded]
+    """Return the cells outside of the comparison."""
+    gaps = [
+        Gap(printable(f"{row.label} {row.details}"), "no trial succeeded") for row in rows if not row.cell.succeeded
+    ]
     empty = sum(not cell.trials for cell in cells)
-    return [*gaps, Gap(f"{empty:,} cells", "no trial of them has ended")] if empty else gaps
+    return [*gaps, Gap(f"{empty:,} cells", "no trial has ended")] if empty else gaps
 
 
 def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
-    head = ["work\nsandbox", "worker-hours\n", "rank\n", *["dollars\n", "rank\n", "frontier\n"] * priced]
+    head = ["workload\nsubstrate", "worker-hours\n", "rank\n", *["dollars\n", "rank\n", "frontier\n"] * priced]
     lines = []
     for work, group in works.items():
         for item in group:
@@ -216,11 +217,13 @@ def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
                 line += [amount_cell(item.usd, DOLLARS), _rank(item.usd_rank), item.frontier or NOTHING]
             lines.append(line)
     notes = [
-        "rank: by the mean, among places of equal work; 1-2 means that the intervals of the differences cannot "
-        "separate these places, a tie. Rows of the same runs are compared within these runs.",
+        "rank: by the mean, among substrates with equal work. 1-2 is a tie: the intervals of the differences do not "
+        "separate the substrates. Rows of the same runs are compared within these runs.",
     ]
     if priced:
-        notes.append("frontier: whether anything is better in hours and in dollars; tie: something is, but not surely.")
+        notes.append(
+            "frontier: whether a substrate is better in both hours and dollars; tie: one is better, but not surely."
+        )
         notes += dict.fromkeys(
             f"Prices: {clean(item.row.cost.sheet)}." for group in works.values() for item in group if item.row.cost
         )
@@ -237,10 +240,10 @@ def _recording(path: Path, source: Recording, name: str) -> dict[str, Any]:
     provenances = sorted({cell.provenance for cell in source.cells} - {"measured"})
     return {
         "page": name,
-        "name": shown(path.name),
-        "run_id": shown(source.run_id),
-        "sandboxes": [shown(label) for label in labels][:8],
-        "provenances": [shown(provenance) for provenance in provenances],
+        "name": printable(path.name),
+        "run_id": printable(source.run_id),
+        "sandboxes": [printable(label) for label in labels][:8],
+        "provenances": [printable(provenance) for provenance in provenances],
         "cells": len(source.cells),
         "trials": source.trials,
         "failed": failed,

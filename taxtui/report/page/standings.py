@@ -1,4 +1,4 @@
-"""Places of equal work against each other, by hours and by dollars: ranks that tie, and which of them nothing beats."""
+"""Ranks of substrates for one workload, by worker-hours and by dollars, and the cost frontier."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from taxtui.report.measured.rows import Rank
 ON: Final = "on it"
 TIED: Final = "tie"
 OFF: Final = "off it"
-"""Relation to the frontier: nothing is better in both; something may be; something surely is."""
+"""Relation to the frontier: no substrate is better in both hours and dollars, a substrate may be, or one surely is."""
 
 
 class PlaceStanding(NamedTuple):
-    """One place."""
+    """One substrate."""
 
     place: Place
     row: Row
@@ -27,12 +27,12 @@ class PlaceStanding(NamedTuple):
 
 
 def standings(line: WorkLine, run_sd: float | None = None) -> list[PlaceStanding]:
-    """The ranked entries of one work, the fewest hours first; none where there is nothing to compare."""
+    """Return the ranked entries of one workload, the fewest hours first."""
     rows = [(entry.place, entry.row) for entry in line.ranked if entry.row.worker_hours is not None]
     results = []
     for place, row in rows:
-        others = [other for _, other in rows if other is not row]
-        priced = [other for other in others if usd_of(other) is not None]
+        rivals = [rival for _, rival in rows if rival is not row]
+        priced = [rival for rival in rivals if usd_of(rival) is not None]
         assert row.worker_hours is not None
         usd = usd_of(row)
         results.append(
@@ -40,7 +40,7 @@ def standings(line: WorkLine, run_sd: float | None = None) -> list[PlaceStanding
                 place,
                 row,
                 row.worker_hours,
-                _rank(row, others, hours_of, run_sd),
+                _rank(row, rivals, hours_of, run_sd),
                 usd,
                 None if usd is None else _rank(row, priced, usd_of, run_sd),
                 None if usd is None else _frontier(row, priced, run_sd),
@@ -50,50 +50,48 @@ def standings(line: WorkLine, run_sd: float | None = None) -> list[PlaceStanding
 
 
 def hours_of(row: Row) -> Interval | None:
-    """Worker-hours."""
+    """Return the worker-hours."""
     return row.worker_hours
 
 
 def usd_of(row: Row) -> Interval | None:
-    """All that a run is charged; the part for workers is as sure as their hours."""
+    """Return the total dollars; the interval of the workers' part follows from their hours."""
     cost, hours = row.cost, row.worker_hours
     if cost is None or hours is None:
         return None
     sandbox, worker = cost.sandbox_usd, cost.worker_usd or 0.0
 
-    def end(of: float | None, at: float | None) -> float | None:
-        if of is None or at is None:
+    def limit(sandbox_usd: float | None, worker_hours: float | None) -> float | None:
+        if sandbox_usd is None or worker_hours is None:
             return None
-        return of + cost.idle_pool_usd + worker * (at / hours.value if hours.value else 1.0)
+        return sandbox_usd + cost.idle_pool_usd + worker * (worker_hours / hours.value if hours.value else 1.0)
 
-    return Interval(cost.total_usd, end(sandbox.low, hours.low), end(sandbox.high, hours.high))
+    return Interval(cost.total_usd, limit(sandbox.low, hours.low), limit(sandbox.high, hours.high))
 
 
 Amount = Callable[[Row], Interval | None]
 
 
-def _surely_below(row: Row, other: Row, amount: Amount, run_sd: float | None) -> bool:
-    result = judge_rows(row, other, amount(row), amount(other), run_sd)
+def _surely_below(row: Row, rival: Row, amount: Amount, run_sd: float | None) -> bool:
+    result = judge_rows(row, rival, amount(row), amount(rival), run_sd)
     return result.verdict.kind == DIFFERS and result.value.value < 0
 
 
-def _rank(row: Row, others: Sequence[Row], amount: Amount, run_sd: float | None) -> Rank:
-    """The best and the worst place that the intervals of the differences allow."""
-    better = sum(_surely_below(other, row, amount, run_sd) for other in others)
-    worse = sum(_surely_below(row, other, amount, run_sd) for other in others)
-    return Rank(1 + better, 1 + len(others) - worse)
+def _rank(row: Row, rivals: Sequence[Row], amount: Amount, run_sd: float | None) -> Rank:
+    """Return the best and the worst rank within the intervals of the differences."""
+    better = sum(_surely_below(rival, row, amount, run_sd) for rival in rivals)
+    worse = sum(_surely_below(row, rival, amount, run_sd) for rival in rivals)
+    return Rank(1 + better, 1 + len(rivals) - worse)
 
 
-def _frontier(row: Row, others: Sequence[Row], run_sd: float | None) -> str:
-    def below(other: Row, amount: Amount) -> bool:
-        group, theirs = amount(row), amount(other)
-        assert group is not None
-        assert theirs is not None
-        return theirs.value < group.value
+def _frontier(row: Row, rivals: Sequence[Row], run_sd: float | None) -> str:
+    def below(rival: Row, amount: Amount) -> bool:
+        rival_amount, row_amount = amount(rival), amount(row)
+        return rival_amount is not None and row_amount is not None and rival_amount.value < row_amount.value
 
-    better = [other for other in others if below(other, hours_of) and below(other, usd_of)]
+    better = [rival for rival in rivals if below(rival, hours_of) and below(rival, usd_of)]
     if any(
-        _surely_below(other, row, hours_of, run_sd) and _surely_below(other, row, usd_of, run_sd) for other in better
+        _surely_below(rival, row, hours_of, run_sd) and _surely_below(rival, row, usd_of, run_sd) for rival in better
     ):
         return OFF
     return TIED if better else ON

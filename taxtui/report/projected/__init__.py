@@ -1,1 +1,1 @@
-"""The content of ``taxtui project`` and ``taxtui compare``."""
+"""The content of ``taxtui project``."""

@@ -1,4 +1,4 @@
-"""One row taken apart: every input, formula and intermediate value, so that a person can do it again by hand."""
+"""Derivation of one row: every input, formula and intermediate value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from costmodel import (
     warnings,
     wilson_interval,
 )
-from taxtui.report.numbers import exact, hours, seconds
+from taxtui.report.numbers import exact, number, seconds
 from taxtui.report.projected.sections import tax_in_words
 from taxtui.terminal_text import clean, wrap
 
@@ -28,14 +28,14 @@ METHODS = {
     "order-statistic": "E[max of N] = x_K − Σ (k/K)^N (x_(k+1) − x_k)",
     "bounds": "the middle of the bounds",
     "renewal": "(Nμ − μ − (W−1)·m2/2μ)/W + E[max(L, R_1 … R_(W−1))], R from the equilibrium residual law",
-    "simulation": "mean of seeded replicates (workers move in waves, no closed form holds)",
-    "events": "mean of seeded runs, simulated from event to event by the rules of docs/simulation.md",
+    "simulation": "mean of seeded replicates (no closed form, because workers move in waves)",
+    "events": "mean of seeded runs of the discrete-event simulation (docs/simulation.md)",
     "fluid": "N·L/W",
 }
 
 
 def to_text(row: Row, training_run: TrainingRun, width: int = WIDTH) -> str:
-    """The whole derivation of one row, in lines of at most ``width`` columns."""
+    """Return the derivation of one row in lines of at most ``width`` columns."""
     head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.length} actions, cell {row.identity.cell_id}"
     lines = [*wrap(head, width), *wrap(f"from {', '.join(map(clean, row.sources))} ({row.provenance})", width), ""]
     if row.worker_hours is None or row.wall_clock_hours is None or row.held_per_success_s is None:
@@ -58,14 +58,14 @@ def to_text(row: Row, training_run: TrainingRun, width: int = WIDTH) -> str:
             ("Levels of concurrency", _levels(row)),
             ("Worker-hours", _worker_hours(row, row.evidence, training_run)),
             ("Wall-clock", _wall_clock(row, row.evidence, training_run)),
-            ("Where they go", _causes(row)),
+            ("Causes", _causes(row)),
             (
-                "Reasons to doubt it, the largest first",
+                "Warnings, the most important first",
                 ((flag, f"{warnings.WORDS[flag]}; {warnings.DO[flag]}") for flag in row.flags),
             ),
         ):
-            if told := list(items):
-                lines += ["", title, *_table(told, width)]
+            if pairs := list(items):
+                lines += ["", title, *_table(pairs, width)]
     lines += _table(_cost(row, training_run), width)
     return "\n".join(lines)
 
@@ -92,13 +92,16 @@ def _trials(row: Row, evidence: Evidence) -> Iterator[tuple[str, str]]:
 
 
 def _levels(row: Row) -> Iterator[tuple[str, str]]:
-    """How several levels became one row; nothing where there is one alone."""
+    """Yield the levels of concurrency behind a row; nothing for a single level."""
     levels = row.levels
     if levels is None:
         return
     for at_a_time, held_s in levels.levels:
-        yield f"held at {at_a_time:,}", f"{seconds(held_s)} s of a success, think time and throttles apart; never falls"
-    curves = "" if levels.beyond > 1 else "; start, dispatch and work each by a curve of their own"
+        yield (
+            f"held at {at_a_time:,}",
+            f"{seconds(held_s)} s of a success without think time and throttles; never falls",
+        )
+    curves = "" if levels.beyond > 1 else "; separate curves for start, dispatch and work"
     yield f"at {levels.at_a_time:,}", f"{levels.law}{curves}"
 
 
@@ -126,10 +129,10 @@ def _worker_hours(row: Row, evidence: Evidence, training_run: TrainingRun) -> It
             "launched per step",
             f"⌈B·(1 + {training_run.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
         )
-        carried = ", and goes on in the next step" if training_run.partial_rollouts else ""
-        yield "held", f"each launch from its start until it is done or the step ends{carried}: simulated"
-        kept = row.worker_hours.value - wasted - evidence.waited_ns / S / 3600
-        yield "worker-hours", f"{exact(kept)} kept + {exact(wasted)} thrown away"
+        carried = ", continued in the next step" if training_run.partial_rollouts else ""
+        yield "held", f"each launch from its start to its end or the end of the step{carried}: simulated"
+        delivered = row.worker_hours.value - wasted - evidence.waited_ns / S / 3600
+        yield "worker-hours", f"{exact(delivered)} kept + {exact(wasted)} thrown away"
     if training_run.create_rate is not None:
         yield "throttled", f"+ {exact(evidence.waited_ns / S / 3600)} with a worker held: simulated"
     yield "", f"= {exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
@@ -137,24 +140,24 @@ def _worker_hours(row: Row, evidence: Evidence, training_run: TrainingRun) -> It
 
 
 def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """How the 95 % interval of what is held per success comes about, level by level."""
+    """Yield the levels of variation in the interval of the occupied time per success."""
     item, basis = evidence.held.scaled(1 / S), evidence.basis
     yield (
         "within the run",
         f"{_limits(item.within).strip() or 'too few trials'} s: Hall's transformed interval over trials, "
-        "or over blocks where wider; neighbouring trials count as what they are worth",
+        "or over blocks if wider; correlated neighbours count as fewer trials",
     )
     if held.low is None:
         return
     tau_s, shares = basis.sd * item.moving, sum(part.share**2 for part in item.parts)
     if not basis.measured:
-        below, above = repetitions.run_limits(item, basis.sd)
+        below_s, above_s = repetitions.run_limits(item, basis.sd)
         yield "between runs", f"sd {100 * basis.sd:g} %, not measured ({basis.source})"
         yield (
             "",
-            f"exp(±1.96 · {basis.sd:g} · √{shares:.3g}) · {seconds(item.moving)} s: −{below:.6g} s, +{above:.6g} s",
+            f"exp(±1.96 · {basis.sd:g} · √{shares:.3g}) · {seconds(item.moving)} s: −{below_s:.6g} s, +{above_s:.6g} s",
         )
-        yield "both", f"distances to each limit add in squares:{_limits(held)} s"
+        yield "both", f"distances to each limit, added in squares:{_limits(held)} s"
         return
     freedom, within = basis.runs - 1, math.fsum(part.share**2 * part.variance for part in item.parts)
     for part in item.parts:
@@ -164,7 +167,7 @@ def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield (
         "both",
         f"± t({freedom}) · √(Σ share²·(sd² + τ²)) = {student_t(freedom):.5g} · "
-        f"{math.sqrt(shares * tau_s**2 + within):.6g}, or within where wider:{_limits(held)} s",
+        f"{math.sqrt(shares * tau_s**2 + within):.6g}, or within if wider:{_limits(held)} s",
     )
 
 
@@ -209,14 +212,17 @@ def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """Yield the parts of the wall-clock's interval."""
     tail = evidence.tail
     if not tail.sooner_ns and tail.later_ns == 0:
-        yield "interval", "the worker-hours' in proportion, ± the error: the last jobs take less than the tolerance"
+        yield "interval", "in proportion to the worker-hours, ± the error: the last jobs take less than the tolerance"
         return
-    yield "jobs rarer than any trial", f"may end it {seconds(tail.sooner_ns / S)} s sooner: order statistics, any law"
+    yield (
+        "jobs rarer than any trial",
+        f"may end the run {seconds(tail.sooner_ns / S)} s sooner: order statistics, any distribution",
+    )
     if tail.later_ns is None:
-        yield "... and later", f"by how much is unknown: that takes {tail.needs_trials:,} successes, or a timeout"
+        yield "... and later", f"unknown: an upper limit takes {tail.needs_trials:,} successes, or a timeout"
     else:
         yield "... and later", f"by {seconds(tail.later_ns / S)} s: order statistics, or the timeout"
-    yield "interval", "√(worker-hours' in proportion² + that²) ± the error, on either side"
+    yield "interval", "√(proportion of the worker-hours² + rare jobs²) ± the error, on either side"
 
 
 def _waiting(stall: GpuWaiting, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
@@ -228,7 +234,7 @@ def _waiting(stall: GpuWaiting, training_run: TrainingRun) -> Iterator[tuple[str
     )
     generation = stall.generation_gpu_hours
     if generation is None:
-        yield "... for generation", "none: there is no think time in these trajectories; --think TIME adds it"
+        yield "... for generation", "none: the trajectories have no think time; --think TIME adds some"
     else:
         yield "... for generation", f"less without think time: {exact(generation)}{_dollars(stall.generation_usd)}"
 
@@ -240,13 +246,13 @@ def _dollars(usd: float | None) -> str:
 def _causes(row: Row) -> Iterator[tuple[str, str]]:
     if row.by_cause_worker_hours is not None:
         for cause, value in row.by_cause_worker_hours.as_dict().items():
-            yield cause, hours(value) if value is None else exact(value)
+            yield cause, number(value) if value is None else exact(value)
     if row.tax_worker_hours is not None:
         causes = tax_in_words(row.by_cause_worker_hours is not None and row.by_cause_worker_hours.cleanup is not None)
         yield "tax", f"{causes} = {exact(row.tax_worker_hours.value)} worker-hours{_limits(row.tax_worker_hours)}"
     if row.tax_between_worker_hours is not None:
-        least, most = map(exact, row.tax_between_worker_hours)
-        yield "tax between", f"{least} worker-hours, if unsplit is work but for a --reference's dispatch, and {most}"
+        low, high = map(exact, row.tax_between_worker_hours)
+        yield "tax between", f"{low} worker-hours, if unsplit is work except the dispatch of --reference, and {high}"
 
 
 def _cost(row: Row, training_run: TrainingRun) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A projection as plain data for json and csv: full precision, null where the data do not support a number."""
+"""A projection as plain data for JSON and CSV: full precision, null for unsupported numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from taxtui.report import variation
 
 
 def record(row: Row) -> dict[str, Any]:
-    """One row; hours are worker-hours unless they are ``wall_clock``, ``_s`` is seconds, None is unknown."""
+    """Return one row; None is unknown."""
     identity = row.identity
     return {
         "cell_id": identity.cell_id,
@@ -60,15 +60,15 @@ def _interval(interval: Interval | None) -> dict[str, float | None] | None:
     return interval._asdict() if interval else None
 
 
-def _levels(found: LevelLaw | None) -> dict[str, Any] | None:
-    """How several levels of concurrency became one row; None where there is one alone."""
-    return found and found._asdict() | {"levels": {str(at_a_time): held_s for at_a_time, held_s in found.levels}}
+def _levels(levels: LevelLaw | None) -> dict[str, Any] | None:
+    """Return the levels of concurrency behind a row; None for a single level."""
+    return levels and levels._asdict() | {"levels": {str(at_a_time): held_s for at_a_time, held_s in levels.levels}}
 
 
 def _trajectory(row: Row) -> dict[str, float | None]:
     latency = row.trajectory_s
-    ends: tuple[float | None, ...] = latency.mean if latency else (None, None, None)
-    result = dict(zip(("mean", "low", "high"), ends, strict=True))
+    mean: tuple[float | None, ...] = latency.mean if latency else (None, None, None)
+    result = dict(zip(("mean", "low", "high"), mean, strict=True))
     for name in ("p50", "p95", "p99"):
         percentile: Percentile | None = getattr(latency, name, None)
         for key, field in ((name, "value"), (f"{name}_low", "low"), (f"{name}_high", "high")):
@@ -125,25 +125,24 @@ def _steps(row: Row) -> dict[str, Any] | None:
     }
 
 
-def _attribution(found: Attribution | None) -> dict[str, Any] | None:
-    """Return the attribution of a run in steps as data; None without steps."""
-    if found is None:
+def _attribution(attribution: Attribution | None) -> dict[str, Any] | None:
+    if attribution is None:
         return None
     return {
-        "sandbox": _share(found.sandbox),
-        "causes": {cause: share and _share(share) for cause, share in found.causes.items()},
-        "interaction": _share(found.interaction),
-        "run": _share(found.run),
-        "waiting": found.waiting and found.waiting._asdict(),
-        "usd_per_critical_second": found.usd_per_critical_second,
+        "sandbox": _share(attribution.sandbox),
+        "causes": {cause: share and _share(share) for cause, share in attribution.causes.items()},
+        "interaction": _share(attribution.interaction),
+        "run": _share(attribution.run),
+        "waiting": attribution.waiting and attribution.waiting._asdict(),
+        "usd_per_critical_second": attribution.usd_per_critical_second,
         "assumptions": {
             assumption.name: {"value": assumption.value, "source": assumption.source}
-            for assumption in found.assumptions
+            for assumption in attribution.assumptions
         },
-        "steps": found.steps,
-        "simulated_steps": found.simulated_steps,
-        "replicates": found.replicates,
-        "error_s": found.error_s,
+        "steps": attribution.steps,
+        "simulated_steps": attribution.simulated_steps,
+        "replicates": attribution.replicates,
+        "error_s": attribution.error_s,
     }
 
 
@@ -158,7 +157,7 @@ def _warm_pool(row: Row) -> dict[str, Any] | None:
 
 
 def _held_out(row: Row) -> dict[str, Any] | None:
-    """Return the checks of the extrapolation, one for each pair of measured lengths, as ``10_to_50``."""
+    """Return the checks of the extrapolation by pair of measured lengths: ``10_to_50``."""
     return {
         f"{check.from_actions}_to_{check.to_actions}": {
             "predicted_s": _interval(check.predicted_s),

@@ -1,10 +1,11 @@
-"""The tables of a projection report, as rows of text: what ``table`` and ``markdown`` lay out each in its own way."""
+"""Tables of ``taxtui project``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from costmodel import CANNOT_TELL, NS_PER_S, TIE, Finding, Published, Reference, Row, TrainingRun, warnings
+from costmodel import CANNOT_TELL, NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, warnings
 from taxtui.report import variation
 from taxtui.report.cells import (
     COUNT,
@@ -26,7 +27,6 @@ from taxtui.report.numbers import (
     WRAPPER,
     left_out,
 )
-from taxtui.report.projected import waiting
 from taxtui.report.words import UNDECIDED
 from taxtui.terminal_text import clean
 
@@ -34,7 +34,7 @@ from taxtui.terminal_text import clean
 def sections(
     rows: Sequence[Row], training_run: TrainingRun, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
-    """Every table that has something to say, the main one first; ``reference`` is what bounds a tax, in its notes."""
+    """Return all tables with rows, the main table first; ``reference``: dispatch for the limits of an unknown tax."""
     parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out)
     results = [section for part in parts if (section := part(rows, training_run)).rows]
     notes = [
@@ -52,25 +52,25 @@ def sections(
 
 
 def tax_in_words(cleanup: bool) -> str:
-    """The causes that add up to the tax."""
+    """Return the sum of the causes of the tax."""
     return " + ".join(["startup", "dispatch", "contention", "harness", "queued", "failed", *["cleanup"] * cleanup])
 
 
 def marks_of(rows: Sequence[Row]) -> FlagMarks:
-    """How rows are marked with their flags."""
+    """Return the letters of the rows' warnings."""
     return FlagMarks([row.flags for row in rows], warnings.DO)
 
 
 def title(rows: Sequence[Row], training_run: TrainingRun) -> str:
     """Return the training run in one line."""
     lengths = {row.length for row in rows}
-    of = f" of {min(lengths)} actions" if len(lengths) == 1 else ""
+    length = f" of {min(lengths)} actions" if len(lengths) == 1 else ""
     plural = "s" if training_run.workers != 1 else ""
-    return f"{training_run.trajectories:,} trajectories{of} on {training_run.workers:,} worker{plural}"
+    return f"{training_run.trajectories:,} trajectories{length} on {training_run.workers:,} worker{plural}"
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """The shortest names that tell the rows apart."""
+    """Return the shortest distinct names of the rows."""
     labels = [clean(row.label) for row in rows]
     return labels if len(set(labels)) == len(labels) else [name_of(row) for row in rows]
 
@@ -104,8 +104,8 @@ def _main(rows: Sequence[Row], training_run: TrainingRun) -> Section:
     head += [] if baseline is None else [f"vs {_short(baseline)}\nworker-hours"]
     notes = marks.notes()
     if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
-        told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
-        notes.insert(0, f"Second lines: {told}{_at_least(rows)}")
+        basis = variation.in_words(row.evidence.basis for row in rows if row.evidence)
+        notes.insert(0, f"Second lines: {basis}{_at_least(rows)}")
         if any(row.versus and row.versus.verdict.together for row in rows):
             notes.insert(
                 1,
@@ -119,18 +119,13 @@ def _main(rows: Sequence[Row], training_run: TrainingRun) -> Section:
     return Section(title(rows, training_run), [*head, "flags\n"], table, notes)
 
 
-def mark(verdict: Finding) -> str:
-    """The sign behind a difference on the Projection screen."""
-    return {TIE: " tie", CANNOT_TELL: " ?"}.get(verdict.kind, "")
-
-
 def _at_least(rows: Sequence[Row]) -> str:
-    """Return the note about lower limits, where there are any."""
+    """Return the note about lower limits, if any."""
     needs = sorted({row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours} - {0})
     if not needs:
         return ""
-    wanted = " to ".join(f"{count:,}" for count in dict.fromkeys((needs[0], needs[-1])))
-    return f" ≥: at least; an upper limit takes {wanted} successes, or a bound on the longest: --set timeout_s=S."
+    counts = " to ".join(f"{count:,}" for count in dict.fromkeys((needs[0], needs[-1])))
+    return f" ≥: at least; an upper limit takes {counts} successes, or a bound on the longest: --set timeout_s=S."
 
 
 def _versus(row: Row) -> Content:
@@ -147,7 +142,7 @@ def _table(
     cells: Callable[[Row], list[Content] | None],
     *notes: str,
 ) -> Section:
-    """A section with one line per row for which ``cells`` has any."""
+    """Return a section with a line for each row that has ``cells``."""
     lines: list[list[Content]] = [
         [name, *line] for name, row in zip(_names(rows), rows, strict=True) if (line := cells(row)) is not None
     ]
@@ -177,27 +172,25 @@ def _causes(rows: Sequence[Row], training_run: TrainingRun) -> Section:
     head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit, *["wrapper\n"] * wrapper]
     head += ["cleanup\n"] * training_run.include_cleanup + ["wasted\n"] * (training_run.over_provision > 0)
     notes = [
-        f"tax = {tax_in_words(training_run.include_cleanup)}: worker-hours beyond think time and the commands' own "
-        "time in the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between "
-        "phases and commands."
+        f"tax = {tax_in_words(training_run.include_cleanup)}: worker-hours without think time and the commands' own "
+        "time in the sandbox. dispatch, slowdown and work include the set-up. harness: taxtui's time between phases "
+        "and commands."
     ]
     if unsplit:
         notes.append(UNSPLIT)
     if wrapper:
         notes.append(WRAPPER)
     if known:
-        notes.append(
-            "contention: waiting in the sandbox beyond that of the same cell alone; –: not known, part of work."
-        )
+        notes.append("contention: waiting beyond that of the same cell at concurrency 1; –: unknown, part of work.")
     if training_run.full_speed is None:
-        notes.append("slowdown is unknown and part of work; --set full_speed=SUBSTRATE tells them apart.")
+        notes.append("slowdown is unknown and part of work; --set full_speed=SUBSTRATE separates slowdown from work.")
     else:
-        notes.append(f"slowdown: the commands' own time beyond what they take on {clean(training_run.full_speed)}.")
+        notes.append(f"slowdown: the commands' own time beyond their time on {clean(training_run.full_speed)}.")
     if shares := [row.cleanup_share_left_out for row in rows if row.cleanup_share_left_out]:
-        notes.append(f"{left_out(shares)}; --set include_cleanup=true has the worker wait for it.")
+        notes.append(f"{left_out(shares)}; --set include_cleanup=true includes clean-up.")
     if training_run.over_provision > 0:
         notes.append(
-            "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
+            "wasted: rollouts launched in excess, to their end or their cut; the other columns are the kept rollouts."
         )
     return _table("Causes of the worker-hours", head, rows, cells, *notes)
 
@@ -207,12 +200,12 @@ def _money(rows: Sequence[Row], training_run: TrainingRun) -> Section:
         if row.cost is None:
             return None
         cost = row.cost
-        others = (cost.idle_pool_usd, cost.worker_usd, cost.total_usd)
+        more_usd = (cost.idle_pool_usd, cost.worker_usd, cost.total_usd)
         return [
             TableCell(cost.usd_per_sandbox_hour),
             TableCell(cost.billed_ratio, TIMES),
             amount_cell(cost.sandbox_usd, DOLLARS),
-            *(NOTHING if amount is None else TableCell(amount, DOLLARS) for amount in others),
+            *(NOTHING if amount is None else TableCell(amount, DOLLARS) for amount in more_usd),
         ]
 
     head = ["sandbox\n$/h", "billed\n/ used", "sandboxes\n$", "idle pool\n$", "workers\n$", "total\n$"]
@@ -226,7 +219,7 @@ def _steps(rows: Sequence[Row], training_run: TrainingRun) -> Section:
             return None
         steps = row.steps
         value, error = steps.step.value_ns, steps.step.error_ns
-        low, high = (None if end is None else end * NS_PER_S for end in (steps.low_s, steps.high_s))
+        low, high = (None if limit is None else limit * NS_PER_S for limit in (steps.low_s, steps.high_s))
         step = TableCell(value, NS, value - error, value + error) if low is None else TableCell(value, NS, low, high)
         amounts = (steps.idle_worker_hours, steps.busy_worker_hours, steps.wasted_worker_hours)
         counts = (TableCell(steps.steps, COUNT), TableCell(steps.launched, COUNT))
@@ -243,7 +236,43 @@ def _steps(rows: Sequence[Row], training_run: TrainingRun) -> Section:
 
 
 def _gpu(rows: Sequence[Row], training_run: TrainingRun) -> Section:
-    return waiting.section(list(zip(_names(rows), rows, strict=True)), training_run)
+    return gpu_waiting(list(zip(_names(rows), rows, strict=True)), training_run)
+
+
+def gpu_waiting(rows: Sequence[tuple[str, Row]], training_run: TrainingRun) -> Section:
+    """Return the GPU waiting of named rows by part, a line per row and policy; no lines without waiting."""
+    results = [(name, policy, item) for name, row in rows for policy, item in _waits(row, training_run).items()]
+    lines: list[list[Content]] = [
+        [name, policy, hours_cell(item.wall_clock_hours), *(_waiting_cell(item, part) for part in WAITING_PARTS)]
+        for name, policy, item in results
+    ]
+    unit = "GPU-hours" if training_run.gpu_usd_hour is None else "GPU-h, $"
+    head = ["sandbox\n", "policy\n", "wall-clock\n", *(f"{part}\n{unit}" for part in WAITING_PARTS)]
+    notes = [
+        "waiting: not training, for any reason. generation: waiting for the model; commands: for useful commands; "
+        "stalled: for the sandbox, and only this part is tax."
+    ]
+    if any(item.generation_gpu_hours is None for _, _, item in results):
+        notes.append("generation –: the row has no think time; --think TIME adds some.")
+    if any(item.stalled_gpu_hours is None for _, _, item in results):
+        notes.append("stalled –: the commands' own time is unknown, so commands and stalled are not separated.")
+    return Section(f"Waiting time of {training_run.gpus} GPUs", head, lines, notes)
+
+
+WAITING_PARTS: Final = ("waiting", "generation", "commands", "stalled")
+
+
+def _waits(row: Row, training_run: TrainingRun) -> dict[str, GpuWaiting]:
+    if row.attribution is not None and row.attribution.waiting is not None:
+        return {training_run.effective_policy.name: row.attribution.waiting}
+    return row.gpu or {}
+
+
+def _waiting_cell(item: GpuWaiting, part: str) -> Content:
+    amount, price = getattr(item, f"{part}_gpu_hours"), getattr(item, f"{part}_usd")
+    if amount is None:
+        return NOTHING
+    return TableCell(amount) if price is None else CellGroup((TableCell(amount), TableCell(price, DOLLARS)), below=True)
 
 
 def _pool(rows: Sequence[Row], training_run: TrainingRun) -> Section:
@@ -252,7 +281,7 @@ def _pool(rows: Sequence[Row], training_run: TrainingRun) -> Section:
             return None
         return [TableCell(row.warm_pool.hit, SHARE), TableCell(row.warm_pool.idle_sandboxes), row.warm_pool.rule]
 
-    note = "A hit skips create and ready; the set-up is still done."
+    note = "A hit skips create and ready, but not the set-up."
     return _table(f"Warm pool of {training_run.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
 
 
@@ -294,5 +323,5 @@ def _held_out(rows: Sequence[Row], training_run: TrainingRun) -> Section:
             name = f"{clean(row.label)}\n{clean(f'{row.identity.tier} {row.identity.mode}')}"
             lines.append([name, route, predicted, measured, TableCell(error, SHARE, signed=True), inside])
     head = ["sandbox\ntier mode", "actions\n", "predicted\n", "measured\n", "error\n", "inside\n"]
-    note = "Every length predicted from every shorter one. inside: the measured mean is in the predicted interval."
-    return Section("Length extrapolation against what was measured", head, lines, [note])
+    note = "Each length is predicted from each shorter length. inside: the measured mean is in the predicted interval."
+    return Section("Length extrapolation and measurement", head, lines, [note])

@@ -1,4 +1,4 @@
-"""Savings by actions of a sandbox's life cycle as a table and as records."""
+"""Savings by actions of a sandbox's life cycle, as tables and as plain data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from taxtui.terminal_text import clean
 HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "saves nothing from"]
 NOTES: Final = {
     "suspend": "suspend: a suspended sandbox keeps its pod; nodes cost the same.",
-    "fork": "fork: each prompt's snapshot is prepared once and billed; storing snapshots is not in the bill.",
-    "recycle": "recycle: a reset can leave traces of the rollout before (contamination); "
-    "taxtui run --acquire reset checks for them.",
-    "prebuild": "prebuild: the builds themselves are not in the bill, before the run or during it.",
+    "fork": "fork: each prompt's snapshot is prepared once and billed; the storage of snapshots is not in the bill.",
+    "recycle": "recycle: a reset can leave traces of the previous rollout (contamination); taxtui run --acquire reset "
+    "checks for traces.",
+    "prebuild": "prebuild: the builds are not in the bill.",
 }
-"""A limit of each action's answer."""
+"""Action → limit of its answer."""
 
 
 def report(results: Sequence[tuple[str, Sequence[Saving]]]) -> Report:
@@ -28,17 +28,15 @@ def report(results: Sequence[tuple[str, Sequence[Saving]]]) -> Report:
 
 
 def sections(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[Section]:
-    """Return one table per row, with a line per action; the notes stand below the last."""
-    tables = []
-    for name, own in results:
-        tables.append(Section(f"{name}: what if", HEAD, [_row(effect) for effect in own], []))
-    effects = [effect for _, own in results for effect in own]
+    """Return one table per row, with a line per action; the last table has the notes."""
+    tables = [Section(f"{name}: what if", HEAD, [_row(effect) for effect in effects], []) for name, effects in results]
+    effects = [effect for _, savings in results for effect in savings]
     notes = ["Savings per training step; a negative saving is a loss. Each action is compared alone."]
-    assumed = {one.field: one for effect in effects for one in effect.assumed}
+    assumptions = {item.field: item for effect in effects for item in effect.assumed}
     notes += [
-        f"assumed: {one.field} {number(one.low)} to {number(one.high)} s ({clean('; '.join(one.sources))}). "
-        f"State yours: --set {one.field}=SECONDS"
-        for one in assumed.values()
+        f"assumed: {item.field} {number(item.low)} to {number(item.high)} s ({clean('; '.join(item.sources))}). "
+        f"State yours: --set {item.field}=SECONDS"
+        for item in assumptions.values()
     ]
     if not all(effect.reuses for effect in effects):
         notes.append("recycle: no sandbox is reused, so nothing is saved. Use fewer workers than rollouts in a step.")
@@ -55,8 +53,9 @@ def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, A
             "action": effect.action,
             "usd_per_step": None if effect.usd is None else effect.usd._asdict(),
             "s_per_step": effect.step_s._asdict(),
-            "assumed": [one._asdict() for one in effect.assumed],
-            "thresholds": [one._asdict() for one in effect.thresholds],
+            "reuses": effect.reuses,
+            "assumed": [item._asdict() for item in effect.assumed],
+            "thresholds": [threshold._asdict() for threshold in effect.thresholds],
         }
         for name, effects in results
         for effect in effects
@@ -69,13 +68,13 @@ def _row(effect: Saving) -> Sequence[Content]:
     amounts = (amount_cell(amount, SHORT, signed=True) for amount in (effect.usd, effect.step_s))
     limit = (effect.step_s if effect.usd is None else effect.usd).high
     verb = "loses" if limit is not None and limit < 0 else "no clear saving"
-    return [effect.action, *amounts, "\n".join(_threshold(one, verb) for one in effect.thresholds) or "–"]
+    return [effect.action, *amounts, "\n".join(_text(item, verb) for item in effect.thresholds) or "–"]
 
 
-def _threshold(one: Threshold, verb: str) -> str:
-    unit = "" if one.field == "suspended_usd_hour" else " s"
-    if not one.saves:
-        return f"{verb} at any {one.field}"
-    return (
-        f"{one.field} {'above ' * (one.value is None)}{number(one.searched if one.value is None else one.value)}{unit}"
-    )
+def _text(threshold: Threshold, verb: str) -> str:
+    if not threshold.saves:
+        return f"{verb} at any {threshold.field}"
+    unit = "" if threshold.field == "suspended_usd_hour" else " s"
+    if threshold.value is None:
+        return f"{threshold.field} above {number(threshold.searched)}{unit}"
+    return f"{threshold.field} {number(threshold.value)}{unit}"

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from costmodel import Answer, Row, WorkLine
 from taxtui.live import catalogue
-from taxtui.report.answer.table import said
+from taxtui.report.answer.sections import headline_text
 from taxtui.report.projected.attributed import headline
 from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
@@ -185,7 +185,7 @@ class ProjectionScreen(NumberedScreen):
             words.append(f"✗ {clean(self.refusal)}")
         elif rows:
             marks = marks_of(rows)
-            families = dict.fromkeys([*marks.shared, *(name for row in rows for name in marks.own(row.flags))])
+            families = dict.fromkeys([*marks.shared, *(name for row in rows for name in marks.families_of(row.flags))])
             brief = self.has_class("-medium")
             texts = [family if brief else marks.line(family) for family in families]
             words.append(f"Warnings: {' · '.join(texts)}" if texts else "No warnings.", "dim")
@@ -202,7 +202,7 @@ class ProjectionScreen(NumberedScreen):
             f"{clean(entry.place.name)}: {headline(entry.row.attribution)}" for entry in costs if entry.row.attribution
         ]
         if ranking is not None and ranking.lines:
-            sentences.append(f"{self._approximately}{said(ranking)}")
+            sentences.append(f"{self._approximately}{headline_text(ranking)}")
         return sentences
 
     def _show_status(self) -> None:

@@ -18,7 +18,7 @@ from taxtui.report.measured import ladders
 from taxtui.report.measured.ladders import LADDER, ladders_of
 from taxtui.report.measured.rows import MeasuredRow, rows_of
 from taxtui.report.measured.samples import read_samples
-from taxtui.report.measured.tables import sections
+from taxtui.report.measured.sections import sections
 from taxtui.terminal_text import clean
 
 ANSWER: Final = "answer"

@@ -14,7 +14,7 @@ from textual.containers import Horizontal
 from textual.widgets import Static
 
 from taxtui.live import catalogue
-from taxtui.report.answer.table import said
+from taxtui.report.answer.sections import headline_text
 from taxtui.report.cells import RowName
 from taxtui.report.measured import ladders
 from taxtui.terminal_text import clean
@@ -121,7 +121,7 @@ class ResultsScreen(NumberedScreen):
             rows.present([filtered(section, self.filter_text) for section in self.result.sections])
         else:
             rows.rank(answer, self.filter_text, notes=True)
-        self.query_one("#said", Static).update(said(answer) if answer else "")
+        self.query_one("#said", Static).update(headline_text(answer) if answer else "")
         keys = "/ filters · enter slowest trials"
         rows.entitle(Text(keys if answer is None else "time per trajectory · / filters · enter long table"))
         self.explain()

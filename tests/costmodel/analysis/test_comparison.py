@@ -209,7 +209,7 @@ def test_what_a_cell_ran_on_may_differ_and_is_said(tmp_path: Path) -> None:
     )
     result = checked(tmp_path, after, before)
     assert result.exception is None
-    assert "Not the same on both sides: environment, image." in " ".join(result.stdout.split())
+    assert "Different on the two sides: environment, image." in " ".join(result.stdout.split())
 
 
 def test_runs_of_several_files_pool_on_each_side(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from costmodel.workload.scenario_range import Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.layout import to_markdown
-from taxtui.report.decision.memo import page as page_of
+from taxtui.report.decision.sections import page as page_of
 from tests.support.cost_model.attributed import attribution
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -205,13 +205,13 @@ def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
     assert headings == [
         "## Costs of the training run",
         "## Costs of the sandbox by cause",
-        "## Other inputs that turn the verdict",
+        "## Thresholds of other inputs",
         "## Not verified",
         "## Measure next",
         "## Command that writes this page",
         "## Source of each input",
     ]
-    assert "| GPUs, as long as it lasts | 160 (±2) | 80.0 (±0.8) |" in told
+    assert "| GPUs, whole duration | 160 (±2) | 80.0 (±0.8) |" in told
     assert r"a_b \*c\*" in told
     assert page(decide_between(goal, start)).startswith(
         "# STAY with kubernetes\n\nMoving to docker costs this run $90.0 ($88.0–$92.0)"
@@ -221,7 +221,7 @@ def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
 def test_what_cannot_be_told_says_why(rows: list[Row]) -> None:
     told = page(decided(rows, 3600, 3590))
     assert told.startswith("# CAN'T TELL docker from kubernetes")
-    assert "More and less than nothing are both in the 95 % interval" in told
+    assert "The 95 % interval of the saving includes zero." in told
 
 
 def test_a_place_without_ranges_that_was_not_measured_is_never_a_verdict(rows: list[Row]) -> None:

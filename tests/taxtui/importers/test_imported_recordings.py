@@ -60,7 +60,7 @@ def test_a_report_marks_them_and_leaves_open_what_nobody_told(harbor: Path) -> N
     assert "(as imported)" in said("report", harbor)
     text = said("report", harbor, "--full")
     assert "IMPORTED docker" in text
-    assert "IMPORTED docker: the source's clock tells 1.00 µs" in text
+    assert "IMPORTED docker: the resolution of the source's clock is 1.00 µs" in text
     assert "≥ 5.00 s" in text, "31 held, 23.5 of them think time, 2.5 of them tool time"
     assert "≤ 7.50 s" in text
 

@@ -18,7 +18,7 @@ from costmodel.recording.reader import load
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.errors import UsageError
-from taxtui.report.answer import table
+from taxtui.report.answer import sections
 from taxtui.report.answer.summary import summary
 from taxtui.report.formats.plain_tables import to_text
 from taxtui.terminal_text import width
@@ -63,7 +63,7 @@ def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None
 
 def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
     found = answer_of(project([load(RECORDINGS / "run.msgpack")], TrainingRun(trajectories=10**6, workers=500)))
-    told = table.sections(found, "asked", workers=500)
+    told = sections.sections(found, "asked", workers=500)
     for columns in (50, 80, 120, 200):
         text = to_text(told, columns)
         assert max(map(width, text.splitlines())) <= columns

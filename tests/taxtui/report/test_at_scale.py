@@ -1,4 +1,4 @@
-"""Cells that differ in how many ran at a time only are one row: one question has one answer."""
+"""Cells that differ in concurrency only are one row of a projection, at the concurrency of the training run."""
 
 from __future__ import annotations
 
@@ -14,90 +14,96 @@ from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
 SLOWER = {1: 1.0, 4: 1.5, 16: 3.0}
+AT_1, AT_4, AT_16 = 2 + 3 * 1.2, 2 + 3 * 1.7, 2 + 3 * 3.2
+"""Occupied seconds of a success: 2 s of start, and 3 actions with 200 ms of dispatch each."""
+STEPS = {"batch": 500, "nodes": 125, "pods_per_node": 4}
 
 
 def recorded(folder: Path, slower: dict[int, float] | None = None) -> Recording:
-    """Each action takes 1 s of work and 200 ms of dispatch alone, and starts 2 s; more at a time are slower."""
+    """Record each action with 1 s of work, times a factor that grows with the concurrency."""
     cells, trials = [], []
     for number, (level, factor) in enumerate((slower or SLOWER).items()):
         cells.append(cell(number, concurrency=level))
         work = round(factor * S)
+        actions, runs = (work + 200 * MS,) * 3, (work,) * 3
         trials += [
-            trial(
-                100 * number + n, cell=number, create=2 * S, ready=0, actions=(work + 200 * MS,) * 3, runs=(work,) * 3
-            )
-            for n in range(10)
+            trial(100 * number + n, cell=number, create=2 * S, ready=0, actions=actions, runs=runs) for n in range(10)
         ]
-    found = load(write(folder / "levels.msgpack", trials, *cells))
-    assert isinstance(found, Recording)
-    return found
+    recording = load(write(folder / "levels.msgpack", trials, *cells))
+    assert isinstance(recording, Recording)
+    return recording
 
 
 def row(recording: Recording, workers: int, **training_run: object) -> Row:
-    (found,) = project(
-        [recording], TrainingRun(**{"trajectories": 1000, "workers": workers, "run_sd": 0.0} | training_run)
-    )  # type: ignore[arg-type]
-    return found
+    fields = {"trajectories": 1000, "workers": workers, "run_sd": 0.0} | training_run
+    (only,) = project([recording], TrainingRun(**fields))  # type: ignore[arg-type]
+    return only
 
 
-def held_s(found: Row) -> float:
-    assert found.held_per_success_s is not None
-    return found.held_per_success_s.value
-
-
-def test_a_level_that_was_measured_is_its_own_row(tmp_path: Path) -> None:
-    recording = recorded(tmp_path)
-    found = row(recording, 4)
-    assert held_s(found) == pytest.approx(2 + 3 * 1.7)
-    assert found.identity.concurrency == 4
+@pytest.mark.parametrize(
+    ("levels", "workers", "fields", "low", "high", "at_a_time", "law"),
+    [
+        (SLOWER, 4, {}, AT_4, AT_4, 4, "measured at 4"),
+        (SLOWER, 8, {}, AT_4, AT_16, 8, "between 4 and 16, x0."),
+        (SLOWER, 32, {}, AT_16, 2 * AT_16, 32, "2 times the highest level of 16: as there, or at most x2;"),
+        (SLOWER, 500, {"quota": 4}, AT_4, AT_4, 4, "measured at 4"),
+        (SLOWER, 500, STEPS, AT_4, AT_4, 4, "measured at 4"),
+        (
+            SLOWER,
+            500,
+            STEPS | {"nodes": 12, "pods_per_node": 42},
+            AT_16,
+            None,
+            42,
+            "2.62 times the highest level of 16",
+        ),
+        ({4: 1.5, 16: 3.0}, 1, {}, AT_4, AT_4, 1, "as at 4, the lowest level"),
+    ],
+)
+def test_a_row_is_measured_interpolated_or_a_lower_limit(
+    tmp_path: Path,
+    levels: dict[int, float],
+    workers: int,
+    fields: dict[str, object],
+    low: float,
+    high: float | None,
+    at_a_time: int,
+    law: str,
+) -> None:
+    found = row(recorded(tmp_path, levels), workers, **fields)
     assert found.levels is not None
-    assert [level for level, _ in found.levels.levels] == [1, 4, 16]
-    assert (found.levels.at_a_time, found.levels.beyond, found.levels.law) == (4, 1.0, "measured at 4")
-    assert "beyond_measured_concurrency" not in found.flags
+    assert found.levels.law.startswith(law)
+    assert found.levels.at_a_time == at_a_time
+    assert [level for level, _ in found.levels.levels] == list(levels)
+    held = found.held_per_success_s
+    assert held is not None
+    assert held.low == pytest.approx(low, rel=0.01)
+    assert held.high == (None if high is None else pytest.approx(high, rel=0.01))
+    assert ("beyond_measured_concurrency" in found.flags) == (at_a_time > 16)
 
 
-def test_between_two_levels_it_is_between_their_rows(tmp_path: Path) -> None:
-    found = row(recorded(tmp_path), 8)
-    assert 2 + 3 * 1.7 < held_s(found) < 2 + 3 * 3.2
-    assert found.by_cause_worker_hours is not None
-    parts = found.by_cause_worker_hours
-    assert parts.startup * 3.6 == pytest.approx(2)  # only work grows
+def test_another_length_is_projected_at_the_same_concurrency(tmp_path: Path) -> None:
+    held = row(recorded(tmp_path), 16, actions=6).held_per_success_s
+    assert held is not None
+    assert held.value == pytest.approx(2 + 6 * 3.2)
+
+
+def test_between_two_levels_only_work_grows(tmp_path: Path) -> None:
+    parts = row(recorded(tmp_path), 8).by_cause_worker_hours
+    assert parts is not None
     assert parts.dispatch is not None
-    assert parts.dispatch * 3.6 == pytest.approx(0.6)
-    assert found.held_per_success_s is not None
-    low, high = found.held_per_success_s.low, found.held_per_success_s.high
-    assert low == pytest.approx(2 + 3 * 1.7, rel=0.01)
-    assert high == pytest.approx(2 + 3 * 3.2, rel=0.01)
-    assert found.levels is not None
-    assert found.levels.law.startswith("between 4 and 16, x0.")
-
-
-def test_up_to_twice_the_last_level_it_has_an_upper_limit(tmp_path: Path) -> None:
-    found = row(recorded(tmp_path), 32)
-    assert held_s(found) == pytest.approx(2 + 3 * 3.2)
-    assert found.held_per_success_s is not None
-    assert found.held_per_success_s.high == pytest.approx(2 * (2 + 3 * 3.2), rel=0.01)
-    assert found.levels is not None
-    assert found.levels.law == "2 times the highest level of 16: as there, or at most x2; --concurrency 32 tells"
-    assert "beyond_measured_concurrency" in found.flags
+    assert (parts.startup * 3.6, parts.dispatch * 3.6) == pytest.approx((2, 0.6))
 
 
 @pytest.mark.parametrize("levels", [{1: 1.0, 2: 1.01, 4: 1.02}, {1: 1.0, 2: 1.01, 4: 1.02, 8: 1.35}])
-def test_beyond_twice_the_last_level_it_is_at_least_that_levels_row(tmp_path: Path, levels: dict[int, float]) -> None:
-    """One level more was 700 times as dear once, by a law that nobody measured there."""
+def test_beyond_twice_the_highest_level_its_row_is_the_lower_limit(tmp_path: Path, levels: dict[int, float]) -> None:
+    """A fitted law once made one level more 700 times as dear."""
     recording, last = recorded(tmp_path, levels), max(levels)
     far, there = row(recording, 500, timeout_s=1e5), row(recording, last, timeout_s=1e5)
-    assert (far.levels, there.levels) != (None, None)
     assert far.levels is not None
     assert f"highest level of {last}: at least as there; measure it with --concurrency 500" in far.levels.law
-    for found, known in (
-        (far.worker_hours, there.worker_hours),
-        (far.tax_worker_hours, there.tax_worker_hours),
-        (far.held_per_success_s, there.held_per_success_s),
-    ):
-        assert found is not None
-        assert known is not None
-        assert found == known._replace(high=None)
+    for name in ("worker_hours", "tax_worker_hours", "held_per_success_s"):
+        assert getattr(far, name) == getattr(there, name)._replace(high=None)
     assert far.wall_clock_hours is not None
     assert far.wall_clock_hours.low is not None
     assert far.wall_clock_hours.high is None
@@ -117,28 +123,6 @@ def test_what_has_a_lower_limit_only_is_in_no_ratio(tmp_path: Path) -> None:
         assert (versus.verdict.kind != "unknown") == known
 
 
-def test_sandboxes_contend_with_those_on_their_own_node(tmp_path: Path) -> None:
-    """125 nodes hold 500 sandboxes, and no node ever sees more than the 4 that were measured."""
-    steps = {"batch": 500, "nodes": 125, "pods_per_node": 4}
-    found = row(recorded(tmp_path), 500, **steps)
-    assert found.levels is not None
-    assert (found.levels.at_a_time, found.levels.law) == (4, "measured at 4")
-    assert "beyond_measured_concurrency" not in found.flags
-    crowded = row(recorded(tmp_path), 500, **steps | {"nodes": 12, "pods_per_node": 42})
-    assert crowded.levels is not None
-    assert crowded.levels.at_a_time == 42
-    assert crowded.worker_hours is not None
-    assert crowded.worker_hours.low is not None
-    assert crowded.worker_hours.high is None
-
-
-def test_fewer_than_the_lowest_level_are_as_slow_as_that(tmp_path: Path) -> None:
-    found = row(recorded(tmp_path, {4: 1.5, 16: 3.0}), 1)
-    assert held_s(found) == pytest.approx(2 + 3 * 1.7)
-    assert found.levels is not None
-    assert found.levels.law == "as at 4, the lowest level"
-
-
 def test_one_answer_by_default_and_a_row_for_each_level_where_it_is_asked_for(tmp_path: Path) -> None:
     recording, training_run = recorded(tmp_path), TrainingRun(trajectories=1000, workers=8)
     assert len(project([recording], training_run)) == 1
@@ -146,17 +130,6 @@ def test_one_answer_by_default_and_a_row_for_each_level_where_it_is_asked_for(tm
     assert [found.identity.concurrency for found in each] == [1, 4, 16]
     assert all(found.levels is None for found in each)
     assert len(by_levels(pools([recording]))) == 1
-
-
-def test_a_quota_counts_as_so_many_at_a_time(tmp_path: Path) -> None:
-    found = row(recorded(tmp_path), 500, quota=4)
-    assert found.levels is not None
-    assert found.levels.at_a_time == 4
-
-
-def test_other_lengths_and_think_time_go_with_it(tmp_path: Path) -> None:
-    found = row(recorded(tmp_path), 16, actions=6)
-    assert held_s(found) == pytest.approx(2 + 6 * 3.2)
 
 
 def test_a_level_without_a_success_is_a_row_of_its_own(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from costmodel.projection import warnings as flags
 from taxtui.report import words
 from taxtui.report.marks import FlagMarks
-from taxtui.report.measured.tables import DO
+from taxtui.report.measured.sections import DO
 
 
 def test_a_family_of_all_rows_is_one_line_and_a_row_has_two_letters_at_most() -> None:
@@ -47,6 +47,7 @@ def test_every_warning_is_of_one_of_eight_families_in_words() -> None:
     assert words.FAMILY.keys() == flags.WORDS.keys() | DO.keys()
     assert set(words.FAMILY.values()) == words.FAMILIES.keys()
     assert len(words.FAMILIES) == 8
+    assert flags.WORDS.keys() == flags.DO.keys() == flags.SIZE.keys()
     assert not any("_" in family for family in words.FAMILIES)
 
 
@@ -59,7 +60,3 @@ def test_flags_are_in_the_order_of_what_they_could_move() -> None:
         flags.TAIL,
     )
     assert flags.including((), flags.TAIL) == (flags.TAIL,)
-
-
-def test_every_flag_has_words_something_to_do_and_a_size() -> None:
-    assert flags.WORDS.keys() == flags.DO.keys() == flags.SIZE.keys()

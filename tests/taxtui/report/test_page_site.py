@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from matplotlib.lines import Line2D
 
 from costmodel import TrainingRun, load, load_prices, project
 from costmodel.analysis.ranking import answer_of
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
-from taxtui.report.page.drawing import drawn
-from taxtui.report.page.figures import pareto
-from taxtui.report.page.palette import MARKERS, looks
 from taxtui.report.page.providers import address_of
 from taxtui.report.page.standings import OFF, ON, TIED, PlaceStanding, standings
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -84,29 +80,12 @@ def test_places_that_cannot_be_told_apart_share_their_ranks(tmp_path: Path) -> N
     assert {one.frontier for one in own} == {ON, TIED}
 
 
-def test_the_pareto_plot_draws_what_the_ranks_say(tmp_path: Path) -> None:
+def test_a_site_without_prices_says_so(tmp_path: Path) -> None:
     recordings(tmp_path)
-    found = works(tmp_path, docker=1.0, local=1.0)
-    figure = pareto.figure(found, looks(["docker", "local"]))
-    assert figure is not None
-    assert len(figure.panels) == len(found) == 4
-    for panel, own in zip(figure.panels, found.values(), strict=True):
-        lines: list[Line2D] = drawn(panel, titled=False).canvas.axes[0].lines  # type: ignore[assignment]
-        marks = [line for line in lines if line.get_marker() in MARKERS]
-        points = [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in marks]  # type: ignore[index]
-        assert points == [pytest.approx((one.hours.value, one.usd.value)) for one in own if one.usd]
-        filled = [line.get_markerfacecolor() == line.get_color() for line in marks]
-        assert filled == [one.frontier != OFF for one in own]
-
-
-def test_without_prices_there_is_no_plot_and_the_page_says_so(tmp_path: Path) -> None:
-    recordings(tmp_path)
-    assert pareto.figure(works(tmp_path), looks(["docker", "local"])) is None
     site(tmp_path, "-o", tmp_path / "site")
     index = (tmp_path / "site" / "index.html").read_text()
     assert "No price is given" in index
-    assert 'id="pareto"' not in index
-    assert "None: every recording of the folder is whole" in index
+    assert "None: every recording of the folder is complete" in index
 
 
 def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
@@ -128,7 +107,7 @@ def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     assert "vendor.toml</strong>: vendor.toml:3: figures[1]: object missing required field `quantity`" in gaps
     assert "prices.toml" not in gaps
     assert "<strong>run-1.msgpack</strong>: holds the same run as copy.msgpack" in gaps
-    assert "<strong>empty.msgpack</strong>: no trial of it has ended" in gaps
+    assert "<strong>empty.msgpack</strong>: no trial has ended" in gaps
     assert "<strong>torn.msgpack</strong>: INCOMPLETE" in gaps
     assert "docker T4 3 exec c1</strong>: no trial succeeded" in gaps
     assert "<strong>local</strong>: no price: not among the dollars" in gaps

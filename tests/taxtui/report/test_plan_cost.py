@@ -56,7 +56,7 @@ def test_what_is_free_costs_nothing_and_needs_no_limit() -> None:
 
 def test_what_is_not_known_to_be_free_is_not_said_to_be() -> None:
     assert cost({"substrates": ["kubernetes", "local"]}).words == (
-        "kubernetes: unknown, it cannot be used · local: not checked yet"
+        "kubernetes: unknown, because the substrate is unavailable · local: not checked yet"
     )
 
 
@@ -95,7 +95,7 @@ def test_without_a_price_only_the_number_is_limited() -> None:
     found = cost({"substrates": ["daytona"]})
     assert found.words == "daytona: price unknown; without a price sheet, no limit in dollars"
     assert found.options == ("--max-sandboxes", "101")
-    assert "price is not known" in found.questions["daytona"]
+    assert "price is unknown" in found.questions["daytona"]
     assert found.obstacle == ""
 
 

@@ -8,7 +8,7 @@ from array import array
 from costmodel.statistics.quantiles import effective_count, percentile
 from costmodel.statistics.repetitions import RunKey
 from taxtui.report.measured.samples import Column
-from taxtui.report.measured.summary import outliers, summarize
+from taxtui.report.measured.summary import summarize
 
 STUDENT = {4: 2.776445, 19: 2.093024}
 """Two-sided 95 % quantiles by degrees of freedom, from printed tables."""
@@ -32,14 +32,6 @@ def test_the_worth_of_clusters_is_korn_and_graubards() -> None:
     assert effective_count(trials, 1) == math.floor(worth)
     assert effective_count(trials[:2], 1) == 2
     assert effective_count([[1, 2]] * 50, 1) == 100  # every cluster alike: no worse than independent values
-
-
-def test_outliers_begin_at_three_and_a_half_modified_z() -> None:
-    ordinary = [*range(-2000, 0), 0, *range(1, 2001)]  # two more: median 0, MAD 1001, 3.5 · 1001 / 0.6745 = 5194.2
-    assert outliers(sorted([*ordinary, 5194, -5194])) == 0
-    assert outliers(sorted([*ordinary, 5195, -5195])) == 2
-    assert outliers([7] * 9 + [8]) == 1
-    assert outliers([7]) == 0
 
 
 def test_the_mean_of_durations_is_not_negative() -> None:

@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-import costmodel
-from costmodel.errors import SourceError
 from costmodel.recording.follower import read_events
 from costmodel.workload.pool import Pool
 from taxtui.live.state import RunState
 from taxtui.report.measured.rows import MeasuredRow, namesakes, rows_of
 from taxtui.report.measured.samples import column, read_samples
-from tests.support.cost_model.costmodel_files import S, cell, health, trial, write
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
 
@@ -176,22 +174,6 @@ def test_tax_and_failures(tmp_path: Path) -> None:
     assert row.failures == pytest.approx((rate, (center - half) / (1 + z * z / n), (center + half) / (1 + z * z / n)))
 
 
-def test_report_and_projection_say_the_same(tmp_path: Path) -> None:
-    trials = [trial(n, create=(2 + n * n % 7) * S, gaps=[MS] * 3, runs=[S // 3] * 3, block=n // 4) for n in range(40)]
-    path = write(tmp_path / "a.msgpack", [*trials, trial(40, actions=[S], outcome="timeout")])
-    projected = costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=3600, workers=1))[0]
-    row = MeasuredRow(only(read_samples([path])[0]))
-    summary = row.summary("trajectory")
-    assert summary is not None
-    assert projected.trajectory_s is not None
-    assert projected.tax_worker_hours is not None
-    assert row.tax is not None
-    assert projected.trajectory_s.mean.value * S == pytest.approx(summary.mean.value)
-    for mine, theirs in zip(projected.trajectory_s[1:], (summary.p50, summary.p95, summary.p99), strict=True):
-        assert mine == (*(None if ns is None else ns / S for ns in theirs[:3]), theirs.needs)
-    assert projected.tax_worker_hours == pytest.approx(tuple((end or 0) / S for end in row.tax.total))
-
-
 def test_the_live_screen_and_the_report_derive_the_same_durations(tmp_path: Path) -> None:
     trials = [
         trial(n, create=n * S, ready_again=n, queued=n * MS, gaps=[n] * 3, thinks=[0, n, n], runs=[n, -1, n], cleanup=n)
@@ -204,19 +186,6 @@ def test_the_live_screen_and_the_report_derive_the_same_durations(tmp_path: Path
     for name, histogram in state.cells[0].facets.items():
         told = values(found, name) if name != "response" else []  # nothing is due where one follows the other
         assert (histogram.n, histogram.total) == (len(told) + (name == "cleanup"), sum(told))
-
-
-def test_a_run_with_a_busy_harness_is_told(tmp_path: Path) -> None:
-    def distorted(*seconds: list[Any]) -> bool:
-        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.msgpack"
-        _, (source,) = read_samples([write(path, [trial(0), list(seconds)])])
-        return source.distorted
-
-    assert not distorted(*[health(5 * MS, 800)] * 100)
-    assert not distorted(*[health()] * 99, health(60 * MS))
-    assert distorted(*[health()] * 98, *[health(5 * MS + 1)] * 2)
-    assert not distorted(*[health(cpu_permille=801)] * 2, *[health(cpu_permille=1)] * 3)
-    assert distorted(*[health(cpu_permille=801)] * 3, *[health(cpu_permille=1)] * 2)
 
 
 def test_reasons_to_doubt_a_row(tmp_path: Path) -> None:
@@ -235,25 +204,6 @@ def test_what_is_missing_makes_a_recording_incomplete(tmp_path: Path) -> None:
         cells, sources = read_samples([write(tmp_path / f"{number}.msgpack", [broken, trial(5)])])
         assert not sources[0].whole
         assert len(only(cells).trials) == 1
-
-
-@pytest.mark.parametrize("damage", ["negative", "too long", "huge"])
-def test_impossible_durations_are_one_line(tmp_path: Path, damage: str) -> None:
-    events = trial(0)
-    if damage == "negative":
-        events[1][4] = -1
-    elif damage == "too long":
-        events[-1][6] -= 4 * S
-    else:
-        events[3][6][0] = 2**63
-    with pytest.raises(SourceError, match=r"a\.msgpack: .*damaged"):
-        read_samples([write(tmp_path / "a.msgpack", [events])])
-
-
-def test_the_same_run_twice_is_refused(tmp_path: Path) -> None:
-    paths = [write(tmp_path / name, [trial(0)]) for name in ("a.msgpack", "b.msgpack")]
-    with pytest.raises(SourceError, match=r"b\.msgpack and a\.msgpack hold the same run"):
-        read_samples(paths)
 
 
 def test_environments_are_compared_with_a_flag(tmp_path: Path) -> None:

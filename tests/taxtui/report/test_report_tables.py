@@ -21,7 +21,6 @@ from taxtui.report.formats import Section, markdown_tables
 from taxtui.report.formats.plain_tables import to_text
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
-from taxtui.report.measured.tables import duration
 from tests.support.cost_model.costmodel_files import S, cell, health, trial, write
 
 MS = S // 1000
@@ -231,7 +230,7 @@ def test_a_cell_without_a_success_is_a_row_of_nulls(tmp_path: Path) -> None:
     assert row["tax_per_success_ns"] == {"value": None, "low": None, "high": None}
     text = report(path)
     assert "100 %" in text
-    assert "Not shown: cells without a finished trial (1)." in text
+    assert "Cells without a finished trial are not listed (1)." in text
 
 
 def test_an_incomplete_recording_says_so(tmp_path: Path) -> None:
@@ -280,22 +279,6 @@ def test_many_reasons_of_one_family_are_one_line_with_every_value(tmp_path: Path
     assert all(f"think {number + 1}s" in " ".join(text.split()) for number in range(30))
     rows = rows_of(read_samples([path])[0])
     assert all(row.rank("trajectory") is None for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("ns", "low", "high", "expected"),
-    [
-        (612_345_678, 598e6, 640.4e6, "612 ms\n598–640"),
-        (1_234_567_890, 0.9876e9, None, "1.23 s"),
-        (9_996_000, 9.9e6, 10.1e6, "10.0 ms\n9.9–10.1"),
-        (999_600, None, None, "1.00 ms"),
-        (12_345_678_901_234, 12e12, 13e12, "3.43 h\n3.33–3.61"),
-        (0, 0, 0, "0 ns\n0–0"),
-        (-2_500_000, None, None, "-2.50 ms"),
-    ],
-)
-def test_three_digits_and_a_unit(ns: float, low: float | None, high: float | None, expected: str) -> None:
-    assert duration(ns, low, high) == expected
 
 
 def test_a_heading_of_several_words_is_broken_before_the_name_of_the_rows_is_cut() -> None:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from costmodel.projection import measured_row, wall_clock
-from costmodel.projection.row import Stress
-from costmodel.projection.wall_clock import TimedRun
+from costmodel.projection import wall_clock
 from costmodel.recording.events import MAX_CELLS
 from costmodel.simulation.makespan import Makespan
-from costmodel.statistics import quantiles
 from costmodel.statistics.distribution import Distribution
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.quantiles import worth
-from costmodel.statistics.repetitions import RunKey
-from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.errors import RecordingError
-from taxtui.report.formats import Section, plain_tables
-from taxtui.report.measured import summary
-from taxtui.report.measured.samples import Column
-from taxtui.report.page.settings import fitting
+from taxtui.report.page.panels import fitting
 from taxtui.report.page.site import opened
 from taxtui.report.row_limits import ANSWER, PAGE, TABLES
-from taxtui.terminal_text import widest
 from tests.support.cost_model.costmodel_files import cell, frame, header
 from tests.support.cost_model.many_cells import SHAPES, many_cells
 
@@ -104,48 +92,12 @@ def test_tables_have_fewer_rows_than_an_answer(tmp_path: Path, words: tuple[str,
         told(path, "report", "FILE", *words)
 
 
-def test_a_page_of_108_cells_of_a_trial_each_is_made(tmp_path: Path) -> None:
-    path, page = many_cells(tmp_path / "run.msgpack", "square", 108), tmp_path / "page.html"
-    told(path, "report", "FILE", "--html", str(page))
-    assert page.stat().st_size
-
-
 def test_a_site_leaves_out_what_has_more_rows_than_a_page_may_have(tmp_path: Path) -> None:
     many_cells(tmp_path / "many.msgpack", "tiers", 250)
     many_cells(tmp_path / "run.msgpack", "tiers", 4, run_id="run-2")
     book = opened(tmp_path)
     assert [path.name for path in book.paths] == ["run.msgpack"]
     assert ["many.msgpack: 250 cells are more than a page" in f"{gap.name}: {gap.why}" for gap in book.gaps] == [True]
-
-
-def test_a_table_measures_a_cell_no_more_often_than_it_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[str] = []
-
-    def counting(texts: Iterable[str]) -> int:
-        listed = list(texts)
-        measured.extend(listed)
-        return widest(listed)
-
-    monkeypatch.setattr(plain_tables, "widest", counting)
-    head, columns, rows = "name", 12, 50
-    section = Section("", [head] + ["value"] * columns, [["a row"] + ["1…2"] * columns] * rows, [])
-    assert plain_tables.to_text([section], 60)
-    assert measured.count("1…2") == rows * columns
-
-
-def test_the_upper_percentiles_of_a_few_values_are_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    weighed: list[int] = []
-
-    def counting(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
-        weighed.append(at)
-        return worth(runs, at)
-
-    monkeypatch.setattr(quantiles, "worth", counting)
-    column = Column()
-    for value in (5, 3, 8, 1):
-        column.add([value])
-    assert summary.summarize(column, [(RunKey("run", 0), block) for block in range(4)])
-    assert weighed == [3, 8]
 
 
 def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> None:
@@ -186,12 +138,6 @@ def test_a_page_draws_whole_panels_of_36_rows_in_all_and_says_how_to_draw_others
     assert text.count('data-name="causes-') == 2  # 24 of 32 cells of one tier, and the 12 of the last
 
 
-def test_what_is_not_drawn_is_named_in_few_words(tmp_path: Path) -> None:
-    path, page = many_cells(tmp_path / "many.msgpack", "tiers", 108), tmp_path / "page.html"
-    told(path, "report", "FILE", "--html", str(page))
-    assert "; 96 more." in page.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(
     ("counts", "drawn"),
     [
@@ -204,22 +150,6 @@ def test_what_is_not_drawn_is_named_in_few_words(tmp_path: Path) -> None:
 )
 def test_panels_are_drawn_whole_while_there_is_room(counts: list[int], drawn: list[int]) -> None:
     assert fitting(counts) == drawn
-
-
-def test_the_answer_alone_simulates_no_stress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = many_cells(tmp_path / "run.msgpack", "tiers", 4)
-    asked: list[object] = []
-    stress = measured_row._stress
-
-    def counting(timed: TimedRun, training_run: TrainingRun, worker_hours: Interval) -> Stress:
-        asked.append(timed)
-        return stress(timed, training_run, worker_hours)
-
-    monkeypatch.setattr(measured_row, "_stress", counting)
-    told(path, "project", "FILE", "--trajectories", "100", "--workers", "10")
-    assert not asked
-    told(path, "project", "FILE", "--trajectories", "100", "--workers", "10", "--format", "json")
-    assert len(asked) == 4
 
 
 def test_many_rows_share_what_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ async def test_h_writes_the_question_that_is_asked(path: Path) -> None:
         await pages(pilot, page)
         answer = str(pilot.app.screen.query_one("#said", Static).render())
     html = unescape(page.read_text())
-    assert "The run that is asked for: 2,000,000 trajectories of 10 actions on 1,000 workers" in html
+    assert "Training run: 2,000,000 trajectories of 10 actions on 1,000 workers" in html
     assert " ".join(answer.split()) in html
     assert "taxtui project story.msgpack --trajectories 2000000 --workers 1000 --html page.html" in html
 

@@ -49,7 +49,7 @@ def test_the_answer_of_the_shipped_recording_takes_one_key_a_question_of_ones_ow
         terminal.until("EXIT=0")
     html = (tmp_path / "taxtui" / "recordings" / "run.html").read_text()
     assert re.search(r"docker:runc exec runs [\d.]+ ± [\d.]+ times longer than local:bwrap exec for T\d x \d+", html)
-    assert re.search("The run that is asked for: 2,000,000 trajectories of .+ on 1,000 workers", html)
+    assert re.search("Training run: 2,000,000 trajectories of .+ on 1,000 workers", html)
 
 
 @pytest.mark.bwrap

@@ -1,4 +1,4 @@
-"""Costs of the sandbox in the training run by cause: in dollars where there are prices, else in hours."""
+"""Costs of the sandbox in the training run by cause: in dollars with prices, else in worker-hours."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
-from costmodel import CAUSES as ATTRIBUTED
+from costmodel import CAUSES as STEP_CAUSES
 from costmodel import ByCause, Interval, Row
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, money, number, span
+from taxtui.report.page.figure import Figure, Panel
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import role_of
-from taxtui.report.page.panel import Figure, Panel
+from taxtui.report.page.panels import MOST_ROWS, NAME_COLUMNS, file_name, fitting, omission_notes
 from taxtui.report.page.scales import amounts
-from taxtui.report.page.settings import MOST_ROWS, NAME_COLUMNS, file_name, fitting, left_notes
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
 from taxtui.report.projected.attributed import unit_of
 from taxtui.report.projected.sections import marks_of
@@ -24,15 +24,12 @@ from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean, cut
 
 NAME: Final = "attribution"
-STEPS: Final = ATTRIBUTED
-"""The causes of an attribution."""
 MEASURED: Final = "measured"
-HOURS: Final = tuple(cause for cause in ByCause._fields if cause not in ("work", "unsplit", "think", "wrapper"))
-"""The causes of a tax in worker-hours."""
+TAX_CAUSES: Final = tuple(cause for cause in ByCause._fields if cause not in ("work", "unsplit", "think", "wrapper"))
 
 
 def figures(material: Material) -> list[Figure]:
-    """A panel per tier; none where no training run was given."""
+    """Return a figure with a panel per tier; nothing without a training run."""
     run = material.run
     if run is None:
         return []
@@ -41,18 +38,18 @@ def figures(material: Material) -> list[Figure]:
     rows.sort(key=lambda row: (row.provenance != MEASURED, row.provenance, row.identity.tier))
     groups = [(key, list(group)) for key, group in groupby(rows, key=lambda row: (row.provenance, row.identity.tier))]
     marks = marks_of(rows)
-    drawn = fitting([min(MOST_ROWS, len(members)) for _, members in groups])
-    panels = [_panel(*groups[place][0], groups[place][1], marks) for place in drawn]
+    chosen = fitting([min(MOST_ROWS, len(members)) for _, members in groups])
+    panels = [_panel(*groups[number][0], groups[number][1], marks) for number in chosen]
     notes = [
-        "Each cause: what the same run would save without it, simulated with the same random numbers; on the right all "
-        "of them at once, with the 95 % interval. They need not add up: two may cost only together, or either alone."
+        "Each cause: the saving of the same run without this cause, simulated with the same random numbers. On the "
+        "right the saving without all causes, with the 95 % interval. Causes need not add up, because two may overlap."
         if steps
         else "Worker-hours of the tax by cause; on the right the tax with its 95 % interval.",
     ]
     notes += [*marks.of_all(), *marks.brief()]
-    left = [clean(tier) for place, ((_, tier), _) in enumerate(groups) if place not in drawn]
-    hidden = [(clean(tier), len(members) - MOST_ROWS) for (_, tier), members in map(groups.__getitem__, drawn)]
-    notes += left_notes(left, hidden)
+    omitted = [clean(tier) for number, ((_, tier), _) in enumerate(groups) if number not in chosen]
+    hidden = [(clean(tier), len(members) - MOST_ROWS) for (_, tier), members in map(groups.__getitem__, chosen)]
+    notes += omission_notes(omitted, hidden)
     return [Figure(NAME, "Costs of the sandbox in this training run", panels, notes)]
 
 
@@ -60,43 +57,37 @@ def _panel(provenance: str, tier: str, rows: Sequence[Row], marks: FlagMarks) ->
     rows = rows[:MOST_ROWS]
     dollars = all(row.attribution is not None and row.attribution.run.usd is not None for row in rows)
     results = [_parts(row, dollars=dollars) for row in rows]
-    causes = STEPS if any(row.attribution is not None for row in rows) else HOURS
+    causes = STEP_CAUSES if any(row.attribution is not None for row in rows) else TAX_CAUSES
     show = money if dollars else number
     stacks = []
     for row, (whole, parts) in zip(rows, results, strict=True):
-        ends = span(whole, money if dollars else number)
-        told = NOTHING if whole is None else f"{show(whole.value)}{f' ({ends})' if ends else ''}"
-        drawn = {CAUSES[cause]: max(0.0, amount) for cause, amount in parts.items()}
-        stacks.append(Stack(_name(row, marks), told, drawn))
+        limits = span(whole, show)
+        text = NOTHING if whole is None else f"{show(whole.value)}{f' ({limits})' if limits else ''}"
+        stacks.append(Stack(_name(row, marks), text, {CAUSES[cause]: max(0.0, size) for cause, size in parts.items()}))
     top = max(sum(stack.parts.values()) for stack in stacks)
     unit = "$" if dollars else ""
-    draw = partial(
-        draw_stacks,
-        stacks=stacks,
-        roles={CAUSES[cause]: role_of(cause) for cause in causes},
-        ticks=amounts(0, top, log=False, unit=unit),
-    )
+    roles = {CAUSES[cause]: role_of(cause) for cause in causes}
+    draw = partial(draw_stacks, stacks=stacks, roles=roles, ticks=amounts(top, unit))
     data = [_record(row, whole, parts, unit) for row, (whole, parts) in zip(rows, results, strict=True)]
-    apart = PROVENANCES.get(provenance, "" if provenance == MEASURED else provenance.upper())
-    title = ", ".join(part for part in (apart, cut(clean(tier), 40), "dollars" if dollars else "worker-hours") if part)
+    prefix = PROVENANCES.get(provenance, "" if provenance == MEASURED else provenance.upper())
+    title = ", ".join(filter(None, (prefix, cut(clean(tier), 40), "dollars" if dollars else "worker-hours")))
     about = "; ".join(f"{stack.name}: {stack.amount}" for stack in stacks)
-    name = f"attribution-{file_name(', '.join(part for part in (apart, clean(tier)) if part))}"
-    return Panel(name, title, about, stacks_height(stacks), draw, data, apart)
+    name = f"attribution-{file_name(', '.join(filter(None, (prefix, clean(tier)))))}"
+    return Panel(name, title, about, stacks_height(stacks), draw, data, prefix)
 
 
 def _name(row: Row, marks: FlagMarks) -> str:
-    n = "" if row.trials is None else f", n={row.trials:,}"
+    trials = "" if row.trials is None else f", n={row.trials:,}"
     letters = marks.of(row.flags)
-    flagged = f" [{letters}]" if letters else ""
-    return f"{cut(clean(row.label), NAME_COLUMNS)} {row.length} {clean(row.identity.mode)}{flagged}{n}"
+    label = cut(clean(row.label), NAME_COLUMNS)
+    return f"{label} {row.length} {clean(row.identity.mode)}{f' [{letters}]' if letters else ''}{trials}"
 
 
 def _parts(row: Row, *, dollars: bool) -> tuple[Interval | None, dict[str, float]]:
-    """The whole with its interval, and its causes; 0 of one that is not known."""
     if row.attribution is None:
         causes = row.by_cause_worker_hours
         assert causes is not None
-        return row.tax_worker_hours, {cause: getattr(causes, cause) or 0.0 for cause in HOURS}
+        return row.tax_worker_hours, {cause: getattr(causes, cause) or 0.0 for cause in TAX_CAUSES}
     unit = unit_of(row.attribution)
     if not dollars:
         unit = unit._replace(usd=False)

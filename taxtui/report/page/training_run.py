@@ -1,5 +1,4 @@
-"""The training run that a training run asks for, on a page: its projection, what the sandbox costs it, and its
-tables."""
+"""The training run on a page: its projection, the costs of the sandbox, and all tables."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ from costmodel import (
     warnings,
 )
 from taxtui.options.rows import RowChoice
-from taxtui.report.answer import projected, table
+from taxtui.report.answer import projected
+from taxtui.report.answer import sections as answer_sections
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.projected import attributed
@@ -28,18 +28,18 @@ from taxtui.report.projected.sections import name_of, sections, title
 from taxtui.terminal_text import clean
 
 MOST_HEADLINES: Final = 4
-ELSEWHERE: Final = {warnings.COMPOSED: ["COMPOSED"], **{how: [told] for how, told in PROVENANCES.items()}}
-"""Beginning of a sentence about a row that was not measured here."""
+UNMEASURED: Final = {warnings.COMPOSED: ["COMPOSED"], **{name: [prefix] for name, prefix in PROVENANCES.items()}}
+"""Provenance of an unmeasured row → prefix of its headline."""
 
 
-class AskedRun(NamedTuple):
-    """Rows of one training run, or of one for each place."""
+class ProjectedRun(NamedTuple):
+    """Rows of one training run, or of one for each substrate."""
 
     rows: list[Row]
-    places: list[SubstrateRun]  # the last one is for all that no other means
+    places: list[SubstrateRun]  # the last one is the default
     sources: list[Recording | Published]
     bounds: Reference | None
-    answer: Answer  # of the rows, as ``taxtui project`` has it
+    answer: Answer
 
     @property
     def title(self) -> str:
@@ -47,38 +47,38 @@ class AskedRun(NamedTuple):
 
     @property
     def headlines(self) -> list[str]:
-        """A sentence for each row whose run is one of steps: what the sandbox costs it; none where these are many."""
+        """The costs of the sandbox in a sentence per row with steps; none if there are many rows."""
         if sum(row.attribution is not None for row in self.rows) > MOST_HEADLINES:
             return []
         results = []
         for row in self.rows:
             if row.attribution is not None:
-                name = " ".join([*ELSEWHERE.get(row.provenance, ()), *name_of(row).split("\n")])
+                name = " ".join([*UNMEASURED.get(row.provenance, ()), *name_of(row).split("\n")])
                 results.append(f"{name}: {clean(attributed.headline(row.attribution))}.")
         return results
 
     def sections(self) -> list[Section]:
-        """The answer, what it costs by cause, then every table of the projection; each once."""
+        """Return the answer, the costs by cause, and every other table of the projection."""
         training_run = self.places[-1].training_run
-        answered = table.sections(self.answer, self.title, workers=training_run.workers, reference=self.bounds)
-        first = [*answered, *attributed.sections(self.rows, training_run)]
+        answer = answer_sections.sections(self.answer, self.title, workers=training_run.workers, reference=self.bounds)
+        first = [*answer, *attributed.sections(self.rows, training_run)]
         titles = {section.title for section in first}
-        others = sections(self.rows, training_run, self.sources, self.bounds)
-        return [*first, *(section for section in others if section.title not in titles)]
+        remaining = sections(self.rows, training_run, self.sources, self.bounds)
+        return [*first, *(section for section in remaining if section.title not in titles)]
 
 
-def asked_run(
+def projected_run(
     sources: Sequence[Recording | Published],
     places: Sequence[SubstrateRun],
     bounds: Reference | None,
     providers: Sequence[Provider],
     wanted: Callable[[CellIdentity], bool],
     sort: str | None = None,
-) -> AskedRun:
-    """Project what was asked, of the cells that are ``wanted``; ``providers`` are composed, ``sort`` orders the answer.
+) -> ProjectedRun:
+    """Project the ``wanted`` cells and the estimated ``providers``.
 
     Raises:
-        costmodel.errors.CostModelError: it cannot be answered.
+        costmodel.errors.CostModelError: the projection is refused.
     """
     training_run = places[-1].training_run
     baseline = training_run.baseline
@@ -89,4 +89,4 @@ def asked_run(
     every = project_per_substrate(sources, places, bounds, providers, needed)
     rows = [row for row in every if wanted(row.identity)]
     answer = projected.answer(every, rows, training_run, RowChoice(sort=sort))
-    return AskedRun(rows, list(places), list(sources), bounds, answer)
+    return ProjectedRun(rows, list(places), list(sources), bounds, answer)

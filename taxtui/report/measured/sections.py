@@ -1,8 +1,8 @@
-"""The tables of a report, as rows of text for the layouts in ``report.projection``."""
+"""Tables of ``taxtui report``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from costmodel import (
@@ -21,7 +21,7 @@ from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, T
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import distributions, failures, overview
-from taxtui.report.measured.rows import PRELOADED, TAXES, MeasuredRow, namesakes
+from taxtui.report.measured.rows import PARTS, PRELOADED, TAXES, MeasuredRow, column_of, namesakes
 from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, duration, left_out
 from taxtui.terminal_text import clean
 
@@ -31,51 +31,38 @@ LATENCIES: Final = {
     "completion": {"trajectory": "Completion: create request to the end of the last action"},
     "actions": {
         "amortized_per_action": "Per action, amortised: completion / actions",
-        "action": "Action: submitted to its exit code and full output in our hands",
+        "action": "Action: submission to exit code and full output",
         "run": "Run: the part of an action inside the sandbox; actions only",
         "dispatch": "Dispatch: the rest of an action without wrapper time; actions only",
     },
     "response": {
-        "response": "Response: a trial's turn to the end of what it held",
-        "held": "Held, the service time: the first create request to the end of the last action",
-        "start_delay": "Start delay: a trial's turn to its first create request; response less held",
+        "response": "Response: scheduled start to the end of the last action",
+        "held": "Held: first create request to the end of the last action",
+        "start_delay": "Start delay: scheduled start to first create request; response − held",
     },
 }
-"""Table → its columns of durations, each with its title."""
+"""Table → columns of durations, with titles."""
 
 TABLES: Final = (*LATENCIES, "breakdown", "tax")
 RESPONSE: Final = "response"
 DISTRIBUTIONS: Final = "distributions"
-"""A table for models of a run, which is printed only where it is asked for."""
+"""A table that is printed only by name."""
 
 WORDS: Final = {
     **warnings.WORDS,
-    warnings.NO_SUCCESS: "not one trial succeeded, so there is no duration to show",
-    PRELOADED: "the image lacks what the tier needs; each trial prepares it, in its fresh episode",
-    "arrival": "how trials were started: only rows with the same are ranked",
-    "think": "time between actions: idle on purpose, or the model's where recorded; not in any latency, nor in the tax",
-    "acquire": "how sandboxes were acquired, instead of made fresh for each trial",
+    warnings.NO_SUCCESS: "no trial succeeded, so there is no duration",
+    PRELOADED: "each trial prepares the tier, because the image is not prepared",
+    "arrival": "how trials were started: only rows with equal arrival are ranked",
+    "think": "time between actions, by option or from the model; neither in a latency nor in the tax",
+    "acquire": "sandboxes were acquired in another way than created fresh for each trial",
 }
 DO: Final = {
     **warnings.DO,
     warnings.NO_SUCCESS: "see how they failed: taxtui recordings info",
     warnings.DISTORTED: "record on an idle machine; see the clean trials in the breakdown",
     PRELOADED: "use taxtui's image, or compare completion without setup",
-    **dict.fromkeys(("arrival", "think", "acquire"), "rank such rows only with their like"),
+    **dict.fromkeys(("arrival", "think", "acquire"), "compare only rows with equal settings"),
 }
-
-PARTS: Final[dict[str, Callable[[MeasuredRow], float]]] = {
-    "create": lambda row: row.mean_ns("create") or 0.0,
-    "ready": lambda row: row.mean_ns("ready") or 0.0,
-    "preload": lambda row: row.mean_ns("preload") or 0.0,
-    "work": lambda row: row.mean_ns("work") or 0.0,
-    "contention": lambda row: row.mean_ns("contention") or 0.0,
-    "dispatch": lambda row: row.mean_ns("dispatch_total") or 0.0,
-    "unsplit": lambda row: row.mean_ns("unsplit") or 0.0,
-    "wrapper": lambda row: row.mean_ns("wrapper_total") or 0.0,
-    "harness": lambda row: row.mean_ns("harness") or 0.0,
-}
-"""Part of a completion → its mean in ns."""
 
 _LIFE_CYCLE: Final = ("suspend", "resume", "snapshot", "fork", "build")
 HEAD: Final = "sandbox\ntier actions mode"
@@ -91,10 +78,15 @@ def sections(
     arranged: bool = False,
     prices: Prices | None = None,
 ) -> list[Section]:
-    """The tables asked for, then the recordings they come from, with the words that explain all marks.
+    """Return the tables, then the recordings with all notes.
 
-    ``unfinished`` is the number of cells that are no row because no trial of theirs has ended. ``arranged``: the order
-    of the rows was asked for; else tables of latencies have the smallest median first. ``prices`` are the summary's.
+    Args:
+        rows: the rows.
+        sources: the recordings.
+        tables: names of tables.
+        unfinished: number of cells without a finished trial.
+        arranged: keep the order of ``rows``; else tables of latencies have the smallest median first.
+        prices: price sheet of the summary.
     """
     differing = namesakes(rows)
     marks = marks_of(rows)
@@ -106,7 +98,7 @@ def sections(
         elif table in LATENCIES:
             results += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
-            results += [_breakdown(names), _beside(names), *_life_cycle(names), *_bad_seconds(names)]
+            results += [_breakdown(names), _other_means(names), *_life_cycle(names), *_bad_seconds(names)]
         elif table == DISTRIBUTIONS:
             results += distributions.sections(names, HEAD)
         elif table == failures.FAILURES:
@@ -118,43 +110,43 @@ def sections(
     if "completion" in tables:
         results += [section for section in [_in_time(names)] if section.rows]
     brief = marks.brief()
-    told = variation.in_words(row.basis for row in rows if row.basis)
-    notes = [told] if told else []
+    basis = variation.in_words(row.basis for row in rows if row.basis)
+    notes = [basis] if basis else []
     notes += [] if set(tables).isdisjoint(LATENCIES) else _HOW_TO_READ
     notes += marks.notes()
     coarse = {row.label: row.cell.resolution_ns for row in rows if row.cell.resolution_ns}
-    notes += [f"{label}: the source's clock tells {duration(ns)}" for label, ns in coarse.items()]
-    notes += [f"{name}: {what}" for name, what in differing.items()]
-    notes += [f"Not shown: cells without a finished trial ({unfinished:,})."] if unfinished else []
+    notes += [f"{label}: the resolution of the source's clock is {duration(ns)}" for label, ns in coarse.items()]
+    notes += [f"{name}: {fields}" for name, fields in differing.items()]
+    notes += [f"Cells without a finished trial are not listed ({unfinished:,})."] if unfinished else []
     return [*(section._replace(notes=section.notes + brief) for section in results), files(sources, notes)]
 
 
 def marks_of(rows: Sequence[MeasuredRow]) -> FlagMarks:
-    """How rows are marked with their flags."""
+    """Return the letters of the rows' warnings."""
     return FlagMarks([row.flags for row in rows], DO)
 
 
 def do_about(row: MeasuredRow) -> list[str]:
-    """Return the advice about the warnings that could move a row most."""
+    """Return the advice about the most important warnings of a row."""
     return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: warnings.MOST]]
 
 
 def name_of(row: MeasuredRow, marks: FlagMarks, doubts: Sequence[str]) -> RowName:
-    """The name of a row, with the letters of ``doubts``."""
+    """Return the name of a row, with the letters of ``doubts``."""
     return RowName(row.label, row.details, marks.of(doubts))
 
 
 _HOW_TO_READ: Final = [
-    "Below each value its interval: order statistics for percentiles (a trial's actions count as a cluster), "
-    "Hall's for the mean, Wilson's for failures. needs n≥…: too few values to bound the percentile from above.",
-    "rank: by the median, among rows of equal work; 1-2 means that the intervals cannot separate these places, a tie. "
-    "Rows of the same runs are ranked within these runs.",
+    "Intervals: order statistics for percentiles (a trial's actions are a cluster), Hall's for the mean, Wilson's for "
+    "failures. needs n≥…: too few values for an upper limit of the percentile.",
+    "rank: by the median, among rows of equal work. 1-2 is a tie: the intervals do not separate the rows. Rows of the "
+    "same runs are ranked within these runs.",
     "outl.: values with |0.6745·(x − median)| / MAD > 3.5; none is removed.",
 ]
 
 
 def _latencies(title: str, name: str, names: dict[MeasuredRow, RowName], arranged: bool) -> Section:
-    """One kind of duration, a line per row; among comparable rows the smallest median first, unless ``arranged``."""
+    """Return one kind of duration, a line per row, the smallest median first unless ``arranged``."""
     head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
     lines: list[list[Content]] = []
     for row in names if arranged else ranked(list(names), name):
@@ -163,14 +155,13 @@ def _latencies(title: str, name: str, names: dict[MeasuredRow, RowName], arrange
             lines.append([names[row], _counted(0, row), *[NOTHING] * 4, "", ""])
             continue
         line: list[Content] = [names[row], _counted(summary.n, row)]
-        line += [percentile(item) for item in (summary.p50, summary.p95, summary.p99)]
+        line += [percentile_cell(item) for item in (summary.p50, summary.p95, summary.p99)]
         places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
         lines.append([*line, duration_cell(*summary.mean), places, TableCell(summary.outliers, COUNT)])
     return Section(title, head, lines, [])
 
 
 def _response(names: dict[MeasuredRow, RowName], arranged: bool) -> list[Section]:
-    """Return the response times of rows with a schedule, and a note about rows without one."""
     scheduled = {row: named for row, named in names.items() if row.scheduled}
     unseen = [CLOSED_LOOP] if len(scheduled) < len(names) else []
     titles = LATENCIES[RESPONSE].items() if scheduled else ()
@@ -179,48 +170,45 @@ def _response(names: dict[MeasuredRow, RowName], arranged: bool) -> list[Section
 
 
 def ranked(rows: Sequence[MeasuredRow], name: str) -> list[MeasuredRow]:
-    """In the order of a table of latencies: comparable rows together, the smallest median first."""
+    """Return comparable rows together, the smallest median first."""
     return sorted(rows, key=lambda row: (row.comparable, _median(row, name)))
 
 
-def _median(row: MeasuredRow, name: str) -> int:
+def _median(row: MeasuredRow, name: str) -> float:
     summary = row.summary(name)
     return summary.p50.value or 0 if summary else 1 << 63
 
 
 def _breakdown(names: dict[MeasuredRow, RowName]) -> Section:
     optional = ("preload", "contention", "unsplit", "wrapper")
-    result = {part: mean for part, mean in PARTS.items() if part not in optional or any(map(mean, names))}
-    columns = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
+    parts = [part for part in PARTS if part not in optional or any(row.part_ns(part) for row in names)]
     lines: list[list[Content]] = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
         if not row.cell.succeeded:
-            lines.append([named, *[NOTHING] * (len(result) + 1)])
+            lines.append([named, *[NOTHING] * (len(parts) + 1)])
             continue
         shares = [
-            NOTHING if columns.get(part, part) in row.untold else _share(mean(row), total)
-            for part, mean in result.items()
+            NOTHING if column_of(part) in row.missing else _share(row.part_ns(part) or 0.0, total) for part in parts
         ]
         lines.append([named, *shares, duration_cell(total)])
     title = "Breakdown of completion: mean of each cause and its share"
     notes = [
-        "work: the commands' own time in the sandbox, dispatch: the rest of theirs, for set-up and actions alike. "
-        "harness: our own time between phases and commands."
+        "work: the commands' own time in the sandbox; dispatch: the rest of a command; both for set-up and actions. "
+        "harness: taxtui's time between phases and commands."
     ]
-    if "wrapper" in result:
+    if "wrapper" in parts:
         notes.append(WRAPPER)
-    return Section(title, [HEAD, *(f"{part}\n" for part in result), "all\n"], lines, notes)
+    return Section(title, [HEAD, *(f"{part}\n" for part in parts), "all\n"], lines, notes)
 
 
 def _share(part_ns: float, total_ns: float | None) -> Content:
-    """A duration and, where the whole is known, its share of the whole."""
     if total_ns is None:
         return TableCell(part_ns, NS)
     return CellGroup((TableCell(part_ns, NS), TableCell(part_ns / total_ns if total_ns else 0.0, SHARE)), below=True)
 
 
-def _beside(names: dict[MeasuredRow, RowName]) -> Section:
+def _other_means(names: dict[MeasuredRow, RowName]) -> Section:
     columns = ["orchestration", "ready_again", "setup", "queued", "think", "verify", "cleanup", "held"]
     if not any(row.mean_ns("verify") for row in names):
         columns.remove("verify")
@@ -228,20 +216,22 @@ def _beside(names: dict[MeasuredRow, RowName]) -> Section:
     columns += ["start_delay"] * bool(late)
     lines = [[named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()]
     notes = [
-        "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
+        "orchestration: the part of create and ready before the sandbox's process started, if milestones are recorded. "
         "ready again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
-        "queued: throttles. held: what a worker is occupied for."
+        "queued: throttles. held: occupied time of a worker."
         + " verify: the task's own tests after the last action, in no sum."
         * ("verify" in columns)
     ]
     if late:
-        notes.append("start delay: from a trial's turn to its start, before anything that is held.")
+        notes.append(
+            "start delay: from a trial's scheduled start to its first create request, before the occupied time."
+        )
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
 
 
 def _life_cycle(names: dict[MeasuredRow, RowName]) -> list[Section]:
-    """Means of a trial's suspensions and copies; no table where no row has any."""
+    """Return means of suspensions, snapshots and forks; no table without any."""
     columns = [name for name in _LIFE_CYCLE if any(row.mean_ns(name) is not None for row in names)]
     lines = [
         [named, *(duration_cell(row.mean_ns(name)) for name in columns)]
@@ -257,7 +247,6 @@ def _life_cycle(names: dict[MeasuredRow, RowName]) -> list[Section]:
 
 
 def _in_time(names: dict[MeasuredRow, RowName]) -> Section:
-    """The rows whose completions are not alike in time, with what was found and its size."""
     lines: list[list[Content]] = []
     for row, named in names.items():
         stability = row.stability
@@ -271,16 +260,16 @@ def _in_time(names: dict[MeasuredRow, RowName]) -> Section:
             modes = f"{stability.modes.share:.0%} slower\n{stability.modes.ratio:.2g}x"
         lines.append([named, drift, neighbours, first, modes])
     notes = [
-        "Completions in time order, tested at 1 % each; cells that are not here show nothing of it. drift: from the "
-        "beginning of a run to its end. neighbours: how trials in a row correlate, and how many independent "
-        "trials one is worth, which the intervals of means allow for. first: a run's first trial against its others. "
-        "modes: two groups of trials with little between them; their mean is the time of neither."
+        "Completions in time order, tested at 1 % each; cells without an effect are not listed. drift: from the "
+        "start of a run to its end. neighbours: correlation of successive trials, and the number of independent trials "
+        "that one is worth, as in the intervals of means. first: a run's first trial against the rest. modes: two "
+        "separate groups of trials, so the mean is typical of neither."
     ]
     return Section("In time", [HEAD, "drift\n", "neighbours\n", "first\n", "modes\n"], lines, notes)
 
 
 def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
-    """Rows with trials in seconds in which the measuring process was not fit; no table where there are none."""
+    """Return the rows with trials in seconds of a late or busy runner; no table without any."""
     lines: list[list[Content]] = []
     for row, named in names.items():
         exposure = row.exposure
@@ -306,10 +295,10 @@ def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
         "matters\n",
     ]
     notes = [
-        "Mean completion of all trials beside the clean ones: those in no second with a loop lag above 5 ms or a busy "
-        "runner; where these are few, the less exposed half. matters: the difference is more than the row resolves. "
-        f"bad share: of the median trial's time. Above {DISTURBED_SHARE:.0%} no clean half is left to compare with. "
-        f"All seconds of a process are bad if its floor is above {FLOOR_LIMIT_NS / 1e6:g} ms."
+        "Mean completion of all trials and of clean trials. Clean trials have no second with a loop lag above 5 ms or "
+        "a busy runner; if they are few, the less exposed half counts as clean. matters: the difference exceeds the "
+        f"resolution of the row. bad share: of the median trial's time; above {DISTURBED_SHARE:.0%} there is no clean "
+        f"half. All seconds of a process are bad if its floor is above {FLOOR_LIMIT_NS / 1e6:g} ms."
     ]
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
@@ -321,51 +310,50 @@ def _tax(names: dict[MeasuredRow, RowName]) -> Section:
     unsplit = any(row.mean_ns("unsplit") for row in names)
     for row, named in names.items():
         held, tax = row.held_ns, row.tax
-        own = NOTHING if held is None else _below(held, row.work_ns)
+        occupied = NOTHING if held is None else _stacked(held, row.work_ns)
         if held is None or tax is None:
             limits = row.tax_between_ns
             bounds = NOTHING if limits is None else TableCell(None, NS, *limits)
             empty = [NOTHING] * (2 + len(columns))
-            lines.append([named, own, bounds, *empty, *[TableCell(row.mean_ns("unsplit") or 0, NS)] * unsplit])
+            lines.append([named, occupied, bounds, *empty, *[TableCell(row.mean_ns("unsplit") or 0, NS)] * unsplit])
             continue
         causes = [[tax.causes[cause] for cause in column.split("\n") if cause] for column in columns]
         lines.append(
             [
                 named,
-                own,
+                occupied,
                 duration_cell(*tax.total),
                 TableCell(tax.share, SHARE),
-                *(_below(*means) for means in causes),
+                *(_stacked(*means) for means in causes),
                 TableCell(tax.total.value * 1e6 / NS_PER_HOUR),
                 *[NOTHING] * unsplit,
             ]
         )
     head = [HEAD, "held\nwork", "tax\n", "share\n", *columns, "h per 1M\n", *["unsplit\n"] * unsplit]
     notes = [
-        f"Per successful trial. tax = held − think − work − wrapper = {' + '.join(TAXES)} trials; work: the commands' "
-        "own time in the sandbox less contention, slowed down or not (`full_speed` of a training run tells slowdown "
-        "apart). Both work and dispatch are of the set-up too. harness: our own time between phases and commands. "
-        "share: of held. contention: waiting in the sandbox beyond the same cell's alone; –: not known, part of work. "
-        "h per 1M: worker-hours of tax in a million trajectories."
+        f"Per successful trial. tax = held − think − work − wrapper = {' + '.join(TAXES)} trials. work: the commands' "
+        "own time in the sandbox without contention (`full_speed` of a training run separates slowdown). work "
+        "and dispatch include the set-up. harness: taxtui's time between phases and commands. share: of held. "
+        "contention: waiting beyond that of the same cell at concurrency 1; –: unknown, part of work. h per 1M: "
+        "worker-hours of tax in a million trajectories."
     ]
     if shares := [cleanup / row.held_ns for row in names if (cleanup := row.mean_ns("cleanup")) and row.held_ns]:
         notes.append(f"{left_out(shares)}.")
     return Section("Tax", head, lines, notes + [UNSPLIT] * unsplit + references(names))
 
 
-def _below(*durations_ns: float | None) -> CellGroup:
-    """Durations below one another; a dash where one is unknown."""
+def _stacked(*durations_ns: float | None) -> CellGroup:
     return CellGroup(tuple(TableCell() if ns is None else TableCell(ns, NS) for ns in durations_ns), below=True)
 
 
 def references(rows: Iterable[MeasuredRow]) -> list[str]:
-    """Which dispatch bounds the tax, by substrate."""
+    """Return a note about the dispatch behind the limits of the tax, by substrate."""
     result = {row.identity.substrate: row.median_dispatch for row in rows if row.median_dispatch and row.tax_between_ns}
     return [median.in_words(clean(substrate)) for substrate, median in result.items()]
 
 
 def files(sources: Sequence[Recording], notes: list[str]) -> Section:
-    """The recordings, and how fit the process was that measured."""
+    """Return the recordings, with the load of the measuring process."""
     lines: list[list[Content]] = []
     for source in sources:
         floor = duration_cell(None if source.floor_ns == events.UNKNOWN else source.floor_ns)
@@ -376,25 +364,24 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
         if source.at_once > 1:
             lines += [_worker(number, fitness) for number, fitness in sorted(source.workers.items())]
     if any(source.at_once > 1 for source in sources):
-        notes = [*notes, "With several workers the worst counts; each has its line."]
+        notes = [*notes, "With several workers, the first line has the worst value of all."]
     head = ["recording\nrun", "trials\n", "loop lag\np99", "client\nCPU", "floor\n", "state\n"]
     return Section("Recordings", head, lines, notes)
 
 
 def _worker(number: int, fitness: WorkerFitness) -> list[Content]:
-    """How fit one of several processes was."""
     cpu, state = TableCell(fitness.cpu_permille / 1000, SHARE), ", ".join(fitness.problems) or "fit"
     return [f"worker {number}\n", "", duration_cell(fitness.lag_p99_ns), cpu, "", state]
 
 
 def _counted(count: int, row: MeasuredRow) -> CellGroup:
-    """A number of values, and below it the share of trials that failed."""
+    """Return a number of values and, on a second line, the share of failed trials."""
     rate, low, high = row.failures
     return CellGroup((TableCell(count, COUNT), TableCell(rate, SHARE, low, high)), below=True)
 
 
-def percentile(one: Percentile) -> TableCell:
-    """A percentile with its interval, or how many values it needs."""
-    return (
-        TableCell(note=f"needs\nn≥{one.needs:,}") if one.value is None else TableCell(one.value, NS, one.low, one.high)
-    )
+def percentile_cell(item: Percentile) -> TableCell:
+    """Return a percentile with its interval, or the number of values that are needed."""
+    if item.value is None:
+        return TableCell(note=f"needs\nn≥{item.needs:,}")
+    return TableCell(item.value, NS, item.low, item.high)

@@ -1,10 +1,10 @@
-"""The table of a comparison, the worst change first, and the same as plain data."""
+"""Table and notes of a comparison, the worst change first."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from costmodel import (
     COMPARISON_VERDICTS,
@@ -14,24 +14,24 @@ from costmodel import (
     ComparedSide,
     Comparison,
     Comparisons,
-    Interval,
     Pool,
     Recording,
 )
 from taxtui.report import variation
 from taxtui.report.cells import Content, RowName
+from taxtui.report.comparison.record import record
 from taxtui.report.formats import Report, Section
 from taxtui.report.measured.rows import MeasuredRow, namesakes
-from taxtui.report.measured.tables import HEAD, marks_of, name_of
+from taxtui.report.measured.sections import HEAD, marks_of, name_of
 from taxtui.report.numbers import NOTHING, duration
 from taxtui.terminal_text import clean
 
 ONE_IN: Final = 40
-"""Share of comparisons without a real change that are worse by chance, at most: half of what 95 % leaves."""
+"""Without a real change, at most one comparison in this number is worse by chance (2.5 %)."""
 _LEGEND: Final = (
-    "worse, better: the whole interval of the change is on one side of 0. no difference: it is within ± the limit. "
-    f"inconclusive: neither; needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
-    "failure_rate: its limit is in points; without a failed trial in AFTER it is never inconclusive."
+    "worse, better: the interval of the change is on one side of 0. no difference: the interval is within ± the limit. "
+    f"inconclusive: neither. needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
+    "failure_rate: the limit is in points; without a failed trial in AFTER the rate is never inconclusive."
 )
 
 
@@ -53,25 +53,25 @@ class ComparisonTable:
 
     @property
     def report(self) -> Report:
-        return Report(lambda: [self.section()], lambda: [_record(comparison) for comparison in self.result.comparisons])
+        return Report(lambda: [self.section()], lambda: [record(comparison) for comparison in self.result.comparisons])
 
     def name(self, comparison: Comparison) -> str:
-        """Return the name of the cell, on one line; the label before where the two differ."""
-        row, was = self.rows[comparison.after], self.rows[comparison.before]
-        return f"{'' if was.own_label == row.own_label else f'{was.own_label} → '}{row.label} {row.details}"
+        """Return the name of the cell on one line, with the label before if changed."""
+        row, before = self.rows[comparison.after], self.rows[comparison.before]
+        return f"{'' if before.own_label == row.own_label else f'{before.own_label} → '}{row.label} {row.details}"
 
     def summary(self, *, beyond: bool | None) -> str:
-        """Return ``2 of 24 comparisons …`` and the first few, of those beyond their limit or of unknown ones."""
+        """Return ``2 of 24 comparisons …`` with the first three that are beyond their limit, or unknown."""
         listed = [comparison for comparison in self.ordered if comparison.beyond is beyond]
         texts = [
             f"{self.name(comparison)} {comparison.metric.name} {self.in_words(comparison)}" for comparison in listed
         ]
         more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
-        meaning = "got worse by more than the limit" if beyond else "do not show that the limit was kept"
+        meaning = "got worse by more than the limit" if beyond else "are inconclusive about the limit"
         return f"{len(listed)} of {len(self.ordered)} comparisons {meaning}: {'; '.join(texts[:3])}{more}"
 
     def in_words(self, comparison: Comparison) -> str:
-        """Return ``+23.1 % (+12.0 … +34.5), limit +10 %``, or why there is no such interval."""
+        """Return ``+23.1 % (+12.0 … +34.5), limit +10 %``, or the reason for a missing interval."""
         if comparison.change is None:
             return comparison.reason
         value, _, limits = _change(comparison).partition("\n")
@@ -99,34 +99,34 @@ class ComparisonTable:
         return list(dict.fromkeys([*self.rows[comparison.after].flags, *self.rows[comparison.before].flags]))
 
     def _cell(self, comparison: Comparison, name: RowName) -> RowName:
-        row, was = self.rows[comparison.after], self.rows[comparison.before]
-        if row.own_label == was.own_label:
+        row, before = self.rows[comparison.after], self.rows[comparison.before]
+        if row.own_label == before.own_label:
             return name
-        return name._replace(details=f"{name.details}, was {was.own_label}")
+        return name._replace(details=f"{name.details}, was {before.own_label}")
 
     def _notes(self) -> list[str]:
         names = [f"{side}: {', '.join(clean(file.name) for file in files)}." for side, files in self.sides.items()]
         spread = variation.in_words(basis for comparison in self.result.comparisons for basis in comparison.bases)
         notes = [" ".join(names), *([spread] if spread else []), _LEGEND]
-        notes += [f"{name}: {what}" for name, what in self.differing.items()]
+        notes += [f"{name}: {fields}" for name, fields in self.differing.items()]
         reasons: dict[str, list[str]] = {}
         for comparison in self.ordered:
             if comparison.verdict == INCONCLUSIVE and comparison.needs is None:
                 reasons.setdefault(comparison.reason, []).append(f"{self.name(comparison)} {comparison.metric.name}")
         notes += [f"{reason}: {_few(cells)}." for reason, cells in reasons.items()]
         if quiet := sum(map(_without_failures, self.ordered)):
-            notes.append(f"failure_rate: no trial failed on either side in {quiet} of the cells, which are not shown.")
+            notes.append(f"failure_rate: {quiet} cells without a failed trial on either side are not listed.")
         if (by_chance := len(self.ordered) // ONE_IN) > 0:
-            notes.append(f"Without any real change, {by_chance} of so many comparisons may be worse by chance.")
-        if left_out := sum(comparison.by_chance for comparison in self.ordered):
-            notes.append(f"--fail-above does not count {left_out} worse metrics: chance may explain them.")
+            notes.append(f"Without a real change, {by_chance} of these comparisons may be worse by chance.")
+        if not_counted := sum(comparison.by_chance for comparison in self.ordered):
+            notes.append(f"--fail-above does not count {not_counted} worse metrics: chance may explain them.")
         if self.result.differing:
-            fields = ", ".join(field.replace("_", " ") for field in self.result.differing)
-            notes.append(f"Not the same on both sides: {fields}.")
+            differences = ", ".join(field.replace("_", " ") for field in self.result.differing)
+            notes.append(f"Different on the two sides: {differences}.")
         return [*notes, *self.unpaired()]
 
     def unpaired(self) -> list[str]:
-        """Return a note for each side that has cells which the other has not."""
+        """Return a note about the unpaired cells of each side."""
         sides = ("before", self.result.only_before), ("after", self.result.only_after)
         return [
             f"Only {side}, so not compared: {_few([cell_name(pool) for pool in pools])}."
@@ -136,7 +136,7 @@ class ComparisonTable:
 
 
 def _without_failures(comparison: Comparison) -> bool:
-    """Whether this is the failure rate of a cell without a failed trial."""
+    """Return whether a comparison is the failure rate of a cell without a failed trial."""
     sides = comparison.then.at, comparison.now.at
     return comparison.metric.name == FAILURE_RATE and all(side is not None and not side.value for side in sides)
 
@@ -172,37 +172,3 @@ def _change(comparison: Comparison) -> str:
     value, low, high = (None if end is None else f"{100 * end:+.1f}" for end in comparison.change)
     limits = "" if low is None else f"{low} …" if high is None else f"{low} … {high}"
     return f"{value} {_unit(comparison)}\n{limits}"
-
-
-def _record(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as plain data: durations in ns, shares as shares, null where unknown."""
-    identity = comparison.after.identity
-    unit = "share" if comparison.metric.name == FAILURE_RATE else "ns"
-
-    def side(pool: Pool, compared: ComparedSide) -> dict[str, Any]:
-        return {
-            "substrate": pool.identity.label,
-            "recordings": pool.sources,
-            "n": compared.values,
-            unit: _limits(compared.at),
-        }
-
-    return {
-        "cell_id": identity.cell_id,
-        **identity._asdict(),
-        "provenance": comparison.after.provenance,
-        "metric": comparison.metric.name,
-        "limit": comparison.metric.limit,
-        "before": side(comparison.before, comparison.then),
-        "after": side(comparison.after, comparison.now),
-        "change": _limits(comparison.change),
-        "runs": [basis._asdict() for basis in comparison.bases],
-        "verdict": comparison.verdict,
-        "reason": comparison.reason,
-        "beyond_limit": comparison.beyond,
-        "needs_repetitions": comparison.needs,
-    }
-
-
-def _limits(interval: Interval | None) -> dict[str, float | None]:
-    return dict.fromkeys(Interval._fields) if interval is None else interval._asdict()

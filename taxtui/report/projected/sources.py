@@ -1,4 +1,4 @@
-"""The values of a projection's training run, each with its source."""
+"""Values of a training run, each with its source."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 COMMAND_LINE: Final = "the command line"
 DEFAULT: Final = "taxtui's default"
 NO_VALUES: Final = ("file", "changes", "tiers", "modes")
-"""Options that set other options, or select rows."""
+"""Options that set other options, or choose rows."""
 LIMITS: Final = ("quota", "create_rate", "create_burst")
 
 
-def given(context: click.Context, spec: str = "") -> list[Assumption]:
-    """Return the values of a training run, each with its source; ``spec``: of one substrate."""
+def input_values(context: click.Context, spec: str = "") -> list[Assumption]:
+    """Return the values of a training run; ``spec``: of one substrate."""
     file: TrainingFile | None = context.params["file"]
     tables = {} if file is None else file.at.get(spec, {})
     results = []
@@ -39,33 +39,32 @@ def given(context: click.Context, spec: str = "") -> list[Assumption]:
         source = COMMAND_LINE if typed else DEFAULT
         if in_file and not typed and file is not None:
             source = file.sources.get(field, file.path)
-        results.append(Assumption(field, _shown(value), source))
+        results.append(Assumption(field, _typed(value), source))
         if name == "profile":
             from costmodel import load_profile
 
-            results += _filled(load_profile(value), asked_at(spec, context))
+            results += _from_profile(load_profile(value), asked_at(spec, context))
     return results
 
 
 def sourced(assumptions: Iterable[Assumption], sources: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """The assumptions of an attribution, each with the source of the value that was given, where one was."""
-    known = {item.name: item.source for item in sources}
-    return tuple(item._replace(source=known.get(item.name, item.source)) for item in assumptions)
+    """Return the assumptions of an attribution, with the source of the value in the training run, if any."""
+    by_name = {item.name: item.source for item in sources}
+    return tuple(item._replace(source=by_name.get(item.name, item.source)) for item in assumptions)
 
 
-def _filled(profile: Profile, asked: Mapping[str, Any]) -> list[Assumption]:
-    """The limits that come from a profile."""
-    filled = profile.filled(asked)
+def _from_profile(profile: Profile, values: Mapping[str, Any]) -> list[Assumption]:
+    filled = profile.filled(values)
     source = f"{profile.title}, {profile.date}: {profile.source}"
     return [
-        Assumption(limit, _shown(filled[limit]), source)
+        Assumption(limit, _typed(filled[limit]), source)
         for limit in LIMITS
-        if asked.get(limit) is None and filled.get(limit) is not None
+        if values.get(limit) is None and filled.get(limit) is not None
     ]
 
 
-def _shown(value: object) -> str:
-    """As it can be typed again."""
+def _typed(value: object) -> str:
+    """Return a value as on the command line."""
     if isinstance(value, bool):
         return "yes"
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""The answer as tables: a line per work, a column per place; then what of it is tax, and what that costs."""
+"""Tables of an answer: a line per workload and a column per substrate; then the tax and the dollars."""
 
 from __future__ import annotations
 
@@ -37,95 +37,95 @@ from taxtui.terminal_text import width as width_of
 
 HEAD: Final = "tier n mode"
 LONGEST: Final = 60
-"""Columns of a name in the sentence."""
+"""Maximum columns of a name in the sentence."""
 S_PER_HOUR: Final = 3_600.0
 
 Pieces = Sequence[TableCell]
 """The amounts of one row at one substrate."""
 
 
-def said(found: Answer) -> str:
-    """The sentence, fit for a terminal; names of absurd length are cut."""
-    text = clean(f"{sentence(found)}{_model_time(found)}")
-    names = {*(place.name for place in found.places), *(line.work.tier for line in found.lines)}
+def headline_text(answer: Answer) -> str:
+    """Return the headline for a terminal; very long names are cut."""
+    text = clean(f"{sentence(answer)}{_model_time(answer)}")
+    names = {*(place.name for place in answer.places), *(line.work.tier for line in answer.lines)}
     for name in sorted(map(clean, names), key=len, reverse=True):
         if width_of(name) > LONGEST:
             text = text.replace(name, cut(name, LONGEST))
     return text
 
 
-def _model_time(found: Answer) -> str:
-    """The model's time that the first sentence assumes; nothing where no trajectory succeeded."""
-    line = headline(found) or next(iter(found.lines), None)
+def _model_time(answer: Answer) -> str:
+    """Return the sentence about the model's time; "" if no trajectory succeeded."""
+    line = headline(answer) or next(iter(answer.lines), None)
     rows = [entry.row for entry in line.entries if entry.amount is not None] if line is not None else []
     times = sorted({row.think_s for row in rows if row.think_s is not None})
     if not times:  # published latencies: unknown
         return ""
     if not times[-1]:
         return " The model's time is not included."
-    ends = dict.fromkeys(duration(time_s * NS_PER_S) for time_s in (times[0], times[-1]))
-    return f" The model's time is included: {' to '.join(ends)} per trajectory."
+    limits = dict.fromkeys(duration(time_s * NS_PER_S) for time_s in (times[0], times[-1]))
+    return f" The model's time is included: {' to '.join(limits)} per trajectory."
 
 
 def sections(
-    found: Answer,
-    asked: str,
+    answer: Answer,
+    question: str,
     *,
     workers: int | None = None,
     by: str | None = None,
     reference: Reference | None = None,
 ) -> list[Section]:
-    """The sentence, bars by cause, the table, and the tax.
+    """Return the sentence, the bars by cause, the table, the tax and the dollars.
 
     Args:
-        found: the answer.
-        asked: what was asked, before the table's own heading; may be empty.
-        workers: on how many; then the wall-clock stands beside the tax.
-        by: what a line is, if not a work.
-        reference: what bounds a tax that is not known, for the note that says so.
+        answer: the ranking.
+        question: the training run, as the beginning of the table's heading; may be empty.
+        workers: number of workers; the table of the tax then has the wall-clock.
+        by: ``BY_SUBSTRATE`` for a line per substrate.
+        reference: dispatch for the limits of an unknown tax.
     """
-    entries = [entry for line in found.lines for entry in line.entries]
-    tables = [Section("", [], [], [said(found)]), *bars(found), main(found, asked, by), *modes(found)]
+    entries = [entry for line in answer.lines for entry in line.entries]
+    tables = [Section("", [], [], [headline_text(answer)]), *bars(answer), main(answer, question, by), *modes(answer)]
     taxed = any(entry.row.tax_worker_hours or entry.row.tax_between_worker_hours for entry in entries)
     parts = ["tax, as time and share"] * taxed
     parts += [] if workers is None else [f"wall-clock on {workers:,} worker{'s' * (workers != 1)}"]
     if parts:
         heading = "; ".join(parts)
-        cells = partial(_beside, measure=found.measure, taxed=taxed, wall=workers is not None)
-        beside = _table(f"{heading[0].upper()}{heading[1:]}", found, by, cells)
+        cells = partial(_tax_and_clock, measure=answer.measure, taxed=taxed, wall=workers is not None)
+        table = _table(f"{heading[0].upper()}{heading[1:]}", answer, by, cells)
         names = [*["tax", "share"] * taxed, *["wall-clock"] * (workers is not None)]
-        tables.append(beside._replace(notes=_bounds(entries, reference), amounts=names))
+        tables.append(table._replace(notes=_bounds(entries, reference), amounts=names))
     if any(entry.row.cost for entry in entries):
-        dollars = _table("Dollars, and their part that is tax", found, by, _dollars)
-        tables.append(dollars._replace(notes=_sheets(found), amounts=["dollars", "tax"]))
+        dollars = _table("Dollars, and their part that is tax", answer, by, _dollars)
+        tables.append(dollars._replace(notes=_sheets(answer), amounts=["dollars", "tax"]))
     return tables
 
 
-def bars(found: Answer) -> list[Section]:
-    """The causes of the headline's workload as bars; none where no cause is known."""
-    drawn = chart(found)
+def bars(answer: Answer) -> list[Section]:
+    """Return the causes of the headline's workload as bars; nothing without known causes."""
+    drawn = chart(answer)
     return [] if drawn is None else [Section("", [], [], [], drawn)]
 
 
-def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:
-    """The table of amounts and ratios, with its notes; ``brief``: flags by name only."""
-    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], warnings.DO)
-    unit = "worker-hours" if found.measure == WORKER_HOURS else "Time that one delivered trajectory occupies a worker"
-    heading = f"{asked}: {unit}" if asked else unit
-    if any(line.reference for line in found.lines):
-        heading += f", and how many times {clean(found.baseline) if found.baseline else 'the cheapest'}"
-    table = _table(heading, found, by, lambda entry: _main(entry, found), marks)
-    names = ["time" if found.measure == HELD_PER_SUCCESS else "worker-hours", "ratio"]
-    return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks), amounts=names)
+def main(answer: Answer, question: str, by: str | None = None, *, brief: bool = False) -> Section:
+    """Return the table of amounts and ratios with its notes; ``brief``: names of warnings only."""
+    marks = FlagMarks([entry.row.flags for line in answer.lines for entry in line.entries], warnings.DO)
+    unit = "worker-hours" if answer.measure == WORKER_HOURS else "Time that one delivered trajectory occupies a worker"
+    heading = f"{question}: {unit}" if question else unit
+    if any(line.reference for line in answer.lines):
+        heading += f", and how many times {clean(answer.baseline) if answer.baseline else 'the cheapest'}"
+    table = _table(heading, answer, by, lambda entry: _main(entry, answer), marks)
+    names = ["time" if answer.measure == HELD_PER_SUCCESS else "worker-hours", "ratio"]
+    return table._replace(notes=_short_notes(answer, marks) if brief else notes(answer, marks), amounts=names)
 
 
-def modes(found: Answer) -> list[Section]:
-    """The table of ``exec`` against ``session``; none where no place did one work in both modes."""
-    if not found.modes:
+def modes(answer: Answer) -> list[Section]:
+    """Return the table of ``exec`` against ``session``; nothing without a workload in both modes."""
+    if not answer.modes:
         return []
-    ratios = {(mode.name, mode.place): mode for mode in found.modes}
-    places = [place for place in found.places if any(mode.place == place for mode in found.modes)]
-    names = list(dict.fromkeys(mode.name for mode in found.modes))
+    ratios = {(mode.name, mode.place): mode for mode in answer.modes}
+    places = [place for place in answer.places if any(mode.place == place for mode in answer.modes)]
+    names = list(dict.fromkeys(mode.name for mode in answer.modes))
     cells = [
         [
             CellGroup((_ratio(mode.ratio, mode.verdict),)) if (mode := ratios.get((name, place))) else NOTHING
@@ -137,45 +137,47 @@ def modes(found: Answer) -> list[Section]:
     return [Section("How many times longer exec runs than session", ["tier n", *map(_heading, places)], lines, [])]
 
 
-def notes(found: Answer, marks: FlagMarks) -> list[str]:
-    """How to read the table, what is beside it and not compared, and reasons to doubt it."""
-    rows = [entry.row for line in found.lines for entry in line.entries]
-    told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
-    lines = [f"±: {told[0].lower() + told[1:]}" if told and not told[0].isdigit() else f"±: {told}"] if told else []
-    lines += _at_least(entry.row for line in found.lines for entry in line.entries)
-    lines += _verdicts(found)
-    if found.unranked:
-        names = ", ".join(f"{clean(place.name)} ({clean(place.provenance)})" for place in found.unranked)
-        lines.append(f"Beside, not compared with what was {found.ground.replace('_', '-')}: {names}.")
-    lines += [f"{clean(place.name)}: {clean(place.differs)}" for place in found.places if place.differs]
-    if any(entry.another_environment for line in found.lines for entry in line.entries):
-        lines.append("Not all of it is from one machine, region or kernel.")
+def notes(answer: Answer, marks: FlagMarks) -> list[str]:
+    """Return the notes: intervals, verdicts, unranked columns and warnings."""
+    rows = [entry.row for line in answer.lines for entry in line.entries]
+    basis = variation.in_words(row.evidence.basis for row in rows if row.evidence)
+    lines = (
+        [f"±: {basis[0].lower() + basis[1:]}" if basis and not basis[0].isdigit() else f"±: {basis}"] if basis else []
+    )
+    lines += _at_least(entry.row for line in answer.lines for entry in line.entries)
+    lines += _verdicts(answer)
+    if answer.unranked:
+        names = ", ".join(f"{clean(place.name)} ({clean(place.provenance)})" for place in answer.unranked)
+        lines.append(f"Not compared with {answer.ground.replace('_', '-')} rows: {names}.")
+    lines += [f"{clean(place.name)}: {clean(place.differs)}" for place in answer.places if place.differs]
+    if any(entry.another_environment for line in answer.lines for entry in line.entries):
+        lines.append("The rows are from several machines, regions or kernels.")
     return [*lines, *marks.notes()]
 
 
 def _at_least(rows: Iterable[Row]) -> list[str]:
-    """Which concurrency to measure where a row has a lower limit only."""
+    """Return the concurrency to measure for each row with a lower limit only."""
     missing: dict[tuple[int, int], None] = {}
     for row in rows:
         hours, levels = row.worker_hours, row.levels
         if levels is not None and hours is not None and hours.at_least:
             missing[levels.levels[-1][0], levels.at_a_time] = None
     return [
-        f"≥: at least, as measured with {measured:,} at a time; {asked:,} share a host here: measure --concurrency "
-        f"{asked}, or give nodes and pods_per_node."
-        for measured, asked in missing
+        f"≥: at least, measured with {measured:,} at a time; {shared:,} share a host here: measure --concurrency "
+        f"{shared}, or give nodes and pods_per_node."
+        for measured, shared in missing
     ]
 
 
-def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:
+def _short_notes(answer: Answer, marks: FlagMarks) -> list[str]:
     lines = [f"All: {', '.join(marks.shared)}."] if marks.shared else []
-    return [*_verdicts(found), *lines, *marks.brief()]
+    return [*_verdicts(answer), *lines, *marks.brief()]
 
 
-def _verdicts(found: Answer) -> list[str]:
+def _verdicts(answer: Answer) -> list[str]:
     """Return the notes about the verdicts beside ratios."""
-    verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
-    verdicts += [item.verdict for item in found.modes]
+    verdicts = [entry.verdict for line in answer.lines for entry in line.entries if entry.verdict]
+    verdicts += [item.verdict for item in answer.modes]
     tie = any(item.kind == TIE for item in verdicts)
     lines = [f"{NO_DIFFERENCE}: the interval of the difference includes 0."] * tie
     lines += dict.fromkeys(
@@ -186,20 +188,16 @@ def _verdicts(found: Answer) -> list[str]:
     return lines
 
 
-def _main(entry: Entry, found: Answer) -> Pieces:
+def _main(entry: Entry, answer: Answer) -> Pieces:
     """``855 ±121  3.48x ±0.12``."""
     ratio = [] if entry.ratio is None else [_ratio(entry.ratio, entry.verdict)]
-    return [] if entry.amount is None else [amount_cell(entry.amount, found.measure), *ratio]
+    return [] if entry.amount is None else [amount_cell(entry.amount, answer.measure), *ratio]
 
 
 def amount_cell(amount: Interval, measure: str) -> TableCell:
-    """The amount of an entry: worker-hours, or a duration."""
-    return TableCell(*amount[:1], "", *amount[1:]) if measure == WORKER_HOURS else _duration(amount)
-
-
-def _duration(seconds: Interval) -> TableCell:
-    value, low, high = seconds.times(NS_PER_S)
-    return TableCell(value, NS, low, high)
+    """Return an amount in worker-hours, or as a duration."""
+    value, low, high = amount if measure == WORKER_HOURS else amount.times(NS_PER_S)
+    return TableCell(value, "" if measure == WORKER_HOURS else NS, low, high)
 
 
 def _ratio(ratio: Interval, verdict: Finding | None) -> TableCell:
@@ -207,7 +205,7 @@ def _ratio(ratio: Interval, verdict: Finding | None) -> TableCell:
     return TableCell(ratio.value, TIMES, ratio.low, ratio.high, UNDECIDED.get(verdict.kind if verdict else "", ""))
 
 
-def _beside(entry: Entry, *, measure: str, taxed: bool, wall: bool) -> Pieces:
+def _tax_and_clock(entry: Entry, *, measure: str, taxed: bool, wall: bool) -> Pieces:
     """``745  87 %  1.71 h``."""
     hours = entry.row.wall_clock_hours
     clock = TableCell() if hours is None else TableCell(hours.value * S_PER_HOUR * NS_PER_S, NS)
@@ -215,7 +213,6 @@ def _beside(entry: Entry, *, measure: str, taxed: bool, wall: bool) -> Pieces:
 
 
 def _bounds(entries: Sequence[Entry], reference: Reference | None) -> list[str]:
-    """Why a tax has limits instead of a value, where one has."""
     substrates = dict.fromkeys(
         entry.row.identity.substrate for entry in entries if entry.row.tax_between_worker_hours is not None
     )
@@ -232,7 +229,7 @@ def _tax(entry: Entry, measure: str) -> Pieces:
             return [TableCell(share * entry.amount.value * NS_PER_S, NS), TableCell(share, SHARE)]
         return [TableCell(row.tax_worker_hours.value), TableCell(share, SHARE)]
     if between is not None and row.worker_hours is not None and row.worker_hours.value:
-        low, high = (end / row.worker_hours.value for end in between)
+        low, high = (limit / row.worker_hours.value for limit in between)
         limits = TableCell(None, SHARE, low, high)
         if measure == HELD_PER_SUCCESS:
             whole = entry.amount.value * NS_PER_S
@@ -242,7 +239,7 @@ def _tax(entry: Entry, measure: str) -> Pieces:
 
 
 def _dollars(entry: Entry) -> Pieces:
-    """All that is charged, and as much of it as the tax is of the worker-hours."""
+    """Return the total dollars, and the same share of the dollars as the tax has of the worker-hours."""
     cost, share = entry.row.cost, tax_share(entry.row)
     if cost is None:
         return []
@@ -252,27 +249,27 @@ def _dollars(entry: Entry) -> Pieces:
     ]
 
 
-def _sheets(found: Answer) -> list[str]:
+def _sheets(answer: Answer) -> list[str]:
     sheets = dict.fromkeys(
-        clean(entry.row.cost.sheet) for line in found.lines for entry in line.entries if entry.row.cost
+        clean(entry.row.cost.sheet) for line in answer.lines for entry in line.entries if entry.row.cost
     )
     return [*(f"Prices: {sheet}." for sheet in sheets), "Tax: the same share of the dollars as of the worker-hours."]
 
 
 def _table(
-    heading: str, found: Answer, by: str | None, pieces: Callable[[Entry], Pieces], marks: FlagMarks | None = None
+    heading: str, answer: Answer, by: str | None, pieces: Callable[[Entry], Pieces], marks: FlagMarks | None = None
 ) -> Section:
     """A cell per workload and substrate; the names of rows have the letters of their warnings."""
-    lines = [{entry.place: _content(pieces(entry)) for entry in line.entries} for line in found.lines]
-    cells = [[group.get(place, NOTHING) for place in found.places] for group in lines]
-    works = [clean(line.name) for line in found.lines]
+    lines = [{entry.place: _content(pieces(entry)) for entry in line.entries} for line in answer.lines]
+    cells = [[group.get(place, NOTHING) for place in answer.places] for group in lines]
+    works = [clean(line.name) for line in answer.lines]
     if by != BY_SUBSTRATE:
-        head = [HEAD, *map(_heading, found.places)]
-        names = [f"{work}{_letters(line.entries, marks)}" for work, line in zip(works, found.lines, strict=True)]
+        head = [HEAD, *map(_heading, answer.places)]
+        names = [f"{work}{_letters(line.entries, marks)}" for work, line in zip(works, answer.lines, strict=True)]
     else:
         cells = [list(column) for column in zip(*cells, strict=True)]
         head = ["sandbox", *works]
-        of_place = {place: [item for line in found.lines if (item := line.at(place))] for place in found.places}
+        of_place = {place: [item for line in answer.lines if (item := line.at(place))] for place in answer.places}
         names = [f"{_heading(place)}{_letters(group, marks)}".replace("\n", " ") for place, group in of_place.items()]
     return Section(heading, head, [[name, *row] for name, row in zip(names, cells, strict=True)], [])
 

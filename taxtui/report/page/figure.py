@@ -1,0 +1,143 @@
+"""Figures as data, and the canvas that their panels draw on: axes with few lines, a legend below, labelled ticks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as MatplotlibFigure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import NullLocator
+
+from taxtui.report.page.palette import INK, MUTED, RULE, SURFACE, light, style
+from taxtui.report.page.scales import Tick
+from taxtui.terminal_text import clean
+
+WIDTH: Final = 400
+FONT: Final = 10.0
+LEGEND_ROW: Final = 17
+TITLE: Final = 24
+DOTS_PER_INCH: Final = 72
+_NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
+
+
+class FixedAxes(Axes):
+    """Axes with explicit limits. Artists are not measured to find limits, which saves a tenth of the time."""
+
+    def add_line(self, line: Line2D) -> Line2D:
+        self.add_artist(line)
+        return line
+
+    def add_patch(self, p: Patch) -> Patch:
+        self.add_artist(p)
+        return p
+
+
+class Canvas:
+    """The area of one panel; lengths are px."""
+
+    def __init__(self, height: int, title: str = "") -> None:
+        """Create an empty canvas, higher by the title, if any."""
+        self._title_height = TITLE if title else 0
+        self.height = height + self._title_height
+        size = (WIDTH / DOTS_PER_INCH, self.height / DOTS_PER_INCH)
+        self.figure = MatplotlibFigure(figsize=size, dpi=DOTS_PER_INCH)
+        self.figure.patch.set_facecolor(light(SURFACE))
+        if title:
+            x, y = 8 / WIDTH, 1 - 15 / self.height
+            self.figure.text(x, y, legible(title), color=light(INK), size=FONT + 1, weight="bold")
+
+    def axes(self, *, left_px: int = 10, right_px: int = 12, top_px: int = 6, bottom_px: int = 36) -> Axes:
+        """Return axes within these margins, with a line at the bottom only."""
+        top_px += self._title_height
+        axes = self.figure.add_axes(
+            (
+                left_px / WIDTH,
+                bottom_px / self.height,
+                (WIDTH - left_px - right_px) / WIDTH,
+                (self.height - top_px - bottom_px) / self.height,
+            ),
+            axes_class=FixedAxes,
+        )
+        axes.set_facecolor("none")
+        for side in ("top", "right", "left"):
+            axes.spines[side].set_visible(False)
+        axes.spines["bottom"].set_color(light(MUTED))
+        axes.tick_params(colors=light(MUTED), labelcolor=light(MUTED), length=3, labelsize=FONT - 1)
+        axes.set_axisbelow(True)
+        return axes
+
+    def legend(self, entries: Sequence[tuple[str, Line2D | Patch]], columns: int) -> None:
+        """Draw names with their lines or colours at the bottom."""
+        if entries:
+            self.figure.legend(
+                [artist for _, artist in entries],
+                [legible(name) for name, _ in entries],
+                loc="lower left",
+                bbox_to_anchor=(2 / WIDTH, 0),
+                ncols=columns,
+                frameon=False,
+                fontsize=FONT - 1,
+                labelcolor=light(INK),
+                borderaxespad=0,
+                borderpad=0.2,
+                handlelength=1.6,
+                columnspacing=1.2,
+            )
+
+
+class Panel(NamedTuple):
+    """One picture."""
+
+    name: str  # of its file, unique within a page
+    title: str
+    about: str  # description for readers who cannot see the picture
+    height: int  # px at a width of 400
+    draw: Callable[[Canvas], None]
+    data: list[dict[str, Any]]  # every drawn number, a mapping per bar or curve; durations in ns
+    provenance: str = ""  # IMPORTED, STAND-IN, PUBLISHED or COMPOSED; "" if measured
+
+
+class Figure(NamedTuple):
+    """Panels with a common caption."""
+
+    name: str
+    title: str
+    panels: list[Panel]
+    notes: list[str]
+
+
+def legend_height(count: int, columns: int) -> int:
+    """Return the height of a legend with this number of names."""
+    return LEGEND_ROW * -(-count // columns) + 2
+
+
+def legend_line(role: str, mode: str) -> Line2D:
+    """Return the line of a substrate and a mode for a legend."""
+    return Line2D([], [], color=light(role), linestyle=style(mode), linewidth=1.4)
+
+
+def along_x(axes: Axes, ticks: Sequence[Tick]) -> None:
+    """Set the ticks of the x axis, with a fine rule above each."""
+    axes.set_xticks([tick.at for tick in ticks], [tick.label for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    low, high = axes.get_xlim()
+    for tick, label in zip(ticks, axes.get_xticklabels(), strict=True):
+        if tick.at in (low, high):  # a centred label would reach over the edge
+            label.set_horizontalalignment("left" if tick.at == low else "right")
+    axes.grid(axis="x", color=light(RULE), linewidth=0.6)
+
+
+def along_y(axes: Axes, ticks: Sequence[Tick]) -> None:
+    """Set the ticks of the y axis, with a fine rule beside each."""
+    axes.set_yticks([tick.at for tick in ticks], [tick.label for tick in ticks])
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="y", color=light(RULE), linewidth=0.6)
+
+
+def legible(text: str) -> str:
+    """Return a text without control characters and characters that are invalid in XML."""
+    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", clean(text))
