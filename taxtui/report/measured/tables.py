@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -183,9 +184,9 @@ def ranked(rows: Sequence[MeasuredRow], name: str) -> list[MeasuredRow]:
     return sorted(rows, key=lambda row: (row.comparable, _median(row, name)))
 
 
-def _median(row: MeasuredRow, name: str) -> int:
+def _median(row: MeasuredRow, name: str) -> float:
     summary = row.summary(name)
-    return summary.p50.value or 0 if summary else 1 << 63
+    return summary.p50.value or 0 if summary else math.inf
 
 
 def _breakdown(names: dict[MeasuredRow, RowName]) -> Section:
