@@ -214,7 +214,7 @@ def _whose(levels: Sequence[LadderLevel], knee: SaturationPoint) -> tuple[str, s
     """Return the limiting side and the reason, from the first level beyond saturation."""
     if knee.at is None:
         return UNKNOWN, f"not reached with {levels[-1].concurrency:,} at a time: go higher"
-    at = knee.at.value
+    at = knee.at.value * (1 + 1e-9)  # a level at the saturation point, but for rounding, is not beyond it
     level = next((candidate for candidate in levels if candidate.concurrency > at), levels[-1])
     load, where = level.runner, f"at {level.concurrency:,}"
     if load is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -176,7 +177,7 @@ def ranked(rows: Sequence[MeasuredRow], name: str) -> list[MeasuredRow]:
 
 def _median(row: MeasuredRow, name: str) -> float:
     summary = row.summary(name)
-    return summary.p50.value or 0 if summary else 1 << 63
+    return summary.p50.value or 0 if summary else math.inf
 
 
 def _breakdown(names: dict[MeasuredRow, RowName]) -> Section:

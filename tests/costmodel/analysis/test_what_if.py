@@ -20,14 +20,8 @@ from taxtui.report.projected.what_if import sections
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.step_cases import SHEET
 
-STEPS: dict[str, Any] = {
-    "trajectories": 160,
-    "workers": 4,
-    "prompts": 2,
-    "group_size": 8,
-    "gpus": 8,
-    "gpu_usd_hour": 9.0,
-}
+STEPS: dict[str, Any] = {"trajectories": 160, "workers": 4, "prompts": 2, "group_size": 8}
+STEPS |= {"gpus": 8, "gpu_usd_hour": 9.0}
 
 
 @pytest.fixture(scope="module")
@@ -114,18 +108,8 @@ def test_a_question_without_an_answer_is_one_line(recording: Path, words: list[s
 
 
 def test_the_command_prints_a_row_per_action(recording: Path) -> None:
-    words = [
-        "--trajectories",
-        "160",
-        "--workers",
-        "4",
-        "--prompts",
-        "2",
-        "--group-size",
-        "8",
-        "--what-if",
-        "fork,recycle",
-    ]
+    words = ["--trajectories", "160", "--workers", "4", "--prompts", "2", "--group-size", "8"]
+    words += ["--what-if", "fork,recycle"]
     words += ["--set", "fork_s=0.5"]
     text = CliRunner().invoke(app, ["project", str(recording), *words]).stdout
     assert "contamination" in text
