@@ -69,32 +69,26 @@ def estimated(pool: Pool, provider: Provider, training_run: TrainingRun, prices:
             f"nothing published of {provider.substrate} answers {', '.join(unused)}; "
             f"leave {'it' if len(unused) == 1 else 'them'} out, or --compose {provider.substrate}"
         )
-    limited = _limited(training_run, provider)
-    good = [trial for trial in pool.trials if trial.ok]
-    at_a_time = starts_at_a_time(limited, provider, good)
-    laws = provider.start_laws(at_a_time)
-    low, value, high = (_pool(pool, provider, good, end, laws[end], training_run.precision.seed) for end in (0, 1, 2))
-    assumptions, doubts = _sources(pool, provider, training_run, at_a_time)
-    return Alternatives(
-        value=value,
-        training_run=limited,
-        prices=_sheets(prices, provider),
-        ends=(low, high),
-        assumptions=assumptions,
-        flags=doubts,
-    )
+    good = pool.successes
+    laws = provider.start_laws(starts_at_a_time(_limited(training_run, provider), provider, good))
+    low, high = (_pool(pool, provider, good, end, laws[end], training_run.precision.seed) for end in (0, 2))
+    return estimated_at(pool, provider, training_run, prices, laws[1])._replace(ends=(low, high))
 
 
 def estimated_at(
-    pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None, law: StartLaw, image_s: float
+    pool: Pool,
+    provider: Provider,
+    training_run: TrainingRun,
+    prices: Prices | None,
+    law: StartLaw,
+    image_s: float = 0.0,
 ) -> Alternatives:
     """Estimate a pool's work at a provider with a start distribution; each start takes ``image_s`` longer.
 
     Raises:
         TrainingRunError: an option needs unpublished input; the message names the option.
     """
-    limited = _limited(training_run, provider)
-    good = [trial for trial in pool.trials if trial.ok]
+    limited, good = _limited(training_run, provider), pool.successes
     assumptions, doubts = _sources(pool, provider, training_run, starts_at_a_time(limited, provider, good))
     value = _pool(pool, provider, good, 1, law, training_run.precision.seed, image_s)
     return Alternatives(
