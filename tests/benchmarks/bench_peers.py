@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.limits import NoLimiter
+from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.benchmarks.bench_dispatch import PLAIN, _docker_answers, p50s_ms, sandbox_of
@@ -47,7 +47,7 @@ async def local(actions: int) -> None:
         theirs_lives = False
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
         sandbox = await sandbox_of(substrate)
-        limiter, substrate.limiter = substrate.limiter, NoLimiter()
+        limiter, substrate.limiter = substrate.limiter, Limiter()
         without_limits = await sandbox_of(substrate, "-unlimited")
         substrate.limiter = limiter
         try:

@@ -13,7 +13,7 @@ import resource
 import sys
 import time
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits
@@ -28,30 +28,30 @@ _PERIOD_US: Final = 100_000
 _GONE_WITHIN_S: Final = 5.0
 
 
-class Limiter(Protocol):
-    """A means of enforcing limits."""
+class Limiter:
+    """No limits; the base class of every means of enforcing limits."""
 
-    label: str  # for Availability.limits
+    label = "none"
+    """For ``Availability.limits``."""
 
     def prepare(self, name: str, limits: Limits) -> str:
-        """Set up the limits of a new sandbox; return shell commands for the calling process."""
-        ...
+        """Set up a new sandbox's limits; return shell commands for the calling process. Raises ``CreateFailed``."""
+        return ""
 
     def groups(self, name: str) -> list[Path]:
-        """The cgroups of one sandbox, if any."""
-        ...
+        """The cgroups of a sandbox, if any."""
+        return []
 
     def processes(self, name: str) -> set[int]:
         """The ids of all processes inside."""
-        ...
+        return marked(f"{SANDBOX_ENV}={name}".encode())
 
     async def kill(self, name: str) -> None:
         """Kill every process inside; return when all are gone. Raises ``CleanupFailed``."""
-        ...
+        await kill_marked(f"{SANDBOX_ENV}={name}")
 
     async def remove(self, name: str) -> None:
         """Remove the limits after :meth:`kill`. Idempotent. Raises ``CleanupFailed``."""
-        ...
 
 
 def or_exit(prologue: str) -> str:
@@ -59,7 +59,7 @@ def or_exit(prologue: str) -> str:
     return f"{prologue.removesuffix('&& ')}|| exit; " if prologue else ""
 
 
-class CgroupLimiter:
+class CgroupLimiter(Limiter):
     """A cgroup per sandbox: one directory in version 2, one for each controller in version 1."""
 
     def __init__(self, label: str, parents: tuple[Path, ...], files: tuple[str, ...]) -> None:
@@ -72,7 +72,6 @@ class CgroupLimiter:
         self._enter = "tasks" if self._cpu == "cpu.cfs_quota_us" else "cgroup.procs"
 
     def prepare(self, name: str, limits: Limits) -> str:
-        """As ``Limiter.prepare``. Raises ``CreateFailed``."""
         quota_us = max(1000, round(limits.cpus * _PERIOD_US))
         values = {
             self._cpu: f"{quota_us} {_PERIOD_US}" if self._cpu == "cpu.max" else str(quota_us),
@@ -118,34 +117,13 @@ class CgroupLimiter:
         return pids
 
 
-class RlimitLimiter:
+class RlimitLimiter(Limiter):
     """Per process only: address space for memory, and no hold on CPU. Better than nothing, and labelled so."""
 
     label = "prlimit (memory per process)"
 
     def prepare(self, name: str, limits: Limits) -> str:
         return f"ulimit -v {limits.memory_mib * 1024} && "
-
-    def groups(self, name: str) -> list[Path]:
-        return []
-
-    def processes(self, name: str) -> set[int]:
-        return marked(f"{SANDBOX_ENV}={name}".encode())
-
-    async def kill(self, name: str) -> None:
-        await kill_marked(f"{SANDBOX_ENV}={name}")
-
-    async def remove(self, name: str) -> None:
-        pass
-
-
-class NoLimiter(RlimitLimiter):
-    """No limits at all."""
-
-    label = "none"
-
-    def prepare(self, name: str, limits: Limits) -> str:
-        return ""
 
 
 async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
@@ -154,7 +132,7 @@ async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
         for candidate in (_version_2(cgroups), _version_1(cgroups)):
             if candidate is not None and await _usable(candidate):
                 return candidate
-    return RlimitLimiter() if _takes_address_space_limit() else NoLimiter()
+    return RlimitLimiter() if _takes_address_space_limit() else Limiter()
 
 
 def _version_2(cgroups: Path) -> CgroupLimiter | None:

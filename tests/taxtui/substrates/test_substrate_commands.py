@@ -9,6 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,12 @@ async def leave_one(number: int, deadline_s: str = "1") -> str:
 async def found() -> list[str]:
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
         return [each.name for each in await substrate.find(RUN)]
+
+
+def enter_in_ledger(pid: int = 0) -> None:
+    """A run on local sandboxes that was not cleaned; ``pid``: the process."""
+    reference = parse_substrate(PLAIN)
+    ledger.write(LedgerEntry(run_id=RUN, substrates=(reference,), create_timeout_s=5, pid=pid))
 
 
 @pytest.fixture
@@ -132,6 +139,12 @@ class TestDoctor:
 
 
 class TestClean:
+    @pytest.fixture(autouse=True)
+    def _own_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        yield
+        CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--force"])  # the sandbox's cgroup too
+
     def test_dry_run_then_for_real(self) -> None:
         name = asyncio.run(leave_one(1))
         told = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--dry-run"])
@@ -159,13 +172,10 @@ class TestClean:
         assert CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN]).exit_code == 0
 
     @pytest.mark.parametrize("who", ["of another machine", "which is going on here", "whose process has ended"])
-    def test_before_its_deadline_it_takes_force(
-        self, who: str, ended_pid: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # this sweep takes all it finds: only our own
+    def test_before_its_deadline_it_takes_force(self, who: str, ended_pid: int) -> None:
         pid = {"which is going on here": os.getpid(), "whose process has ended": ended_pid}.get(who)
         if pid is not None:
-            ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=pid))
+            enter_in_ledger(pid)
         known = {
             os.getpid(): f", which is going on here (process {pid}),",
             None: ", of another user, machine or state folder,",
@@ -184,40 +194,32 @@ class TestClean:
         assert asyncio.run(found()) == []
 
     def test_a_reused_process_id_spares_nothing_whose_deadline_has_passed(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
-        ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
+        enter_in_ledger(os.getpid())
         name = asyncio.run(leave_one(5))
         assert f"removed local {name}" in CliRunner().invoke(clean.command, []).stdout
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "it may be going on, and make more"
 
-    def test_a_named_sweep_forgets_a_run_that_used_nothing_else(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    def test_a_named_sweep_forgets_a_run_that_used_nothing_else(self) -> None:
         both = (parse_substrate(PLAIN), parse_substrate("fake"))
         for run, used in ((RUN, both[:1]), (f"{RUN}b", both)):
             ledger.write(LedgerEntry(run_id=run, substrates=used, create_timeout_s=5))
         assert CliRunner().invoke(clean.command, ["-s", PLAIN]).exit_code == 0
         assert [entry.run_id for entry in ledger.entries()] == [f"{RUN}b"], "the other place was not looked at"
 
-    def test_without_a_deadline_only_a_run_that_goes_on_here_is_spared(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-        ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
+    def test_without_a_deadline_only_a_run_that_goes_on_here_is_spared(self) -> None:
+        enter_in_ledger(os.getpid())
         name = asyncio.run(leave_one(6, ""))
         spared = CliRunner().invoke(clean.command, ["-s", PLAIN])
         assert f"which is going on here (process {os.getpid()}), until it ends; --force" in spared.stderr
         ledger.remove(RUN)
         assert f"removed local {name}" in CliRunner().invoke(clean.command, ["-s", PLAIN]).stdout
 
-    def test_a_deadline_that_no_calendar_has(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    def test_a_deadline_that_no_calendar_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
-        ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5))
+        enter_in_ledger()
         asyncio.run(leave_one(7, "9" * 30))
         assert "deadline, 9999-12-31" in CliRunner().invoke(clean.command, []).stderr
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "what is spared is not forgotten"
@@ -226,7 +228,7 @@ class TestClean:
         self, ended_pid: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
-        ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=ended_pid))
+        enter_in_ledger(ended_pid)
         name = asyncio.run(leave_one(4))
         swept = CliRunner().invoke(clean.command, ["--run", RUN])
         assert f"removed local {name}" in swept.stdout

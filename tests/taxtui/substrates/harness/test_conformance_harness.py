@@ -14,7 +14,7 @@ from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance import Check, checks
 from taxtui.sandboxes.conformance.bench import Factory
-from taxtui.sandboxes.kit.limits import NoLimiter
+from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.sandboxes.protocol import Marks, Substrate
 from taxtui.sandboxes.registry import load
 from taxtui.substrates.harness import folders
@@ -83,11 +83,11 @@ async def test_commands_in_a_container(check: Check, lent_container: Substrate) 
 async def test_a_command_without_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("swerex")
 
-    async def none() -> NoLimiter:
-        return NoLimiter()
+    async def none() -> Limiter:
+        return Limiter()
 
     monkeypatch.setattr(folders, "best_limiter", none)
-    monkeypatch.setattr(NoLimiter, "prepare", lambda *_: "false && ")
+    monkeypatch.setattr(Limiter, "prepare", lambda *_: "false && ")
     async with load("swerex")() as substrate:
         sandbox = await substrate.create(spec(), Marks())
         try:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.limits import NoLimiter
+from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.bubblewrap import no_bubblewrap, not_started
@@ -56,10 +56,10 @@ async def test_the_file_of_bash_env_runs_inside_too() -> None:
 
 
 async def test_a_command_without_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NoLimiter, "prepare", lambda *_: "echo no limits >&2 && false && ")
+    monkeypatch.setattr(Limiter, "prepare", lambda *_: "echo no limits >&2 && false && ")
     substrate = LocalSubstrate(LocalOptions(isolation="plain"))
     async with substrate:
-        substrate.limiter = NoLimiter()
+        substrate.limiter = Limiter()
         sandbox = await substrate.create(spec(), Marks())
         try:
             found = await sandbox.exec(Command(script="echo ran; exit 0"))
