@@ -17,7 +17,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Room
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, PodEvents
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi
 from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOXES, Claim, operating_mode
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
@@ -42,7 +42,6 @@ class ClaimedSandbox(FollowedPod):
         self,
         name: str,
         api: ClusterApi,
-        events: PodEvents,
         runner: Callable[[str], PodExec],
         claims: ObjectWatch[Claim],
         pods: ObjectWatch[Pod],
@@ -57,7 +56,7 @@ class ClaimedSandbox(FollowedPod):
             runner: makes the runner of commands in a pod, by the pod's name.
             grace_s: the grace period of the pod.
         """
-        super().__init__(name, api, events, marks, options, room)
+        super().__init__(name, api, marks, options, room)
         self._claims, self._pods = claims, pods
         self._runner_of = runner
         self._grace_s = grace_s
