@@ -25,7 +25,7 @@ from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
 from taxtui.substrates.kubernetes.removal import remove
 from taxtui.substrates.kubernetes.sandbox import FollowedPod
-from taxtui.substrates.kubernetes.watch import Follower, ObjectWatch
+from taxtui.substrates.kubernetes.watch import ObjectFollower, ObjectWatch
 
 ADOPTED: Final = "adopted"
 """Milestone: the claim got a sandbox from the pool."""
@@ -72,7 +72,7 @@ class ClaimedSandbox(FollowedPod):
         self._all_gone = asyncio.Event()
         self._pod_name = ""
         self._take(name)
-        claims.follow(name, Follower(self.claimed, self.unclaimed, self.unwatched))
+        claims.follow(name, ObjectFollower(self.claimed, self.unclaimed, self.unwatched))
 
     def accepted(self, claim: Metadata) -> None:
         """The control plane has accepted the claim."""

@@ -22,7 +22,7 @@ from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import MILLISECOND_NS, Metadata, Pod
 from taxtui.substrates.kubernetes.removal import remove
-from taxtui.substrates.kubernetes.watch import Follower, ObjectWatch
+from taxtui.substrates.kubernetes.watch import ObjectFollower, ObjectWatch
 
 QUIET_S: Final = 3.0
 LONGEST_QUIET_S: Final = 24.0
@@ -67,8 +67,8 @@ class FollowedPod:
     # ----------------------------------------------------------------------------------------- reports of the watch
 
     @property
-    def follower(self) -> Follower[Pod]:
-        return Follower(self.changed, self.deleted, self.unwatched)
+    def follower(self) -> ObjectFollower[Pod]:
+        return ObjectFollower(self.changed, self.deleted, self.unwatched)
 
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
         """The pod has a new state."""
