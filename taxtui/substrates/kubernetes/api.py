@@ -81,12 +81,13 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class ClusterApi:
-    """Requests about pods and claims. Each raises ``ApiRefused`` and nothing else."""
+    """Requests about pods and claims. Each raises only ``ApiRefused``."""
 
     def __init__(self, client: ApiClient) -> None:
         """The caller closes ``client``."""
         self._client = client
         self.access = Access()
+        self._may_read_events = True
         self._ahead_s = 0.0
 
     async def _send(
@@ -221,6 +222,32 @@ class ClusterApi:
         with contextlib.closing(response):
             return _decode(await response.read(), Events).items or []
 
+    async def last_warning(self, pod: Metadata) -> str:
+        """A pod's last warning as ``reason: message``, a failure before any other; "" without one or without the right.
+
+        Some warnings stay for the pod's whole life: without a cluster DNS each pod has ``MissingClusterDNS``.
+        """
+        event = await self._last_event(pod, "type=Warning", Event.reports_failure)
+        return warning_text(event) if event else ""
+
+    async def last_pull(self, pod: Metadata) -> Pull | None:
+        """The pull of a pod's image; None if the node had the image, and without the right to read events."""
+        event = await self._last_event(pod, "reason=Pulled")
+        return pull(event.message or "") if event else None
+
+    async def _last_event(
+        self, pod: Metadata, selector: str, prefer: Callable[[Event], bool] = lambda event: False
+    ) -> Event | None:
+        """The right to read events is optional: after a final refusal no request follows."""
+        if not self._may_read_events:
+            return None
+        try:
+            events = await self.events(pod, selector)
+            return max(events, key=lambda event: (prefer(event), event.when), default=None)
+        except ApiRefused as error:
+            self._may_read_events = not error.final
+            return None
+
     async def missing(self, namespace: str, rights: Iterable[tuple[str, str, str]]) -> str:
         """The missing rights, each a verb, a resource and an API group, in one line; "" if none is missing."""
         rows = [(verb, resource, await self.may(namespace, verb, resource, group)) for verb, resource, group in rights]
@@ -254,39 +281,6 @@ class ClusterApi:
         path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
         policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
         return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
-
-
-class PodEvents:
-    """Reads the events of all pods of a substrate, until the server refuses; the right is optional."""
-
-    def __init__(self, api: ClusterApi) -> None:
-        self._api = api
-        self._may_ask = True
-
-    async def last_warning(self, pod: Metadata) -> str:
-        """A pod's last warning as ``reason: message``, a failure before any other; "" without one or without the right.
-
-        Some warnings stay for the pod's whole life: without a cluster DNS each pod has ``MissingClusterDNS``.
-        """
-        last = await self._last(pod, "type=Warning", Event.reports_failure)
-        return warning_text(last) if last else ""
-
-    async def last_pull(self, pod: Metadata) -> Pull | None:
-        """The pull of a pod's image; None if the node had the image, and without the right to read events."""
-        last = await self._last(pod, "reason=Pulled")
-        return pull(last.message or "") if last else None
-
-    async def _last(
-        self, pod: Metadata, selector: str, prefer: Callable[[Event], bool] = lambda event: False
-    ) -> Event | None:
-        if not self._may_ask:
-            return None
-        try:
-            events = await self._api.events(pod, selector)
-            return max(events, key=lambda event: (prefer(event), event.when), default=None)
-        except ApiRefused as error:
-            self._may_ask = not error.final
-            return None
 
 
 def _denies(policy: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Room
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, PodEvents
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi
 from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOXES, Claim, operating_mode
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
@@ -25,7 +25,7 @@ from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
 from taxtui.substrates.kubernetes.removal import remove
 from taxtui.substrates.kubernetes.sandbox import FollowedPod
-from taxtui.substrates.kubernetes.watch import Follower, ObjectWatch
+from taxtui.substrates.kubernetes.watch import ObjectFollower, ObjectWatch
 
 ADOPTED: Final = "adopted"
 """Milestone: the claim got a sandbox from the pool."""
@@ -42,7 +42,6 @@ class ClaimedSandbox(FollowedPod):
         self,
         name: str,
         api: ClusterApi,
-        events: PodEvents,
         runner: Callable[[str], PodExec],
         claims: ObjectWatch[Claim],
         pods: ObjectWatch[Pod],
@@ -57,7 +56,7 @@ class ClaimedSandbox(FollowedPod):
             runner: makes the runner of commands in a pod, by the pod's name.
             grace_s: the grace period of the pod.
         """
-        super().__init__(name, api, events, marks, options, room)
+        super().__init__(name, api, marks, options, room)
         self._claims, self._pods = claims, pods
         self._runner_of = runner
         self._grace_s = grace_s
@@ -73,7 +72,7 @@ class ClaimedSandbox(FollowedPod):
         self._all_gone = asyncio.Event()
         self._pod_name = ""
         self._take(name)
-        claims.follow(name, Follower(self.claimed, self.unclaimed, self.unwatched))
+        claims.follow(name, ObjectFollower(self.claimed, self.unclaimed, self.unwatched))
 
     def accepted(self, claim: Metadata) -> None:
         """The control plane has accepted the claim."""

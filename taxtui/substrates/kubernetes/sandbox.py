@@ -16,13 +16,13 @@ from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShel
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
 from taxtui.substrates.kubernetes.access import Room
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, PodEvents
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import MILLISECOND_NS, Metadata, Pod
 from taxtui.substrates.kubernetes.removal import remove
-from taxtui.substrates.kubernetes.watch import Follower, ObjectWatch
+from taxtui.substrates.kubernetes.watch import ObjectFollower, ObjectWatch
 
 QUIET_S: Final = 3.0
 LONGEST_QUIET_S: Final = 24.0
@@ -47,13 +47,10 @@ class FollowedPod:
 
     noun = "pod"
 
-    def __init__(
-        self, name: str, api: ClusterApi, events: PodEvents, marks: Marks, options: KubernetesOptions, room: Room
-    ) -> None:
+    def __init__(self, name: str, api: ClusterApi, marks: Marks, options: KubernetesOptions, room: Room) -> None:
         """Before the create of the pod. A subclass sets ``_runner`` as soon as the pod's name is known."""
         self.name = name
         self._api = api
-        self._events = events
         self._marks = marks
         self._options = options
         self._room = room
@@ -70,8 +67,8 @@ class FollowedPod:
     # ----------------------------------------------------------------------------------------- reports of the watch
 
     @property
-    def follower(self) -> Follower[Pod]:
-        return Follower(self.changed, self.deleted, self.unwatched)
+    def follower(self) -> ObjectFollower[Pod]:
+        return ObjectFollower(self.changed, self.deleted, self.unwatched)
 
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
         """The pod has a new state."""
@@ -128,7 +125,7 @@ class FollowedPod:
 
     async def _obstacle(self) -> str:
         """The cluster's reason why the pod is not ready yet."""
-        return await self._events.last_warning(self._identity) if self._identity is not None else ""
+        return await self._api.last_warning(self._identity) if self._identity is not None else ""
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``; without a node or without a started container, ``CreateFailed``."""
@@ -235,7 +232,7 @@ class FollowedPod:
         if runs.at_ns - scheduled.at_ns < PULL_S * 1e9:
             return
         self._pull_asked = True
-        pull = await self._events.last_pull(self._identity)
+        pull = await self._api.last_pull(self._identity)
         if pull is None:
             return
         bounds = [bound for bound in (self._reached.get("sandbox ready"), scheduled) if bound is not None]
@@ -282,7 +279,6 @@ class KubernetesSandbox(FollowedPod):
         self,
         name: str,
         api: ClusterApi,
-        events: PodEvents,
         runner: PodExec,
         watch: ObjectWatch[Pod],
         marks: Marks,
@@ -290,7 +286,7 @@ class KubernetesSandbox(FollowedPod):
         room: Room,
     ) -> None:
         """Begin to follow the future pod of this name."""
-        super().__init__(name, api, events, marks, options, room)
+        super().__init__(name, api, marks, options, room)
         self._watch = watch
         self._runner = runner
         watch.follow(name, self.follower)

@@ -20,7 +20,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
 from taxtui.substrates.kubernetes.access import Room
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind, PodEvents
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOX_PODS, claim
 from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
 from taxtui.substrates.kubernetes.connect import Cluster, discover
@@ -75,7 +75,6 @@ class KubernetesSubstrate:
         self._namespace = self._options.namespace or self._cluster.namespace
         self._client = ApiClient(self._cluster.configuration)
         self._api = ClusterApi(self._client)
-        self._events = PodEvents(self._api)
         try:
             server, _ = await self._api.version()
         except BaseException as error:
@@ -183,7 +182,7 @@ class KubernetesSubstrate:
             raise CreateFailed(f"kubernetes creates a pod per sandbox; acquire={spec.acquire} is not possible")
         watch = self._watch(PODS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
-        sandbox = KubernetesSandbox(spec.name, self._api, self._events, runner, watch, marks, self._options, self._room)
+        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options, self._room)
         try:
             pod = await self._make(PODS, manifest(self._options, spec), marks)
         except BaseException:
@@ -205,9 +204,7 @@ class KubernetesSubstrate:
 
         claims = self._watch(CLAIMS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         stand = self._watch(PODS, SANDBOX_PODS)
-        sandbox = ClaimedSandbox(
-            spec.name, self._api, self._events, runner, claims, stand, marks, settings, self._room, pool.grace_s
-        )
+        sandbox = ClaimedSandbox(spec.name, self._api, runner, claims, stand, marks, settings, self._room, pool.grace_s)
         try:
             accepted_claim = await self._make(CLAIMS, claim(spec, name, self._api.now_s()), marks)
         except BaseException:

@@ -28,7 +28,7 @@ _GONE: Final = 410
 T = TypeVar("T")
 
 
-class Follower(NamedTuple, Generic[T]):
+class ObjectFollower(NamedTuple, Generic[T]):
     """Callbacks for one object, called from the event loop."""
 
     changed: Callable[[T, int, int], None]  # new state, time, resolution in ns
@@ -44,14 +44,14 @@ class ObjectWatch(Generic[Kept]):
         self._kind = kind
         self._namespace = namespace
         self._selector = selector
-        self._followers: dict[str, Follower[Kept]] = {}
+        self._followers: dict[str, ObjectFollower[Kept]] = {}
         self._seen: dict[str, Kept] = {}  # existing objects, in the last known state
         self._blind_since_ns = time.monotonic_ns()
         self._heard = False  # since the last list, from the stream
         self._error: ApiRefused | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def follow(self, name: str, follower: Follower[Kept]) -> Kept | None:
+    def follow(self, name: str, follower: ObjectFollower[Kept]) -> Kept | None:
         """Report every change of the object with this name from now on; return the last known state.
 
         For a future object, call this before the create.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,44 +164,37 @@ async def test_a_task_that_is_not_known_yet_is_not_gone(ecs: EcsStandin) -> None
 # -- throttled for ever
 
 
-@pytest.mark.sshd
-@pytest.mark.parametrize("operation", ["TerminateInstances", "DescribeInstances"])
-async def test_removing_an_instance_has_an_end_while_ec2_throttles(
-    ec2: Ec2Standin, monkeypatch: pytest.MonkeyPatch, operation: str
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [
+        pytest.param("ec2", "TerminateInstances", marks=pytest.mark.sshd),
+        pytest.param("ec2", "DescribeInstances", marks=pytest.mark.sshd),
+        ("ecs", "StopTask"),
+        ("ecs", "DescribeTasks"),
+    ],
+)
+async def test_a_removal_has_an_end_while_aws_throttles(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, service: str, operation: str
 ) -> None:
-    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+    account = request.getfixturevalue(service)
+    connect: Callable[[], Any] = {
+        "ec2": lambda: Ec2Substrate(ec2_standin_setup.options(account)),
+        "ecs": lambda: EcsSubstrate(ecs_standin_setup.options(account)),
+    }[service]
+    async with connect() as substrate:
         made = await substrate.create(spec(), Marks())
-        [handle] = ec2.machines
-        left = Found(name="taxtui-r1-1", handle=handle, run_id="r1", age_s=0.0)
-        ec2.refuse(operation, EC2_THROTTLE, times=math.inf)
+        [left] = await substrate.find("r1") if service == "ecs" else await substrate.api.instances("r1")
+        account.refuse(operation, EC2_THROTTLE if service == "ec2" else ECS_THROTTLE, times=math.inf)
+        message = f"{left.handle.rpartition('/')[2]} may still exist"
         with monkeypatch.context() as patch:
             patch.setattr(removal, "REMOVE_S", 0.5)
-            with pytest.raises(CleanupFailed, match=f"instance {handle} may still exist"):
+            with pytest.raises(CleanupFailed, match=message):
                 await made.destroy()
-            with pytest.raises(CleanupFailed, match=f"instance {handle} may still exist"):
+            with pytest.raises(CleanupFailed, match=message):
                 await substrate.reap(left)
-        ec2.faults.clear()
+        account.faults.clear()
         await substrate.reap(left)
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
-
-
-@pytest.mark.parametrize("operation", ["StopTask", "DescribeTasks"])
-async def test_removing_a_task_has_an_end_while_ecs_throttles(
-    ecs: EcsStandin, monkeypatch: pytest.MonkeyPatch, operation: str
-) -> None:
-    async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
-        made = await substrate.create(spec(), Marks())
-        [arn] = ecs.tasks
-        ecs.refuse(operation, ECS_THROTTLE, times=math.inf)
-        with monkeypatch.context() as patch:
-            patch.setattr(removal, "REMOVE_S", 0.5)
-            with pytest.raises(CleanupFailed, match=f"task {arn.rpartition('/')[2]} may still exist"):
-                await made.destroy()
-            with pytest.raises(CleanupFailed, match="may still exist"):
-                await substrate.reap(Found(name="taxtui-r1-1", handle=arn, run_id="r1", age_s=0.0))
-        ecs.faults.clear()
-        await made.destroy()
-    assert ecs.running() == []
+        assert await substrate.find("r1") == []
 
 
 UNKNOWN = "InvalidGroup.NotFound"

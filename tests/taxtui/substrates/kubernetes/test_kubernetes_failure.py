@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
-from taxtui.substrates.kubernetes.api import PodEvents
+from taxtui.substrates.kubernetes.api import ClusterApi
 from taxtui.substrates.kubernetes.failure import (
     ApiRefused,
     ExitStatus,
@@ -221,12 +221,13 @@ MS = 1_000_000
     ],
 )
 async def test_a_failure_is_preferred_to_a_warning_that_every_pod_has(reasons: list[str], expected: str) -> None:
-    class Api:
-        async def events(self, pod: Metadata, which: str) -> list[Event]:
-            assert which == "type=Warning"
+    class Api(ClusterApi):
+        async def events(self, pod: Metadata, selector: str) -> list[Event]:
+            assert selector == "type=Warning"
             return [Event(reason=r, message="text", last_timestamp=f"{at}") for at, r in enumerate(reasons)]
 
-    assert await PodEvents(Api()).last_warning(Metadata()) == expected  # type: ignore[arg-type]
+    unused: Any = None
+    assert await Api(unused).last_warning(Metadata()) == expected
 
 
 @pytest.mark.parametrize(
