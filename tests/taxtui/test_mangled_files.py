@@ -10,7 +10,7 @@ import pytest
 from tests.support.fuzz.fuzzing import TARGETS, corpus, made, tried
 
 SEED = 20
-EACH = {"importers": 150, "documents": 80, "projections": 60}
+EACH = {"importers": 500, "documents": 80, "projections": 60}
 EXECUTIONS = 1500
 """Of a target that is in memory."""
 FOUND = list(corpus())
