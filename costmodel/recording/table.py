@@ -86,7 +86,7 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
     ),
     "actions": (
         *_TRIAL,
-        FrameColumn("step", str, "setup or action"),
+        FrameColumn("step", str, "preload, setup or action"),
         FrameColumn("index", int, "within the step"),
         FrameColumn("think_ns", int, "model time before the command"),
         FrameColumn("gap_ns", int, "runner gap before the command"),

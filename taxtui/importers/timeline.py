@@ -109,7 +109,7 @@ class Timeline:
 
     def times(self) -> Times:
         """Return all spans in order, without time before the start."""
-        starts = [*(phase.start_ns for phase in self._phases), *(span.start_ns for span in self._spans)]
+        starts = [phase.start_ns for phase in self._phases] + [span.start_ns for span in self._spans]
         start_ns = self._start_ns if self._start_ns is not None else min(starts, default=0)
         before, cursor_ns = self._phases_from(start_ns, afterwards=False)
         actions, end_ns = self._actions_from(cursor_ns)

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from costmodel.recording import events as ev
 from taxtui.cli import app
-from tests.support.importing import actions_s, cell_of, events_of, of, phases_s, starts
+from tests.support.importing import actions_s, cell_of, events_of, imported, of, phases_s, starts
 
 pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
@@ -109,6 +109,10 @@ def test_known_sleeps_come_back_from_docker(interpreter: str, tmp_path: Path) ->
     assert phases["verify"] >= 0.3
     cell = cell_of(events, 0)
     assert (cell.substrate, cell.variant, cell.provenance, cell.mode) == ("harbor", "docker", "measured", "exec")
+    _, without_plugin = imported("harbor", tmp_path / "jobs" / "job", tmp_path / "imported.msgpack")
+    known = phases_s(without_plugin, 0)
+    assert known == {phase: phases[phase] for phase in ("create", "preload", "verify")}
+    assert sum(actions_s(without_plugin, 0)) >= sum(SLEEPS_S)
 
 
 def test_an_agent_sees_what_it_saw_without_the_plug_in(interpreter: str, tmp_path: Path) -> None:

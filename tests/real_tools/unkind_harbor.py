@@ -55,7 +55,7 @@ class FolderEnvironment(BaseEnvironment):
         if FolderEnvironment.calls[call] in self._faults.get(f"{call}_throttled", ()):
             raise TooManyRequestsError(f"slow down, {SECRET}")
         if FolderEnvironment.calls[call] in self._faults.get(f"{call}_fails", ()):
-            raise RuntimeError(f"the provider's {call} failed")
+            raise RuntimeError(f"the provider's {call} failed, {SECRET}")
 
     async def start(self, force_build):
         await asyncio.sleep(self._slow_s)

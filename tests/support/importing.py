@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +14,16 @@ from taxtui.importers.importing import ImportResult, import_files
 from taxtui.importers.protocol import ReaderOptions
 
 SAMPLES: Final = Path(__file__).parent / "import_samples"
+LOGS: Final = Path(__file__).parents[1] / "logs"
+"""Files that the tools themselves wrote."""
 FORMATS: Final = tuple(sorted(path.name for path in SAMPLES.iterdir()))
-"""Those that there are samples of: a folder each, named as the format."""
+"""Formats with a folder of samples."""
+LOG_FILES: Final = {
+    "inspect": ("inspect-given.eval", "inspect-slept.eval"),
+    "mini-swe-agent": ("given.traj.json", "slept.traj.json"),
+    "verifiers": ("verifiers-given.jsonl", "verifiers-slept.jsonl"),
+}
+"""Formats with files in ``LOGS``."""
 
 
 def imported(name: str, source: Path, out: Path, **options: Any) -> tuple[ImportResult, list[Event]]:
@@ -73,21 +80,27 @@ def sample_files(name: str) -> Iterator[tuple[Path, bytes]]:
             yield path.relative_to(SAMPLES / name), path.read_bytes()
 
 
-def unpacked(data: bytes) -> dict[str, bytes] | None:
-    """The members of an archive; None where it is none."""
-    if not zipfile.is_zipfile(io.BytesIO(data)):
-        return None
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return {name: archive.read(name) for name in archive.namelist()}
-    except NotImplementedError:
-        return {}  # packed in a way that only its reader knows
+def swe_agent_trajectory(*took_s: float, **info: Any) -> dict[str, Any]:
+    """A trajectory of SWE-agent with these times of actions."""
+    state = json.dumps({"working_dir": "/testbed"})
+    steps = [{"action": "ls", "observation": "o", "execution_time": seconds, "state": state} for seconds in took_s]
+    config = {"env": {"deployment": {"type": "docker", "image": "i"}}, "problem_statement": {"id": "p"}}
+    return {"trajectory": steps, "info": info, "replay_config": json.dumps(config)}
 
 
-def packed(members: dict[str, bytes]) -> bytes:
-    """An archive of members."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return buffer.getvalue()
+def inspect_log(events: list[dict[str, Any]], **sample: Any) -> dict[str, Any]:
+    """A log of inspect_ai as JSON, with one sample."""
+    sample = {"id": 1, "started_at": "2026-01-01T00:00:00Z", "completed_at": "2026-01-01T00:01:00Z", **sample}
+    evaluation = {"eval_id": "e", "task_id": "t", "task": "t"}
+    return {"version": 2, "status": "error", "eval": evaluation, "samples": [{**sample, "events": events}]}
+
+
+def inspect_event(kind: str, start_s: int, end_s: int, **more: object) -> dict[str, Any]:
+    """An event of such a log, in seconds of the sample."""
+    at = [f"2026-01-01T00:00:{second:02}+00:00" for second in (start_s, end_s)]
+    return {"event": kind, "timestamp": at[0], "completed": at[1], **more}
+
+
+def verifiers_result(**timing: object) -> dict[str, Any]:
+    """A result of verifiers before version 1."""
+    return {"example_id": 3, "task": "swe", "prompt": "p", "reward": 1.0, "timing": timing}

@@ -156,7 +156,7 @@ def test_a_complaint_about_a_line_does_not_quote_it(parse: Callable[[Path], obje
 # -- mangled files --------------------------------------------------------------------------------------------------
 
 SEED = 20
-EACH = {"importers": 150, "documents": 80, "projections": 60}
+EACH = {"importers": 500, "documents": 80, "projections": 60}
 EXECUTIONS = 1500
 """Of a target that is in memory."""
 FOUND = list(corpus())

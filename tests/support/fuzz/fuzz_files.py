@@ -1,9 +1,10 @@
-"""Targets of ``make fuzz`` that go by way of a file: logs of other tools, shipped documents, projected recordings."""
+"""Targets of ``make fuzz`` with a file: logs of other tools, shipped documents, projected recordings."""
 
 from __future__ import annotations
 
-import functools
+import copy
 import json
+import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,62 +13,89 @@ from typing import Any, Final
 
 import costmodel
 from costmodel.errors import CostModelError
-from taxtui.errors import TaxtuiError
+from costmodel.recording.reader import read_recording
+from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.importers import registry
-from taxtui.importers.files import Unreadable
-from taxtui.importers.protocol import ImportedTrial, ReaderOptions
+from taxtui.importers.importing import import_files
+from taxtui.importers.protocol import ReaderOptions
 from taxtui.plan import scenario
 from tests.support import importing
-from tests.support.fuzz import mangled
+from tests.support.fuzz import hostile, mangled
 from tests.support.fuzz.fuzz_targets import Target, spoilt
 
-_SAMPLES: Final = {
-    f"{name}/{path}": data
-    for name in importing.FORMATS
-    for path, data in importing.sample_files(name)
-    if importing.unpacked(data) is None
+_SPAN: Final = {"start": 1000.0, "end": 1001.5}
+_SOURCES: Final = {
+    **{f"{name}/{path}": data for name in importing.FORMATS for path, data in importing.sample_files(name)},
+    **{
+        f"{n}/{file}": (importing.LOGS / file).read_bytes()
+        for n, files in importing.LOG_FILES.items()
+        for file in files
+    },
+    "swe-agent/x.traj": json.dumps(importing.swe_agent_trajectory(0.5, 1.5)).encode(),
+    "verifiers/results.jsonl": json.dumps(
+        importing.verifiers_result(start_time=999.0, setup=_SPAN, scoring=_SPAN, env={"spans": [_SPAN]})
+    ).encode(),
+    "inspect/log.json": json.dumps(
+        importing.inspect_log([importing.inspect_event(kind, 1, 2) for kind in ("model", "tool", "sandbox")])
+    ).encode(),
 }
-
-
-_ODD: Final[tuple[Any, ...]] = (None, -1, 10**400, 1e308, "", "NaN", "9999-12-31T23:59:59", "\x1b[31m", [], {}, True)
+"""Format and file name → content."""
+_ODD: Final[tuple[Any, ...]] = (
+    *(None, True, 0, -1, 10**400, 1e308, -1e308, 1e-320, math.nan, math.inf, 1795297016.1, 4e9),
+    *("", "x", "NaN", "\x1b[31m", "\ud800", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59", "2026-11-22T03:13:10"),
+    *([], {}, [None], [[[]]], [{}]),
+)
 
 
 def _log(source: Random) -> bytes:
-    name = source.choice(sorted(_SAMPLES))
-    data = _SAMPLES[name]
-    if source.random() < 0.5 and name.endswith(".json"):
-        value = json.loads(data)
-        for _ in range(source.randint(1, 3)):
-            holder, key = source.choice(mangled.places(value))
-            holder[key] = source.choice(_ODD)
-        data = json.dumps(value).encode()
+    name = source.choice(sorted(_SOURCES))
+    data = _SOURCES[name]
+    if source.random() < 0.7 and not name.endswith((".eval", ".csv")):
+        lines = data.splitlines() if name.endswith(".jsonl") else [data]
+        data = b"\n".join(json.dumps(_damaged(json.loads(line), source)).encode() for line in lines)
     else:
         data = spoilt(data, source)
+    if source.random() < 0.1:
+        data = data[: source.randrange(len(data) + 1)]
     return name.encode() + b"\n" + data
 
 
-_importer: Final = functools.cache(registry.load)
+def _damaged(value: Any, source: Random) -> Any:
+    """The value with up to four parts missing, replaced or exchanged."""
+    for _ in range(source.randint(0, 4)):
+        places = hostile.places(value)
+        if not places:
+            break
+        holder, key = source.choice(places)
+        damage = source.random()
+        if damage < 0.3:
+            del holder[key]
+        elif damage < 0.8:
+            holder[key] = copy.deepcopy(source.choice(_ODD))
+        else:
+            exchanged = source.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+            holder[key], holder[exchanged] = holder[exchanged], holder[key]
+    return value
 
 
-def _reader(data: bytes) -> str:
-    """Trials that make sense, or pieces that are left out; nothing else is raised."""
+def _import(data: bytes) -> str:
+    """A recording that can be read, or a refusal in one line."""
     where, _, content = data.partition(b"\n")
     name, _, path = where.decode().partition("/")
-    made = 0
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, path)
+        file, out = Path(folder, path), Path(folder, "out.msgpack")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         try:
-            for found in _importer(name).trials(file, ReaderOptions()):
-                if isinstance(found, ImportedTrial):
-                    assert found.end_ns >= found.start_ns, "it ends before it begins"
-                    assert all(phase.duration_ns >= 0 for phase in found.phases)
-                    assert all(min(action.duration_ns, action.think_ns, action.gap_ns) >= 0 for action in found.actions)
-                    made += 1
-        except Unreadable as error:
+            result = import_files(registry.load(name), [file], out, ReaderOptions())
+        except RecordingError as error:
             assert "\n" not in str(error), str(error)
-    return "taken" if made else "refused"
+            assert "unexpected" not in str(error), str(error)
+            assert not out.exists()
+            return "refused"
+        assert not any("unexpected" in line for line in result.named), result.named
+        read_recording(out)  # refuses negative durations, and clocks that do not add up
+    return "taken"
 
 
 def _published(path: Path) -> None:
@@ -90,7 +118,7 @@ def _shipped(source: Random) -> bytes:
 
 
 def _document(data: bytes) -> str:
-    """Every command's reader takes a document, or says one line."""
+    """A document is read, or refused in one line."""
     kind, _, text = data.partition(b"\n")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "document.toml")
@@ -117,8 +145,8 @@ def _projected(data: bytes) -> str:
 
 
 WITH_FILES: Final = {
-    "importers": Target(_log, _reader, 30),
+    "importers": Target(_log, _import, 10),
     "documents": Target(_shipped, _document, 3),
-    "projections": Target(mangled.recording, _projected, 1),
+    "projections": Target(hostile.recording, _projected, 1),
 }
-"""Slower than those in memory."""
+"""Targets with a file, slower than targets in memory."""

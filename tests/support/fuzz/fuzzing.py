@@ -1,7 +1,4 @@
-"""Tries mangled input, each from a seed of its own, and counts: ``python -m tests.support.fuzz.fuzzing --help``.
-
-What once failed is a file in ``fuzz_corpus/TARGET``, which a test tries for ever.
-"""
+"""Try damaged inputs by seed, and count the results: ``python -m tests.support.fuzz.fuzzing --help``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that an enemy has written, from a seed: TOML of any shape, and recordings of any bytes with right checksums."""
+"""Shipped TOML documents with damaged values, from a seed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import random
 import tomllib
 from pathlib import Path
 from typing import Any, Final
-
-import msgspec
 
 from tests.support.fuzz import hostile
 
@@ -30,10 +28,10 @@ VALUES: Final[tuple[Any, ...]] = (
 
 
 def document(kind: str, source: random.Random) -> str:
-    """A shipped document with a value or two that are others, missing or too many."""
+    """A shipped document with one or two values replaced, missing or added."""
     data = tomllib.loads(source.choice(DOCUMENTS[kind]).read_text(encoding="utf-8"))
     for _ in range(source.choice((1, 1, 2))):
-        holder, key = source.choice(places(data))
+        holder, key = source.choice(hostile.places(data))
         what = source.random()
         if what < 0.8:
             holder[key] = copy.deepcopy(source.choice(VALUES))
@@ -42,37 +40,6 @@ def document(kind: str, source: random.Random) -> str:
         elif isinstance(holder, dict):
             holder["another"] = copy.deepcopy(source.choice(VALUES))
     return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in data.items())
-
-
-def recording(source: random.Random) -> bytes:
-    """The golden recording with a few values or bytes of it changed."""
-    contents = hostile.payloads()
-    if source.random() < 0.5:
-        batches = [msgspec.msgpack.decode(payload) for payload in contents]
-        for _ in range(source.randint(1, 5)):
-            holder, key = source.choice(places(batches))
-            value = holder[key]
-            others = hostile.INTEGERS if isinstance(value, int) else hostile.TEXTS
-            holder[key] = source.choice(others) if not isinstance(value, list) else list(source.choice(hostile.COLUMNS))
-        return hostile.sealed([msgspec.msgpack.encode(batch) for batch in batches])
-    number = source.randrange(len(contents))
-    payload = contents[number]
-    for _ in range(source.randint(1, 3)):
-        at, gone = source.randrange(len(payload)), source.randint(0, 3)
-        new = source.choice((*hostile.SPLICES, source.randbytes(source.randint(1, 4))))
-        payload = payload[:at] + new + payload[at + gone :] or b"\x90"
-    contents[number] = payload
-    return hostile.sealed(contents)
-
-
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every place below a value, as what holds it and the key there."""
-    found = []
-    for key, one in list(value.items() if isinstance(value, dict) else enumerate(value)):
-        found.append((value, key))
-        if isinstance(one, dict | list):
-            found += places(one)
-    return found
 
 
 def _toml(value: Any) -> str:

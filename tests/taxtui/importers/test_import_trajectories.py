@@ -15,15 +15,10 @@ from taxtui import installed
 from taxtui.errors import TaxtuiError
 from taxtui.importers import registry
 from taxtui.importers.files import Unreadable
-from taxtui.importers.importing import import_files, reader_for
+from taxtui.importers.importing import reader_for
 from taxtui.importers.protocol import HEAD_BYTES, ImportedTrial, ReaderOptions, Skipped
+from tests.support.importing import LOG_FILES, LOGS, inspect_event, inspect_log, swe_agent_trajectory, verifiers_result
 
-LOGS = Path(__file__).parents[2] / "logs"
-FILES = {
-    "inspect": ("inspect-given.eval", "inspect-slept.eval"),
-    "mini-swe-agent": ("given.traj.json", "slept.traj.json"),
-    "verifiers": ("verifiers-given.jsonl", "verifiers-slept.jsonl"),
-}
 SWE_AGENT_S = (0.116, 0.138, 1.951, 0.138, 0.327, 0.228, 0.115, 0.119, 0.139, 0.753, 0.217, 0.115, 0.121)
 
 
@@ -54,7 +49,7 @@ def written(path: Path, document: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "file"), [(name, file) for name, files in FILES.items() for file in files])
+@pytest.mark.parametrize(("name", "file"), [(name, file) for name, files in LOG_FILES.items() for file in files])
 def test_each_file_is_recognised_by_its_own_reader_alone(name: str, file: str) -> None:
     assert reader_for(None, [LOGS / file]).name == name
     head = (LOGS / file).read_bytes()[:HEAD_BYTES]
@@ -119,13 +114,9 @@ def test_of_two_views_of_one_step_the_whole_one_is_read(tmp_path: Path) -> None:
     assert found == [("step_1", "train", "all"), ("step_2", "train", "effective")]
 
 
-def legacy(**timing: object) -> dict[str, object]:
-    return {"example_id": 3, "task": "swe", "prompt": "p", "reward": 1.0, "timing": timing}
-
-
 def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
     span = {"start": 1000.0, "end": 1020.0, "duration": 20.0}
-    row = legacy(
+    row = verifiers_result(
         start_time=1000.0,
         setup={"start": 1000.0, "end": 1003.0},
         generation=span,
@@ -134,7 +125,7 @@ def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
         env={"spans": [{"start": 1008.0, "end": 1009.5}, {"start": 1015.0, "end": 1020.0}]},
     )
     path = tmp_path / "results.jsonl"
-    old, odd = legacy(generation_ms=5.0, total_ms=6.0), {**legacy(), "timing": True}
+    old, odd = verifiers_result(generation_ms=5.0, total_ms=6.0), {**verifiers_result(), "timing": True}
     path.write_text("\n".join(map(json.dumps, (row, old, odd))))
     assert reader_for(None, [path]).name == "verifiers"
     trial, refused, damaged = registry.load("verifiers").trials(path, ReaderOptions())
@@ -173,20 +164,10 @@ def test_known_sleeps_lie_between_themselves_and_what_was_measured_around_them()
         assert action.think_ns / 1e9 >= 0.3
 
 
-def log_of(**sample: object) -> dict[str, object]:
-    sample = {"id": 1, "started_at": "2026-01-01T00:00:00Z", "completed_at": "2026-01-01T00:01:00Z", **sample}
-    return {"version": 2, "status": "error", "eval": {"eval_id": "e", "task_id": "t", "task": "t"}, "samples": [sample]}
-
-
-def event(kind: str, start_s: int, end_s: int, **more: object) -> dict[str, object]:
-    at = [f"2026-01-01T00:00:{second:02}+00:00" for second in (start_s, end_s)]
-    return {"event": kind, "timestamp": at[0], "completed": at[1], **more}
-
-
 def test_a_log_as_json_whose_tool_calls_stand_for_commands(tmp_path: Path) -> None:
-    inner = event("model", 3, 4)  # an agent within a tool, as older versions keep it
-    events = [event("model", 1, 2), event("tool", 2, 5, events=[inner], result="x"), {"event": "info"}]
-    path = written(tmp_path / "log.json", log_of(events=events, sandbox=["docker", "compose.yaml"]))
+    inner = inspect_event("model", 3, 4)  # an agent within a tool, as older versions keep it
+    events = [inspect_event("model", 1, 2), inspect_event("tool", 2, 5, events=[inner], result="x"), {"event": "info"}]
+    path = written(tmp_path / "log.json", inspect_log(events, sandbox=["docker", "compose.yaml"]))
     assert reader_for(None, [path]).name == "inspect"
     trial = one("inspect", path)
     assert trial.substrate == "docker"
@@ -196,10 +177,10 @@ def test_a_log_as_json_whose_tool_calls_stand_for_commands(tmp_path: Path) -> No
 
 def test_a_sample_with_an_error_failed_and_one_at_its_limit_did_not(tmp_path: Path) -> None:
     error = {"message": "TimeoutError('secret')", "traceback": "secret"}
-    trial = one("inspect", written(tmp_path / "a.json", log_of(error=error, events=[event("sandbox", 1, 2)])))
+    trial = one("inspect", written(tmp_path / "a.json", inspect_log([inspect_event("sandbox", 1, 2)], error=error)))
     assert trial.failure == ("TimeoutError", "action", "timeout", "")
     assert trial.end_ns - trial.start_ns == 60 * 10**9
-    limited = log_of(limit={"type": "message", "limit": 3}, events=[event("sandbox", 1, 2)])
+    limited = inspect_log([inspect_event("sandbox", 1, 2)], limit={"type": "message", "limit": 3})
     assert one("inspect", written(tmp_path / "b.json", limited)).failure is None
 
 
@@ -212,7 +193,7 @@ def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.Monk
 def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
     path = tmp_path / "old.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        log = log_of(events=[event("sandbox", 1, 2)])
+        log = inspect_log([inspect_event("sandbox", 1, 2)])
         archive.writestr("header.json", json.dumps({key: log[key] for key in ("version", "eval")}))
         archive.writestr("samples/1_epoch_1.json", json.dumps(log["samples"][0]))  # type: ignore[index]
         archive.writestr("samples/2_epoch_1.json", "{")
@@ -257,13 +238,8 @@ def test_how_a_trajectory_ended(tmp_path: Path, status: str, outcome: str) -> No
 
 
 def test_swe_agent_tells_how_long_its_tools_took(tmp_path: Path) -> None:
-    steps = [{"action": "ls", "observation": "o", "execution_time": took_s} for took_s in SWE_AGENT_S]
-    config = {"env": {"deployment": {"type": "docker", "image": "i"}}, "problem_statement": {"id": "p"}}
-    told = {
-        "trajectory": [*steps, {"action": "", "execution_time": 5.0}, {"action": "submit", "execution_time": 0}],
-        "info": {"exit_status": "submitted (exit_command_timeout)"},
-        "replay_config": json.dumps(config),
-    }
+    told = swe_agent_trajectory(*SWE_AGENT_S, exit_status="submitted (exit_command_timeout)")
+    told["trajectory"] += [{"action": "", "execution_time": 5.0}, {"action": "submit", "execution_time": 0}]
     path = written(tmp_path / "x.traj", told)
     assert reader_for(None, [path]).name == "swe-agent"
     trial = one("swe-agent", path)
@@ -273,10 +249,3 @@ def test_swe_agent_tells_how_long_its_tools_took(tmp_path: Path) -> None:
     assert trial.failure is not None
     assert trial.failure.outcome == "timeout"
     assert {"run", "think", "create", "instants", "actions"} <= unknown(trial)
-
-
-def test_all_of_them_become_recordings(tmp_path: Path) -> None:
-    for name, files in FILES.items():
-        out = tmp_path / f"{name}.msgpack"
-        done = import_files(registry.load(name), [LOGS / file for file in files], out, ReaderOptions())
-        assert (done.trials, done.skipped) == (len(files), 0)

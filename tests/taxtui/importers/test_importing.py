@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Final
 
 import pytest
 from click.testing import CliRunner
@@ -14,11 +15,25 @@ from taxtui.commands.importing import command
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.importers import files, registry
 from taxtui.importers.files import Unreadable
-from taxtui.importers.importing import reader_for
+from taxtui.importers.importing import import_files, reader_for
 from taxtui.importers.names import Names
-from taxtui.importers.protocol import Unknown
+from taxtui.importers.protocol import ReaderOptions, Unknown
 from taxtui.importers.timeline import BACKWARDS, Timeline
-from tests.support.importing import FORMATS, SAMPLES, actions_s, events_of, imported, of, sample_files, starts
+from tests.support.importing import (
+    FORMATS,
+    LOG_FILES,
+    LOGS,
+    SAMPLES,
+    actions_s,
+    events_of,
+    imported,
+    inspect_event,
+    inspect_log,
+    of,
+    sample_files,
+    starts,
+    swe_agent_trajectory,
+)
 
 HARBOR = SAMPLES / "harbor"
 
@@ -175,39 +190,49 @@ def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:
     assert times["unknown"] == (Unknown("actions", BACKWARDS, partly=True),)
 
 
-def test_canaries_never_reach_the_recording(tmp_path: Path) -> None:
-    """Secrets, prompts, commands and paths in every string of every source, and beside them."""
-    for name in FORMATS:
-        folder = tmp_path / name
-        for path, data in sample_files(name):
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(_poisoned(path, data))
-        result, _ = imported(name, folder, tmp_path / f"{name}.msgpack")
-        assert not result.skipped, "what is left out shows nothing"
-        assert "CANARY" not in " ".join(result.unknown)
-        assert b"canary" not in (tmp_path / f"{name}.msgpack").read_bytes().lower(), name
+SOURCES: Final = {
+    **{f"{name}/{path}": data for name in FORMATS for path, data in sample_files(name)},
+    **{f"{name}/{file}": (LOGS / file).read_bytes() for name, files in LOG_FILES.items() for file in files},
+    "swe-agent/x.traj": json.dumps(swe_agent_trajectory(0.5, exit_status="submitted")).encode(),
+    "inspect/log.json": json.dumps(inspect_log([inspect_event("sandbox", 1, 2, cmd="c")])).encode(),
+}
+
+
+@pytest.mark.parametrize("keep_names", [False, True])
+@pytest.mark.parametrize("name", [*FORMATS, *LOG_FILES, "swe-agent"])
+def test_canaries_never_reach_the_recording(tmp_path: Path, name: str, keep_names: bool) -> None:
+    """Secrets, prompts, commands and paths in every string of every source."""
+    folder = tmp_path / "source"
+    for source, data in SOURCES.items():
+        if source.partition("/")[0] == name and not source.endswith(".eval"):
+            path = folder / source.partition("/")[2]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(_poisoned(path, data))
+    paths = [path for path in folder.rglob("*") if path.is_file()] if name in LOG_FILES else [folder]
+    result = import_files(registry.load(name), paths, tmp_path / "out.msgpack", ReaderOptions(), keep_names=keep_names)
+    assert not result.skipped, result.named
+    assert "CANARY" not in repr(result)
+    assert b"canary" not in (tmp_path / "out.msgpack").read_bytes().lower()
 
 
 def _poisoned(path: Path, data: bytes) -> bytes:
     if path.suffix == ".csv":
         head, *rows = data.decode().splitlines()
-        return "\n".join([f"{head},prompt", *(f"{row},sk-CANARY" for row in rows)]).replace("fix", "CANARY").encode()
-    try:
-        lines = [json.loads(line) for line in (data.splitlines() if path.suffix == ".jsonl" else [data])]
-    except ValueError:
-        return data
+        return "\n".join([f"{head},prompt", *(f"{row},sk-CANARY" for row in rows)]).replace("fix", "CANARY x").encode()
+    lines = [json.loads(line) for line in (data.splitlines() if path.suffix == ".jsonl" else [data])]
     return b"\n".join(json.dumps(_with_canaries(line)).encode() for line in lines)
 
 
-KEPT = ("started_at", "finished_at", "timestamp", "role", "source", "event", "type", "key", "format", "operation", "at")
-
-
-MEANT = {"chat", "execute_tool", "invoke_agent", "agent", "unset", "sequential", "staggered", "burst", *"1234567"}
-"""Values, and numbers of spans, that say what something is."""
+KEPT = (
+    *("started_at", "finished_at", "timestamp", "role", "source", "event", "type", "key", "format", "operation", "at"),
+    *("config", "completed"),
+)
+MEANINGS = {"chat", "execute_tool", "invoke_agent", "agent", "unset", "sequential", "staggered", "burst", *"1234567"}
+"""Values, and numbers of spans, with a meaning for a reader."""
 
 
 def _with_canaries(value: object, key: str = "") -> object:
-    """Each text that no reader needs to find its way, with a secret; and unknown keys beside known ones."""
+    """Add a secret to each text without a meaning for a reader, and add unknown keys."""
     if isinstance(value, dict):
         return {name: _with_canaries(item, name) for name, item in value.items()} | {
             "api_key": "sk-CANARY",
@@ -217,7 +242,7 @@ def _with_canaries(value: object, key: str = "") -> object:
     if isinstance(value, list):
         return [_with_canaries(item, key) for item in value]
     if isinstance(value, str) and not any(part in key for part in KEPT) and not value.startswith(("20", "17")):
-        return value if value in MEANT else f"{value} /home/CANARY sk-CANARY"
+        return value if value in MEANINGS else f"{value} /home/CANARY sk-CANARY"
     return value
 
 
