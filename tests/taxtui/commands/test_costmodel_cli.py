@@ -284,7 +284,7 @@ def test_explain_of_other_kinds_of_rows(recording: str, tmp_path: Path) -> None:
     assert "Money" in text
     clusters = [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]
     text = output("project", str(write(tmp_path / "blocks", clusters)), *ASK, "--explain")
-    assert "over blocks where wider" in " ".join(text.split())
+    assert "over blocks if wider" in " ".join(text.split())
 
 
 BAD = [
