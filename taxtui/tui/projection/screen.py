@@ -184,7 +184,7 @@ class ProjectionScreen(ArrangedScreen):
             words.append(f"✗ {clean(self.refusal)}")
         elif rows:
             marks = marks_of(rows)
-            families = dict.fromkeys([*marks.shared, *(name for row in rows for name in marks.own(row.flags))])
+            families = dict.fromkeys([*marks.shared, *(name for row in rows for name in marks.families_of(row.flags))])
             brief = self.has_class("-medium")
             texts = [family if brief else marks.line(family) for family in families]
             words.append(f"Warnings: {' · '.join(texts)}" if texts else "No warnings.", "dim")
