@@ -115,7 +115,7 @@ class ComparisonTable:
                 reasons.setdefault(comparison.reason, []).append(f"{self.name(comparison)} {comparison.metric.name}")
         notes += [f"{reason}: {_few(cells)}." for reason, cells in reasons.items()]
         if quiet := sum(map(_without_failures, self.ordered)):
-            notes.append(f"failure_rate: {quiet} cells without a failed trial on either side are not listed.")
+            notes.append(f"failure_rate: cells without a failed trial on either side are not listed ({quiet}).")
         if (by_chance := len(self.ordered) // ONE_IN) > 0:
             notes.append(f"Without a real change, {by_chance} of these comparisons may be worse by chance.")
         if not_counted := sum(comparison.by_chance for comparison in self.ordered):

@@ -135,9 +135,9 @@ def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
     ]
     told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
     assert "Waiting time of 8 GPUs" in told
-    assert "stalled: for the sandbox, and only that is its tax." in told
+    assert "stalled: for the sandbox, and only this part is tax." in told
     assert told.count("stalled") == 2  # the head of its column, and what that is
-    assert ("--think TIME adds it" in told) != bool(think)
+    assert ("--think TIME adds some" in told) != bool(think)
 
 
 def one_step_off(law: Distribution, workers: int, batch: int, steps: int, train: int, rng: Random) -> int:

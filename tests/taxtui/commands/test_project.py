@@ -258,7 +258,7 @@ def test_explain_of_published_failed_and_blocked_rows(tmp_path: Path) -> None:
     failed = str(write(tmp_path / "both", [trial(1), trial(2, cell=1, outcome="failed")], *cells))
     assert "Nothing to compute: no_success" in output("project", failed, *ASK, "--explain")
     blocks = str(write(tmp_path / "blocks", [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]))
-    assert "over blocks where wider" in " ".join(output("project", blocks, *ASK, "--explain").split())
+    assert "over blocks if wider" in " ".join(output("project", blocks, *ASK, "--explain").split())
 
 
 BAD = [

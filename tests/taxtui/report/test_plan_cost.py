@@ -131,7 +131,7 @@ def test_a_person_may_set_the_limit(most: str, limit: str) -> None:
 @pytest.mark.parametrize(
     ("block", "sheet", "most", "more", "obstacle"),
     [
-        ({"substrates": ["ecs"]}, "nowhere.toml", "", {}, "no price sheet 'nowhere.toml'; give the path of one, or a"),
+        ({"substrates": ["ecs"]}, "nowhere.toml", "", {}, "no price sheet 'nowhere.toml'; name a file or a shipped"),
         ({"substrates": ["daytona"]}, "aws-fargate", "", {}, "has no price for daytona; add a [[sandbox]] for it"),
         ({"substrates": ["daytona"]}, "", "3", {}, "a limit in dollars needs one price sheet"),
         ({"substrates": ["daytona"]}, "", "", {"max_cost_usd": 3.0}, "a limit in dollars needs one price sheet"),
