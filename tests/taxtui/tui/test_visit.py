@@ -115,7 +115,7 @@ def test_a_whole_visit(tmp_path: Path) -> None:
 BROKEN = """
 from taxtui.tui.live import panels
 
-def present(self, state):
+def present(self, state, words):
     if any(cell.finished > 3 for cell in state.cells.values()):
         raise RuntimeError("a bug in the interface")
     self.show([])
