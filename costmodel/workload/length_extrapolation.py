@@ -91,9 +91,8 @@ def later_change(trials: Iterable[RecordedTrial], cycle: int) -> float | None:
 def extrapolation_margin(trials: Iterable[RecordedTrial], cycle: int) -> Margin:
     """Return the margin of the time beyond the recorded actions, as shares of its estimate."""
     change = later_change(trials, cycle)
-    if change is None:
-        return Margin(1 - FIRST_CYCLE[0], FIRST_CYCLE[1] - 1)
-    return Margin(min(1.0, change), change)
+    low, high = FIRST_CYCLE if change is None else (max(0.0, 1 - change), 1 + change)
+    return Margin(1 - low, high - 1)
 
 
 def _taken(trial: RecordedTrial, start: int, end: int) -> int:

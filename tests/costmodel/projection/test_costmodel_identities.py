@@ -117,7 +117,7 @@ def test_chains_of_retries_have_the_exact_mean(good: list[int], bad: list[int], 
 laws = st.lists(st.integers(1, 10**11), min_size=1, max_size=20).map(Distribution.of)
 
 
-@many
+@settings(max_examples=60, deadline=None)
 @given(
     laws,
     st.sampled_from([3, 30, 300, 3000]),
