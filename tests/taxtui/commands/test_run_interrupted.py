@@ -150,7 +150,7 @@ def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Pa
 # ------------------------------------------------------------------------------------------------ signals, control
 
 ISOLATIONS = pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
-ENDLESS = "touch started; while :; do sleep 0.05; result"
+ENDLESS = "touch started; while :; do sleep 0.05; done"
 A_SECOND = "touch started; sleep 1"
 
 
