@@ -117,7 +117,7 @@ def _unpaid(name: str, answer: CheckedSubstrate | None) -> str:
     if answer is None or answer.ok is None:
         return f"{name}: not checked yet"
     if not answer.ok and not answer.capabilities:  # the check failed before the price was known
-        return f"{name}: unknown, because the substrate is unavailable"
+        return f"{name}: unknown, not available"
     return f"{name} $0"
 
 

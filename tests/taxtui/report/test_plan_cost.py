@@ -56,7 +56,7 @@ def test_what_is_free_costs_nothing_and_needs_no_limit() -> None:
 
 def test_what_is_not_known_to_be_free_is_not_said_to_be() -> None:
     assert cost({"substrates": ["kubernetes", "local"]}).words == (
-        "kubernetes: unknown, because the substrate is unavailable · local: not checked yet"
+        "kubernetes: unknown, not available · local: not checked yet"
     )
 
 

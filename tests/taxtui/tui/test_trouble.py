@@ -236,7 +236,7 @@ def test_presets_pass_over_what_is_no_readable_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("speed", ["inf", "nan"])
 def test_a_replay_has_a_finite_speed(speed: str, tmp_path: Path) -> None:
     path = record(tmp_path / "x.msgpack")
-    with pytest.raises(UsageError, match="is no speed"):
+    with pytest.raises(UsageError, match="is not finite"):
         CliRunner().invoke(replay_command, [str(path), "--speed", speed], catch_exceptions=False)
 
 

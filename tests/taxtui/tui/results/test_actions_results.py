@@ -117,7 +117,7 @@ async def test_brackets_and_tabs_go_through_the_tables_of_taxtui_report(path: Pa
         await pilot.press(*["right_square_bracket"] * 3)
         await shown(pilot, "Per action, amortised")
         table(pilot).scroll_to(y=8, animate=False, immediate=True)
-        await shown(pilot, "Action: submitted")
+        await shown(pilot, "Action: submission to exit code")
 
 
 @covers("renew")
