@@ -30,7 +30,7 @@ from taxtui.report.formats import Section
 from taxtui.report.measured.rows import MeasuredRow, Rank, rows_of
 from taxtui.report.numbers import NOTHING
 from taxtui.report.page.content import answer_tables, figure_view, page
-from taxtui.report.page.figures import cold_start
+from taxtui.report.page.figures import cold_start, frontier
 from taxtui.report.page.material import Material
 from taxtui.report.page.panels import file_name
 from taxtui.report.page.providers import COVERED, TITLES, coverage, provider_tables
@@ -132,7 +132,7 @@ def _material(
 
 
 def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | None) -> str:
-    """Return the page of all recordings: answer, ranks, providers, recordings and gaps."""
+    """Return the page of all recordings: answer, dollars against hours, ranks, providers, recordings and gaps."""
     cells = pools(book.sources)
     material = _material(cells, book.sources, book.paths, training_run.run_sd)
     gaps = [*book.gaps, *_gaps(cells, material.rows)]
@@ -140,6 +140,8 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
     gaps += unpriced
     works = {line.name: standings(line, training_run.run_sd) for line in result.lines}
     works = {clean(name): group for name, group in works.items() if group}
+    cost_figure = frontier.figure(works, material.colours)
+    figures = [*([cost_figure] if cost_figure else []), *cold_start.figures(material)]
     page_names = {path.name: name for path, name in zip(book.paths, book.pages, strict=True)}
     published = [*book.published, *published_figures.shipped()]
     tables = provider_tables(published, material.rows, page_names, prices)
@@ -148,7 +150,7 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
         "question": f"{training_run.trajectories:,} trajectories on {training_run.workers:,} workers",
         "sentence": headline_text(material.answer),
         "answer": answer_tables(material),
-        "figures": [figure_view(figure) for figure in cold_start.figures(material) if figure.panels],
+        "figures": [figure_view(figure) for figure in figures if figure.panels],
         "ranks": table_of(_ranks(works, priced=prices is not None)),
         "tables": tables,
         "covered": [TITLES[name] for name in COVERED],

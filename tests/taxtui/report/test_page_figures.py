@@ -67,7 +67,7 @@ def widths(axes: Axes) -> list[list[float]]:
 
 
 def test_every_figure_of_the_paper_is_there(found: dict[str, Figure]) -> None:
-    assert list(found) == ["causes", "cold-start"]
+    assert list(found) == ["causes", "cold-start", "length"]
     panels = [panel.name for figure in found.values() for panel in figure.panels]
     assert len(set(panels)) == len(panels)
 
@@ -88,6 +88,18 @@ def test_bars_are_the_breakdown(material: Material, found: dict[str, Figure]) ->
     wanted = [[(row.part_ns(part) or 0.0) * NS for row in rows] for part in PARTS]
     assert widths(axes_of(panel)) == [pytest.approx(part) for part in wanted if any(part)]
     assert [one["mean_ns"] for one in panel.data] == pytest.approx([row.mean_ns("trajectory") for row in rows])
+
+
+def test_lines_over_length_are_the_medians(material: Material, found: dict[str, Figure]) -> None:
+    (panel,) = found["length"].panels
+    lines = {tuple(zip(xs(line), ys(line), strict=True)) for line in axes_of(panel).lines}
+    for label, mode in {(row.own_label, row.identity.mode) for row in material.rows}:
+        group = [row for row in in_order(material) if (row.own_label, row.identity.mode) == (label, mode)]
+        summaries = [(float(row.length.mean), row.summary("trajectory")) for row in group]
+        medians = tuple(
+            (length, summary.p50.value * NS) for length, summary in summaries if summary and summary.p50.value
+        )
+        assert medians in lines
 
 
 def test_failures_are_counted_by_phase_and_class(material: Material) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,9 @@ from costmodel import TrainingRun, load, load_prices, project
 from costmodel.analysis.ranking import answer_of
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
+from taxtui.report.page.drawing import drawn
+from taxtui.report.page.figures import frontier
+from taxtui.report.page.palette import colours
 from taxtui.report.page.providers import address_of
 from taxtui.report.page.standings import OFF, ON, TIED, PlaceStanding, standings
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -80,11 +84,29 @@ def test_places_that_cannot_be_told_apart_share_their_ranks(tmp_path: Path) -> N
     assert {one.frontier for one in own} == {ON, TIED}
 
 
+def test_the_cost_figure_draws_the_ranks(tmp_path: Path) -> None:
+    recordings(tmp_path)
+    workloads = works(tmp_path, docker=1.0, local=1.0)
+    figure = frontier.figure(workloads, colours(["docker", "local"]))
+    assert figure is not None
+    assert len(figure.panels) == len(workloads) == 4
+    for panel, standings_of_work in zip(figure.panels, workloads.values(), strict=True):
+        lines: list[Any] = list(drawn(panel, titled=False).figure.axes[0].lines)
+        points = {(line.get_xdata()[0], line.get_ydata()[0]): line for line in lines if line.get_marker() == "o"}
+        assert len(points) == len(standings_of_work)
+        for item in standings_of_work:
+            assert item.usd is not None
+            line = points[item.hours.value, item.usd.value]
+            assert (line.get_markerfacecolor() == line.get_color()) == (item.frontier != OFF)
+
+
 def test_a_site_without_prices_says_so(tmp_path: Path) -> None:
     recordings(tmp_path)
     site(tmp_path, "-o", tmp_path / "site")
     index = (tmp_path / "site" / "index.html").read_text()
     assert "No price is given" in index
+    assert 'id="frontier"' not in index
+    assert frontier.figure(works(tmp_path), colours(["docker", "local"])) is None
     assert "None: every recording of the folder is complete" in index
 
 

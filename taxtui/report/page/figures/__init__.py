@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from taxtui.report.page.figure import Figure
-from taxtui.report.page.figures import attribution, cold_start, composition
+from taxtui.report.page.figures import attribution, by_length, cold_start, composition
 from taxtui.report.page.material import Material
 
 
 def figures(material: Material) -> list[Figure]:
     """Return all figures with panels, in the order of the page."""
-    results = [*attribution.figures(material), *composition.figures(material), *cold_start.figures(material)]
+    modules = (attribution, composition, cold_start, by_length)
+    results = [figure for module in modules for figure in module.figures(material)]
     counts: Counter[str] = Counter()
     return [_distinct(figure, counts) for figure in results if figure.panels]
 

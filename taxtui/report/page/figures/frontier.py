@@ -1,0 +1,105 @@
+"""Dollars against worker-hours: a panel per workload, with the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from taxtui.report.numbers import money, number
+from taxtui.report.page.figure import FONT, Canvas, Figure, Panel, along_x, along_y, legend_height, legend_line
+from taxtui.report.page.palette import INK, SURFACE, light
+from taxtui.report.page.panels import MOST_ROWS, NAME_COLUMNS, file_name
+from taxtui.report.page.scales import Tick, amounts
+from taxtui.report.page.standings import OFF, PlaceStanding
+from taxtui.terminal_text import clean, cut
+
+MOST_PANELS: Final = 9
+
+
+def figure(workloads: Mapping[str, Sequence[PlaceStanding]], colours: Mapping[str, str]) -> Figure | None:
+    """Return a figure of the workloads with two priced substrates or more; None without such a workload.
+
+    ``colours``: label of a substrate → role of its colour.
+    """
+    priced = {name: [item for item in group if item.usd is not None] for name, group in workloads.items()}
+    priced = {name: group for name, group in priced.items() if len(group) > 1}
+    if not priced:
+        return None
+    notes = [
+        "Dollars and worker-hours with their 95 % intervals. Dashed line: the frontier, substrates that none beats in "
+        "both. Hollow: another substrate is surely better in both.",
+    ]
+    if hidden := list(priced)[MOST_PANELS:]:
+        notes.append(f"Not drawn, but in the ranks: {', '.join(cut(name, 40) for name in hidden)}.")
+    panels = [_panel(name, group, colours) for name, group in list(priced.items())[:MOST_PANELS]]
+    more = sum(max(0, len(group) - MOST_ROWS) for group in list(priced.values())[:MOST_PANELS])
+    notes += [f"{more:,} more substrates in the ranks."] if more else []
+    return Figure("frontier", "Dollars against hours", panels, notes)
+
+
+def _panel(workload: str, standings: Sequence[PlaceStanding], colours: Mapping[str, str]) -> Panel:
+    on_frontier_first = sorted(standings, key=lambda item: item.frontier == OFF)[:MOST_ROWS]
+    data = [_point(workload, item) for item in on_frontier_first]
+    names = [
+        f"{cut(clean(point['substrate']), NAME_COLUMNS)}: {number(point['worker_hours'])} h, {money(point['usd'])}"
+        for point in data
+    ]
+    roles = [colours[item.row.label] for item in on_frontier_first]
+    foot = legend_height(len(data), 1)
+    title = cut(clean(workload), 60)
+    draw = partial(_draw, data=data, names=names, roles=roles, foot=foot)
+    return Panel(f"frontier-{file_name(title)}", title, "; ".join(names), 220 + foot, draw, data)
+
+
+def _point(workload: str, standing: PlaceStanding) -> dict[str, Any]:
+    assert standing.usd is not None
+    return {
+        "workload": workload,
+        "substrate": standing.place.name,
+        "provenance": standing.place.provenance,
+        "n": standing.row.trials,
+        "worker_hours": standing.hours.value,
+        "worker_hours_low": standing.hours.low,
+        "worker_hours_high": standing.hours.high,
+        "usd": standing.usd.value,
+        "usd_low": standing.usd.low,
+        "usd_high": standing.usd.high,
+        "frontier": standing.frontier,
+        "flags": list(standing.row.flags),
+    }
+
+
+def _draw(
+    canvas: Canvas, data: Sequence[dict[str, Any]], names: Sequence[str], roles: Sequence[str], foot: int
+) -> None:
+    axes = canvas.axes(left_px=52, bottom_px=24 + foot, top_px=10)
+    most_hours, most_usd = (
+        1.06 * max(point[end] for point in data for end in (name, f"{name}_high") if point[end] is not None)
+        for name in ("worker_hours", "usd")
+    )
+    axes.set_xlim(0, most_hours or 1)
+    axes.set_ylim(0, most_usd or 1)
+    along_x(axes, [Tick(tick.at, f"{tick.label} h") for tick in amounts(most_hours or 1)])
+    along_y(axes, amounts(most_usd or 1, "$"))
+    frontier = sorted((point["worker_hours"], point["usd"]) for point in data if point["frontier"] != OFF)
+    axes.plot(*zip(*frontier, strict=True), color=light(INK), linewidth=0.8, linestyle=(0, (2, 2)))
+    for point, role in zip(data, roles, strict=True):
+        colour, x, y = light(role), point["worker_hours"], point["usd"]
+        if point["worker_hours_low"] is not None and point["worker_hours_high"] is not None:
+            axes.plot([point["worker_hours_low"], point["worker_hours_high"]], [y, y], color=colour, linewidth=1)
+        if point["usd_low"] is not None and point["usd_high"] is not None:
+            axes.plot([x, x], [point["usd_low"], point["usd_high"]], color=colour, linewidth=1)
+        face = light(SURFACE) if point["frontier"] == OFF else colour
+        axes.plot(x, y, marker="o", markersize=6, color=colour, markerfacecolor=face, linestyle="none")
+        left_half = 2 * x < most_hours  # a name is drawn towards the middle
+        axes.annotate(
+            cut(clean(point["substrate"]), 16),
+            (x, y),
+            xytext=(6 if left_half else -6, 5),
+            textcoords="offset points",
+            ha="left" if left_half else "right",
+            color=light(INK),
+            size=FONT - 1,
+        )
+    canvas.legend([(name, legend_line(role, "exec")) for name, role in zip(names, roles, strict=True)], 1)
