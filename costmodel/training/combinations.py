@@ -36,7 +36,7 @@ class Excludes(NamedTuple):
     message: str
 
 
-class Refused(NamedTuple):
+class Contradiction(NamedTuple):
     """Contradictory numbers."""
 
     contradicts: Callable[[Any], bool]
@@ -54,12 +54,12 @@ _BARRIER = "over-provisioning needs the barrier of a step, and --policy {run.pol
 _RESAMPLE = "resample does not go with over-provisioning, async or a warm pool: leave them out"
 _CAPPED = "when it fails: leave --max-attempts and --backoff-seconds out"
 
-RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
+RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
     # training steps
     Needs("train_s over_provision partial_rollouts gpus effective_policy.barrier", "step_rollouts", _STEPS),
     Needs("gpu_usd_hour", "gpus", "a GPU price needs a number of GPUs: add --gpus G"),
     Needs("prompts", "group_size", "prompts need a number of rollouts each: add --group-size G"),
-    Refused(
+    Contradiction(
         lambda run: run.prompts is not None and run.batch not in (None, run.step_rollouts),
         "{run.prompts} prompts of {run.group_size} rollouts are a batch of {run.step_rollouts}, not {run.batch}; "
         "leave --batch out",
@@ -71,7 +71,7 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
     ),
     Needs("think_correlation", "think_varies group_size", _THINK),
     Needs("staleness", "is_stream step_rollouts", "staleness limits async rollouts: add --policy async --batch B"),
-    Refused(
+    Contradiction(
         lambda run: run.step_rollouts is not None and run.step_rollouts > run.trajectories > 0,
         "a batch of {run.step_rollouts} is more than the {run.trajectories} trajectories of the run",
     ),
@@ -80,7 +80,7 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
     # limits and pool
     Needs("create_burst", "create_rate", "a burst is an exception to a rate: add --create-rate R"),
     Needs("refill_s refill_rate", "warm_pool", "a refill describes a warm pool: add --warm-pool P"),
-    Refused(
+    Contradiction(
         lambda run: run.warm_pool is not None and run.refill_rules != 1,
         "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G",
     ),
@@ -95,21 +95,21 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
     Needs("nodes", "pods_per_node", _NODES),
     Needs("pods_per_node", "nodes", _NODES),
     Needs("node_usd_hour", "nodes", "a price per node needs their number: add --nodes N --pods-per-node P"),
-    Refused(
+    Contradiction(
         lambda run: run.pods is not None and run.group_size is not None and run.pods < run.group_size,
         "{run.nodes} nodes of {run.pods_per_node} pods cannot hold one group of {run.group_size} rollouts",
     ),
     Needs("placement pull_gb_s node_disk_gib", "images", "{setting} is about images: add --images"),
     Needs("images", "nodes group_size", _IMAGES),
-    Refused(
+    Contradiction(
         lambda run: run.images is not None and (run.pull_gb_s is None) != run.is_prepulled,
         "images are pulled at a rate, or prepulled: give one of --pull-gb-s and --placement prepulled",
     ),
-    Refused(
+    Contradiction(
         lambda run: run.images is not None and run.images.largest_gb > run.disk_gb,
         "an image of {run.images.largest_gb:g} GB does not fit a disk of {run.disk_gb:g} GB",
     ),
-    Refused(
+    Contradiction(
         lambda run: run.images is not None and run.is_prepulled and run.images.total_gb > run.disk_gb,
         "{run.images.total_gb:g} GB of images do not fit a disk of {run.disk_gb:g} GB",
     ),
@@ -119,7 +119,7 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
         "failure_hazard",
         "failures come per attempt or per hour: give one of --failure-rate and --failure-hazard",
     ),
-    Refused(
+    Contradiction(
         lambda run: run.failure_burst > 1 and not run.failure_rate,
         "a burst of failures needs their rate: add --failure-rate SHARE",
     ),
@@ -146,7 +146,7 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
     Needs(
         "build_s", "images", "each image is built on its first use: add --images SET, --nodes N and --pods-per-node P"
     ),
-    Refused(
+    Contradiction(
         lambda run: run.images is not None and run.built_images > run.images.count,
         "built_images must be at most the {run.images.count} images, not {run.built_images}",
     ),
@@ -169,7 +169,7 @@ def check_combinations(run: Any) -> None:
         return value is not None and value is not False and value != defaults.get(name)
 
     for rule in RULES:
-        if isinstance(rule, Refused):
+        if isinstance(rule, Contradiction):
             if rule.contradicts(run):
                 raise TrainingRunError(rule.message.format(run=run))
             continue

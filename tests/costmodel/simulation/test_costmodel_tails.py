@@ -162,7 +162,7 @@ def test_at_least_is_what_is_printed(file: str) -> None:
     assert f"≥ {duration(wall['low'] * 3600e9)}" in table
     assert "an upper limit takes 3,778 successes" in " ".join(table.split())
     told = " ".join(projected(file, "--explain").split())
-    assert "that takes 3,778 successes, or a timeout" in told
+    assert "an upper limit takes 3,778 successes, or a timeout" in told
     assert f", at least {wall['low']:,.9g}" in told
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from costmodel import TrainingRun
-from costmodel.attribution.assumptions import ASKED, POISONED, STEP_MODEL_RULES, assumptions
+from costmodel.attribution.assumptions import POISONED, REQUESTED, STEP_MODEL_RULES, assumptions
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.images import Images
 
@@ -21,10 +21,10 @@ def told(scale: int = 1, **asked: Any) -> dict[str, tuple[str, str]]:
 
 def test_what_is_asked_for_is_told_with_its_unit_and_what_is_usual_is_not() -> None:
     found = told(train_s=60.0, gpus=8, gpu_usd_hour=2.5, timeout_s=900.0, partial_rollouts=True, over_provision=0.5)
-    assert found["train_s"] == ("60 s", ASKED)
-    assert found["gpu_usd_hour"] == ("2.5 $ an hour", ASKED)
-    assert found["timeout_s"] == ("900 s", ASKED)
-    assert found["partial_rollouts"] == ("yes", ASKED)
+    assert found["train_s"] == ("60 s", REQUESTED)
+    assert found["gpu_usd_hour"] == ("2.5 $ an hour", REQUESTED)
+    assert found["timeout_s"] == ("900 s", REQUESTED)
+    assert found["partial_rollouts"] == ("yes", REQUESTED)
     assert "policy" not in found
 
 
@@ -35,8 +35,8 @@ def test_failures_are_measured_or_taken_for_granted_as_the_rules_have_them() -> 
 
 
 def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
-    assert told(failure_rate=0.05)[POISONED] == ("19%, 1 − (1 − 0.05)^4", ASKED)
-    assert told(failure_rate=0.05, failure_burst=2)[POISONED] == ("10%, 1 − (1 − 0.05)^2", ASKED)
+    assert told(failure_rate=0.05)[POISONED] == ("19%, 1 − (1 − 0.05)^4", REQUESTED)
+    assert told(failure_rate=0.05, failure_burst=2)[POISONED] == ("10%, 1 − (1 − 0.05)^2", REQUESTED)
     assert told()[POISONED] == ("1%, 1 − (1 − 0.0025)^4", "measured")
     assert POISONED not in told(failure_rate=0.0)
     assert POISONED not in told(prompts=None, group_size=None, batch=16)
@@ -47,7 +47,7 @@ def test_images_bring_along_what_nobody_said_about_them() -> None:
     found = told(**nodes, pull_gb_s=0.1)
     assert found["placement"][1] == STEP_MODEL_RULES
     assert {"image of a prompt", "disks", "pulls"} <= set(found)
-    assert found["pull_gb_s"] == ("0.1 GB/s", ASKED)
+    assert found["pull_gb_s"] == ("0.1 GB/s", REQUESTED)
     chosen = told(**nodes, placement="prepulled")
-    assert chosen["placement"] == ("prepulled", ASKED)
+    assert chosen["placement"] == ("prepulled", REQUESTED)
     assert "pulls" not in chosen

@@ -246,7 +246,7 @@ def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, for
     else:
         assert ("vs docker" if form != "csv" else docker["cell_id"]) in text
         delta = kata["vs_baseline"]["worker_hours"]
-        assert (numbers.hours(delta, signed=True) if form != "csv" else str(delta)) in text
+        assert (numbers.number(delta, signed=True) if form != "csv" else str(delta)) in text
     alone = projected(recording, *ask, "-s", "docker", "--full")
     assert "vs docker" not in alone
 

@@ -216,9 +216,9 @@ def test_values_of_one_substrate_have_tables_of_their_own(tmp_path: Path) -> Non
 ALL = ASKED | STEP_MODEL_ASKED
 BY_FIELD = {field_of(one): one for one in OPTIONS}
 SIZE = {"trajectories": 2000, "workers": 7}
-NO_FIELDS = {"file", "changes", "tier", "mode", "profile", "compose", "prices"}
-NO_OPTIONS = {"tolerance", "effort"}
-"""Fields of the precision of a simulation."""
+NO_FIELDS = {"file", "changes", "tier", "mode", "profile", "compose", "prices", "seed"}
+NO_OPTIONS = {"precision"}
+"""Its seed has an option; tolerance and effort have none."""
 
 
 def words(values: dict[str, Any]) -> list[str]:

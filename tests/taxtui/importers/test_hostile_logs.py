@@ -61,7 +61,7 @@ def test_what_is_too_large_is_said_with_the_limit_and_the_rest_is_read(
     (tmp_path / "traces.jsonl").write_bytes(b'{"a": "' + b"x" * len(line) * 2 + b'"}\n' + line + b"\n")
     done = import_files(registry.load("verifiers"), [tmp_path], tmp_path / "out", ReaderOptions())
     assert (done.trials, done.skipped) == (1, 1)
-    assert "line 1: it is larger than" in done.named[0]
+    assert "line 1: larger than" in done.named[0]
     (tmp_path / "x.traj").write_bytes(b" " * (len(line) + 2))
     assert "larger than" in reasons("swe-agent", tmp_path / "x.traj")
 
@@ -71,7 +71,7 @@ def test_a_member_that_unpacks_to_too_much_is_left_out(tmp_path: Path) -> None:
     assert path.stat().st_size < 100_000
     assert "sample 1: a member is larger than 32 MiB" in reasons("inspect", path)
     path.write_bytes(path.read_bytes().replace((files.MOST_BYTES + 1).to_bytes(4, "little"), (9).to_bytes(4, "little")))
-    assert "sample 1: a member of it is damaged" in reasons("inspect", path)  # it lies about its size
+    assert "sample 1: a member is damaged" in reasons("inspect", path)  # it lies about its size
 
 
 def test_an_archive_that_unpacks_to_too_much_in_all_is_read_up_to_there(
@@ -83,24 +83,24 @@ def test_an_archive_that_unpacks_to_too_much_in_all_is_read_up_to_there(
     path = log(tmp_path / "x.eval", *[sample] * 9)
     done = import_files(registry.load("inspect"), [path], tmp_path / "out", ReaderOptions())
     assert (done.trials, done.skipped) == (3, 1)
-    assert "it unpacks to more than 1 MiB" in done.named[0]
+    assert "more than 1 MiB unpacked" in done.named[0]
 
 
 def test_other_compressions_are_not_unpacked(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.eval", "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("samples/1.json", "{}")
-    assert "compressed in a way that is not known" in reasons("inspect", tmp_path / "x.eval")
+    assert "unknown compression" in reasons("inspect", tmp_path / "x.eval")
 
 
 def test_rows_of_a_trial_and_lines_of_csv_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.csv"
     path.write_text("trial,phase,duration_s\n" + "a,action,1\n" * 4 + "b,action,1\n" * 3)
     with monkeypatch.context() as patch:
-        patch.setattr("taxtui.importers.csv_rows.MOST_ROWS", 3)
+        patch.setattr("taxtui.importers.formats.csv_rows.MOST_ROWS", 3)
         result = import_files(registry.load("csv"), [path], tmp_path / "out", ReaderOptions())
     assert (result.trials, result.skipped) == (1, 1)
-    assert result.named[0].endswith("line 2: its trial has more than 3 rows")
-    monkeypatch.setattr("taxtui.importers.csv_rows.MOST_LINE", 100)
+    assert result.named[0].endswith("line 2: the trial has more than 3 rows")
+    monkeypatch.setattr("taxtui.importers.formats.csv_rows.MOST_LINE", 100)
     path.write_text("trial,phase,duration_s\n" + "a," * 60 + "\n")
     assert "line 2 has more than 100 characters" in reasons("csv", path)
 

@@ -101,7 +101,7 @@ def test_what_a_reference_cannot_bound_it_refuses(harbor: Path, reference: Path,
         (("report", reference, "--reference", reference), "every row tells its commands' time inside"),
         (("project", harbor, *ASK, "--reference", harbor), "cannot be a reference"),
         (("report", harbor, "--reference", other), "measured prime, and the rows that it could bound ran on"),
-        (("report", harbor, "--reference", "scenarios/published/essay.toml"), "published latencies tell no dispatch"),
+        (("report", harbor, "--reference", "scenarios/published/essay.toml"), "published latencies have no dispatch"),
     ):
         ran = CliRunner().invoke(app, [str(word) for word in words])
         assert why in str(ran.exception), words

@@ -102,7 +102,7 @@ def test_every_figure_is_a_picture_with_text_and_a_csv(read: Reader) -> None:
     for one in pictures:
         assert set(one["aria-labelledby"].split()) <= set(ids)
     links = [one for one in read.all("a") if "download" in one]
-    assert len(links) == 1 + 2
+    assert len(links) == 1 + 3
     for link in links:
         rows = list(csv.reader(io.StringIO(base64.b64decode(link["href"].partition("base64,")[2]).decode())))
         assert len(rows) > 1

@@ -237,7 +237,7 @@ def test_a_folder_without_recordings_and_one_that_is_in_use_are_refused(tmp_path
         (tmp_path / f"{name}.msgpack").write_bytes(b"no recording")
     with pytest.raises(RecordingError) as caught:
         site(tmp_path, "-o", tmp_path / "site")
-    assert "holds no recording that can be compared (and 1 more such): a.msgpack: a.msgpack: not" in str(caught.value)
+    assert "holds no recording that can be compared (and 1 more): a.msgpack: a.msgpack: not" in str(caught.value)
     assert "taxtui run" not in str(caught.value)
     for name in ("a", "b"):
         (tmp_path / f"{name}.msgpack").unlink()

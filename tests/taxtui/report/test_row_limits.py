@@ -12,6 +12,7 @@ from costmodel.projection import wall_clock
 from costmodel.recording.events import MAX_CELLS
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
+from costmodel.training.precision import Precision
 from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.report.page.panels import fitting
@@ -156,17 +157,12 @@ def test_many_rows_share_what_is_simulated(tmp_path: Path, monkeypatch: pytest.M
     efforts: list[float] = []
     simulated = wall_clock.expected_makespan
 
-    def counting(law: Distribution, jobs: int, workers: int, **how: Any) -> Makespan:
-        efforts.append(how["effort"])
-        return simulated(law, jobs, workers, **how)
+    def counting(law: Distribution, jobs: int, workers: int, precision: Precision, **how: Any) -> Makespan:
+        efforts.append(precision.effort)
+        return simulated(law, jobs, workers, precision, **how)
 
     monkeypatch.setattr(wall_clock, "expected_makespan", counting)
     for cells in (40, 80):
         path = many_cells(tmp_path / f"{cells}.msgpack", "tiers", cells)
         told(path, "project", "FILE", *ASK)
     assert efforts == [1.0] * 40 + [0.5] * 80
-
-
-def test_the_law_of_a_ladder_goes_through_32_levels(tmp_path: Path) -> None:
-    path = many_cells(tmp_path / "levels.msgpack", "levels", 100)
-    assert "the law goes through 32 of the 100 levels" in told(path, "report", "FILE", "--table", "ladder")

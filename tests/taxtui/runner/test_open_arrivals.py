@@ -211,7 +211,7 @@ async def test_a_closed_loop_says_what_it_cannot_see(tmp_path: Path, monkeypatch
     path = await measured(tmp_path, monkeypatch, cell("closed", 8))
     shown = CliRunner().invoke(report, [str(path), "--table", "response"])
     assert shown.exit_code == 0
-    assert "delays starts that no number shows" in " ".join(shown.stdout.split())
+    assert "delays later starts without a trace" in " ".join(shown.stdout.split())
     (row,) = json.loads(CliRunner().invoke(report, [str(path), "--table", "response", "--format", "json"]).stdout)
     assert row["response_ns"]["p50"]["value"] is None
 

@@ -160,11 +160,11 @@ def test_a_run_id_of_a_file_names_nothing_else(name: str, tmp_path: Path) -> Non
     name = name.replace("/ABSOLUTE", str(victim))
     path = only_header(tmp_path / "r.msgpack", name, plan())
     before = path.read_bytes()
-    with pytest.raises(UsageError, match=r"r\.msgpack: its run id is not one"):
+    with pytest.raises(UsageError, match=r"r\.msgpack: the run id is not valid"):
         ResumeState(path, plan())
     entry = LedgerEntry(run_id=name, substrates=(), create_timeout_s=1.0)
     for act in (lambda: entry.path, lambda: ledger.write(entry), lambda: ledger.remove(name)):
-        with pytest.raises(UsageError, match="its run id is not one"):
+        with pytest.raises(UsageError, match="the run id is not valid"):
             act()
     assert (victim / "thesis.txt").read_text() == "thesis"
     assert victim.with_suffix(".json").read_text() == "{}"
