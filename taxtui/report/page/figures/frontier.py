@@ -11,7 +11,7 @@ from taxtui.report.page.figure import FONT, Canvas, Figure, Panel, along_x, alon
 from taxtui.report.page.palette import INK, SURFACE, light
 from taxtui.report.page.panels import MOST_ROWS, NAME_COLUMNS, file_name
 from taxtui.report.page.scales import Tick, amounts
-from taxtui.report.page.standings import OFF, PlaceStanding
+from taxtui.report.page.standings import OFF, ON, PlaceStanding
 from taxtui.terminal_text import clean, cut
 
 MOST_PANELS: Final = 9
@@ -27,8 +27,8 @@ def figure(workloads: Mapping[str, Sequence[PlaceStanding]], colours: Mapping[st
     if not priced:
         return None
     notes = [
-        "Dollars and worker-hours with their 95 % intervals. Dashed line: the frontier, substrates that none beats in "
-        "both. Hollow: another substrate is surely better in both.",
+        "Dollars and worker-hours with 95 % intervals. Dashed line: the frontier; no substrate is better in both. "
+        "Hollow points: a substrate is surely better in both.",
     ]
     if hidden := list(priced)[MOST_PANELS:]:
         notes.append(f"Not drawn, but in the ranks: {', '.join(cut(name, 40) for name in hidden)}.")
@@ -39,13 +39,14 @@ def figure(workloads: Mapping[str, Sequence[PlaceStanding]], colours: Mapping[st
 
 
 def _panel(workload: str, standings: Sequence[PlaceStanding], colours: Mapping[str, str]) -> Panel:
-    on_frontier_first = sorted(standings, key=lambda item: item.frontier == OFF)[:MOST_ROWS]
-    data = [_point(workload, item) for item in on_frontier_first]
+    frontier_first = sorted(standings, key=lambda item: item.frontier == OFF)[:MOST_ROWS]
+    drawn = sorted(frontier_first, key=lambda item: item.hours.value)
+    data = [_point(workload, item) for item in drawn]
     names = [
         f"{cut(clean(point['substrate']), NAME_COLUMNS)}: {number(point['worker_hours'])} h, {money(point['usd'])}"
         for point in data
     ]
-    roles = [colours[item.row.label] for item in on_frontier_first]
+    roles = [colours[item.row.label] for item in drawn]
     foot = legend_height(len(data), 1)
     title = cut(clean(workload), 60)
     draw = partial(_draw, data=data, names=names, roles=roles, foot=foot)
@@ -82,7 +83,7 @@ def _draw(
     axes.set_ylim(0, most_usd or 1)
     along_x(axes, [Tick(tick.at, f"{tick.label} h") for tick in amounts(most_hours or 1)])
     along_y(axes, amounts(most_usd or 1, "$"))
-    frontier = sorted((point["worker_hours"], point["usd"]) for point in data if point["frontier"] != OFF)
+    frontier = sorted((point["worker_hours"], point["usd"]) for point in data if point["frontier"] == ON)
     axes.plot(*zip(*frontier, strict=True), color=light(INK), linewidth=0.8, linestyle=(0, (2, 2)))
     for point, role in zip(data, roles, strict=True):
         colour, x, y = light(role), point["worker_hours"], point["usd"]
