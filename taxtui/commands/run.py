@@ -48,7 +48,21 @@ def _notation(parse: Callable[[str], object]) -> Callable[[click.Context, click.
     return check
 
 
-@click.command("run")
+class _RunCommand(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line. Raises ``UsageError``: an option is a key of ``--set`` only."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from taxtui.commands.run_plan import SET_KEYS
+
+            key = error.option_name.lstrip("-").replace("-", "_")
+            if key in SET_KEYS:
+                raise UsageError(f"{error.option_name} is no option here", fix=f"write --set {key}=VALUE") from error
+            raise
+
+
+@click.command("run", cls=_RunCommand)
 @click.argument("scenario", required=False)
 @click.option(
     "-s",

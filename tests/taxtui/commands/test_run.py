@@ -193,6 +193,7 @@ def test_docker_leaves_no_container(home: Home) -> None:
         ("--concurrency 2 --arrival sequential", "arrival sequential means concurrency 1, not 2"),
         ("--arrival sometimes", "'sometimes' is not an arrival"),
         ("--acquire snapshot:x", "cannot acquire sandboxes by 'snapshot'; it can: create, reset"),
+        ("--lifecycle suspend:5s", "--lifecycle is no option here; write --set lifecycle=VALUE"),
         ("--set timeout=soon", "'soon' is not a duration"),
         ("--set timeout=0s", "timeout must be above 0, not 0"),
         ("--budget 0s", "budget must be above 0, not 0"),
