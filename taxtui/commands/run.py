@@ -16,6 +16,7 @@ from taxtui.commands.progress import progress as show_progress
 from taxtui.commands.run_output import RunOutput, conclude, say, say_clean
 from taxtui.errors import UsageError
 from taxtui.options.numbers import COUNT_OR_ZERO, POSITIVE_COUNT
+from taxtui.options.set_command import SetCommand
 from taxtui.plan import crowding
 from taxtui.plan.arrivals import KINDS, notation
 from taxtui.plan.durations import parse_duration_ns
@@ -24,14 +25,12 @@ from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from costmodel import Prices
-    from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan, SubstrateRef
     from taxtui.runner.fanout.ray_launcher import RayOptions
     from taxtui.runner.progress import Progress
     from taxtui.runner.run import Run
 
 PROGRESS_S: Final = 0.5
-DEFAULT_SCENARIO: Final = "quick"
 
 
 def _notation(parse: Callable[[str], object]) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
@@ -48,18 +47,11 @@ def _notation(parse: Callable[[str], object]) -> Callable[[click.Context, click.
     return check
 
 
-class _RunCommand(click.Command):
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line. Raises ``UsageError``: an option is a key of ``--set`` only."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            from taxtui.commands.run_plan import SET_KEYS
+class _RunCommand(SetCommand):
+    def set_keys(self) -> dict[str, str]:
+        from taxtui.commands.run_plan import SET_KEYS
 
-            key = error.option_name.lstrip("-").replace("-", "_")
-            if key in SET_KEYS:
-                raise UsageError(f"{error.option_name} is no option here", fix=f"write --set {key}=VALUE") from error
-            raise
+        return {f"--{key.replace('_', '-')}": key for key in SET_KEYS}
 
 
 @click.command("run", cls=_RunCommand)
@@ -159,7 +151,7 @@ def command(
     -s, taxtui measures T1 in both modes on each of local and docker that works here: one to two minutes.
     Ctrl-C once: start nothing more, finish running trials; twice: abandon running trials. Both clean up.
     """
-    from taxtui.commands.run_plan import describe, outline, usable_here
+    from taxtui.commands.run_plan import describe, outline, plan_of, usable_here
 
     if run_id is not None:  # the id names sandboxes, folders and labels
         from taxtui import folders
@@ -172,12 +164,12 @@ def command(
     chosen, left_out = "", list[str]()
     if scenario is None and not options["substrates"]:
         substrates, left_out = usable_here(say_clean, build=not dry_run)
-        plan = _plan(None, options, substrates)
+        plan = plan_of(None, options, substrates)
         chosen = "\n".join([*left_out, outline(plan)])  # printed once the run has begun: a refusal stays one line
     else:
         if scenario is not None and scenario.endswith(".msgpack"):
             raise UsageError(f"{scenario} is a recording, not a scenario", fix=f"print it: taxtui report {scenario}")
-        plan = _plan(scenario, options)
+        plan = plan_of(scenario, options)
     if dry_run:
         with show_progress("estimating"):
             lines = describe(plan, str(options["prices"] or ""))
@@ -257,57 +249,6 @@ def _run(
         resumed = ResumeState(resume, plan)
         run_id, path = resumed.run_id, resume
     return Run(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=resumed)
-
-
-def _plan(name: str | None, options: dict[str, Any], substrates: Sequence[str] = ()) -> Plan:
-    """Return the plan of a scenario; options replace values in every block of cells.
-
-    Without a ``name`` the scenario is ``quick``, on the given ``substrates``.
-    """
-    import msgspec
-
-    from taxtui.commands.run_plan import scenario_changes
-    from taxtui.plan import scenario
-
-    file, folder = scenario.load_file(name or DEFAULT_SCENARIO)
-    unchanged = not any(options[key] for key in ("substrates", "tiers", "actions", "trials"))
-    if name is None:  # an error of an option does not name a scenario
-        file = msgspec.structs.replace(file, name="", budget=file.budget if unchanged else "")
-    # A tier or substrate on the command line is a new question, not the scenario's blocks once more.
-    blocks = file.cells[:1] if options["substrates"] or options["tiers"] else file.cells
-    whole: ScenarioFile = msgspec.structs.replace(
-        file,
-        cells=[msgspec.structs.replace(block, **_block_changes(options, substrates)) for block in blocks],
-        **scenario_changes(options["changes"]),
-        **{key: options[key] for key in ("budget", "max_sandboxes", "repeat", "workers") if options[key] is not None},
-        **({} if options["max_cost"] is None else {"max_cost_usd": options["max_cost"]}),
-    )
-    plan = scenario.plan(whole, folder)
-    return msgspec.structs.replace(plan, name=DEFAULT_SCENARIO) if name is None and unchanged else plan
-
-
-def _block_changes(options: dict[str, Any], substrates: Sequence[str]) -> dict[str, Any]:
-    """Return the values of options for each block of cells; paths are relative to the working directory."""
-    changes: dict[str, Any] = {
-        key: list(options[key]) for key in ("substrates", "tiers", "actions", "concurrency") if options[key]
-    }
-    changes |= {
-        key: options[key]
-        for key in ("trials", "warmup", "arrival", "think", "acquire", "ladder")
-        if options[key] is not None
-    }
-    if substrates:
-        changes["substrates"] = list(substrates)
-    if options["modes"]:
-        changes["modes"] = [mode for text in options["modes"] for mode in text.split(",")]
-    if "tiers" in changes:  # tiers of a scenario are relative to the scenario's folder
-        changes["tiers"] = [str(Path(tier).absolute()) if tier.endswith(".toml") else tier for tier in changes["tiers"]]
-    if options["ladder"] and not options["concurrency"]:
-        changes["concurrency"] = 1
-    kind, colon, argument = (options["arrival"] or "").partition(":")
-    if Path(argument).is_file():  # a trace of start times
-        changes["arrival"] = f"{kind}{colon}{Path(argument).absolute()}"
-    return changes
 
 
 def _prices(plan: Plan, sheet: Path | None) -> Prices | None:

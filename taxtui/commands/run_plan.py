@@ -1,17 +1,20 @@
-"""The plan of ``taxtui run``: values of ``--set``, substrates without ``-s``, and the description."""
+"""The plan of ``taxtui run``: its scenario and options, substrates without ``-s``, and the description."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.report.numbers import rough_duration
 
 if TYPE_CHECKING:
+    from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan
 
+DEFAULT_SCENARIO: Final = "quick"
 FREE_HERE: Final = ("local", "docker")
 """Free substrates with sandboxes on this machine."""
 SET_KEYS: Final = {
@@ -25,6 +28,56 @@ SET_KEYS: Final = {
     "lifecycle": str,
 }
 """Keys of a scenario for ``--set``, with the types of the values."""
+
+
+def plan_of(name: str | None, options: dict[str, Any], substrates: Sequence[str] = ()) -> Plan:
+    """Return the plan of a scenario; options replace values in every block of cells.
+
+    Without a ``name`` the scenario is ``quick``, on the given ``substrates``.
+    """
+    import msgspec
+
+    from taxtui.plan import scenario
+
+    file, folder = scenario.load_file(name or DEFAULT_SCENARIO)
+    unchanged = not any(options[key] for key in ("substrates", "tiers", "actions", "trials"))
+    if name is None:  # an error of an option does not name a scenario
+        file = msgspec.structs.replace(file, name="", budget=file.budget if unchanged else "")
+    # A tier or substrate on the command line is a new question, not the scenario's blocks once more.
+    blocks = file.cells[:1] if options["substrates"] or options["tiers"] else file.cells
+    whole: ScenarioFile = msgspec.structs.replace(
+        file,
+        cells=[msgspec.structs.replace(block, **_block_changes(options, substrates)) for block in blocks],
+        **scenario_changes(options["changes"]),
+        **{key: options[key] for key in ("budget", "max_sandboxes", "repeat", "workers") if options[key] is not None},
+        **({} if options["max_cost"] is None else {"max_cost_usd": options["max_cost"]}),
+    )
+    plan = scenario.plan(whole, folder)
+    return msgspec.structs.replace(plan, name=DEFAULT_SCENARIO) if name is None and unchanged else plan
+
+
+def _block_changes(options: dict[str, Any], substrates: Sequence[str]) -> dict[str, Any]:
+    """Return the values of options for each block of cells; paths are relative to the working directory."""
+    changes: dict[str, Any] = {
+        key: list(options[key]) for key in ("substrates", "tiers", "actions", "concurrency") if options[key]
+    }
+    changes |= {
+        key: options[key]
+        for key in ("trials", "warmup", "arrival", "think", "acquire", "ladder")
+        if options[key] is not None
+    }
+    if substrates:
+        changes["substrates"] = list(substrates)
+    if options["modes"]:
+        changes["modes"] = [mode for text in options["modes"] for mode in text.split(",")]
+    if "tiers" in changes:  # tiers of a scenario are relative to the scenario's folder
+        changes["tiers"] = [str(Path(tier).absolute()) if tier.endswith(".toml") else tier for tier in changes["tiers"]]
+    if options["ladder"] and not options["concurrency"]:
+        changes["concurrency"] = 1
+    kind, colon, argument = (options["arrival"] or "").partition(":")
+    if Path(argument).is_file():  # a trace of start times
+        changes["arrival"] = f"{kind}{colon}{Path(argument).absolute()}"
+    return changes
 
 
 def scenario_changes(words: Sequence[str]) -> dict[str, Any]:

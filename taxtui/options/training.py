@@ -16,6 +16,7 @@ from costmodel import ON_FAILURE, PLACEMENTS, POLICIES
 from taxtui.errors import UsageError
 from taxtui.options.numbers import COUNT, RUN_SD, SHARE
 from taxtui.options.rows import MODE, TIER
+from taxtui.options.set_command import SetCommand
 from taxtui.options.training_file import changes, field_of, load
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ TYPED: Final = tuple(option for option in OPTIONS if option in (TRAINING, SET) o
 """Options on the command line."""
 
 
-class TrainingCommand(click.Command):
+class TrainingCommand(SetCommand):
     """A command with a training file: its help has headings, and its errors name options of this command."""
 
     def __init__(self, *args: Any, unused: tuple[str, ...] = (), **more: Any) -> None:
@@ -269,15 +270,8 @@ class TrainingCommand(click.Command):
                 with formatter.section(heading):
                     formatter.write_dl(lines)
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line. Raises ``UsageError``: an option is a key of ``--set`` only."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            keys = {option.opts[-1]: field_of(option) for option in OPTIONS if option not in TYPED}
-            if key := keys.get(error.option_name):
-                raise UsageError(f"{error.option_name} is no option here", fix=f"write --set {key}=VALUE") from error
-            raise
+    def set_keys(self) -> dict[str, str]:
+        return _without_option()
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -289,9 +283,13 @@ class TrainingCommand(click.Command):
             raise type(error)(as_typed(str(error))) from error
 
 
+def _without_option() -> dict[str, str]:
+    return {option.opts[-1]: field_of(option) for option in OPTIONS if option not in TYPED}
+
+
 def as_typed(text: str) -> str:
     """Return a message with ``--set nodes=N`` instead of ``--nodes N``."""
-    keys = {option.opts[-1]: field_of(option) for option in OPTIONS if option not in TYPED}
+    keys = _without_option()
 
     def key(match: re.Match[str]) -> str:
         flag, value = match.groups()

@@ -30,8 +30,6 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     example: ClassVar[str] = ""
     """Example of the value after the name and a colon; "" where a kind takes none."""
-    asks: ClassVar[str] = ""
-    """Label of the value on the Setup screen."""
     narrowest: ClassVar[float] = 1
     widest: ClassVar[float] = math.inf
     """Lowest and highest sensible concurrency."""
@@ -94,7 +92,6 @@ class Staggered(Arrival, frozen=True, tag="staggered"):
 
     interval_ns: int
     example: ClassVar[str] = "500ms"
-    asks: ClassVar[str] = "every"
 
     @classmethod
     def of(cls, argument: str, folder: Path) -> Self:
@@ -126,7 +123,6 @@ class Open(Arrival, frozen=True, tag="open"):
     poisson: bool = False  # the gaps are exponential instead of equal
     times_ns: tuple[int, ...] = ()
     example: ClassVar[str] = "20/s"
-    asks: ClassVar[str] = "at"
     narrowest: ClassVar[float] = 2  # 1 is the default of concurrency, too low for a schedule
 
     @classmethod

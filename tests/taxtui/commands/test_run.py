@@ -86,13 +86,13 @@ def test_a_missing_image_of_docker_is_built(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_without_options_one_tier_is_compared_in_both_modes() -> None:
     params = run_command.command.make_context("run", []).params
-    plan = run_command._plan(None, params, ["local", "docker"])
+    plan = run_plan.plan_of(None, params, ["local", "docker"])
     assert {(str(cell.substrate), cell.tier.name, cell.mode) for cell in plan.cells} == {
         (substrate, "T1", mode) for substrate in ("local", "docker") for mode in ("exec", "session")
     }
     assert run_plan.outline(plan) == "local, docker: T1 x 50, exec and session; 80 trials, at most 2 min"
     words = ["-s", "local", "--mode", "exec,session", "--think", "8s"]
-    plan = run_command._plan(None, run_command.command.make_context("run", words).params)
+    plan = run_plan.plan_of(None, run_command.command.make_context("run", words).params)
     assert [cell.mode for cell in plan.cells] == ["exec", "session"]
     assert "h 27 min of it think time" in run_plan.outline(plan)
 
