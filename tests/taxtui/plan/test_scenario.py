@@ -9,6 +9,7 @@ import pytest
 from costmodel.errors import PriceError
 from costmodel.pricing.sheet import load_prices
 from taxtui.commands import run as run_command
+from taxtui.commands import run_plan
 from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 
@@ -116,7 +117,7 @@ def test_a_number_that_no_recording_can_hold_is_refused_wherever_it_comes_from()
         run_command.command.make_context("run", ["-t", "T0", "-n", "10", "--trials", str(1 << 64)])
     params = run_command.command.make_context("run", ["-t", "T0", "-n", "10", "--set", f"seed={1 << 64}"]).params
     with pytest.raises(ScenarioError, match=r"^seed: expected `int` <= 9223372036854775807$"):
-        run_command._plan(None, params)
+        run_plan.plan_of(None, params)
 
 
 def test_a_scenario_that_is_not_there_names_the_shipped(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_a_tier_typed_on_the_command_line_is_looked_for_in_the_current_folder(
     (tmp_path / "mine.toml").write_text(shipped.read_text().replace('"T0"', '"mine"'))
     monkeypatch.chdir(tmp_path)
     params = run_command.command.make_context("run", ["-t", "mine.toml", "-n", "10"]).params
-    plan = run_command._plan(params["scenario"], params)
+    plan = run_plan.plan_of(params["scenario"], params)
     assert {cell.tier.name for cell in plan.cells} == {"mine"}
 
 

@@ -50,7 +50,7 @@ def commanded(words: Sequence[str]) -> Plan:
     options = run_command.command.make_context("run", list(words)).params
     for own in ("output", "control", "progress"):
         del options[own]
-    return run_command._plan(options.pop("scenario"), options)
+    return run_plan.plan_of(options.pop("scenario"), options)
 
 
 def launched(form: Choices, limits: Sequence[str], folder: Path) -> Plan:
