@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -39,8 +38,8 @@ class Follower:
         self._end: RunFinished | None = None
         self._parser = FrameParser()
         self.chain = Chain()  # up to the last frame that was read
-        self._trials: EndedTrials | None = EndedTrials()  # None after resume(): trials are missing
-        self._causality: Causality | None = Causality()  # None after resume()
+        self._trials = EndedTrials()
+        self._causality = Causality()
         self._damage: SourceError | None = None  # raised after the events before it
 
     @property
@@ -59,9 +58,7 @@ class Follower:
     @property
     def complete(self) -> bool:
         """Whether the run has ended with the reported number of trials."""
-        if self._end is None or self._trials is None:
-            return self._end is not None
-        return self._trials.outcomes == +Counter(self._end.counts)
+        return self._end is not None and self._trials.outcomes == +Counter(self._end.counts)
 
     def poll(self, max_bytes: int = 1 << 20) -> list[Event]:
         """Return the events appended since the last call, about ``max_bytes``; empty only at the end of the file.
@@ -86,18 +83,6 @@ class Follower:
                 break
         return events
 
-    def resume(self, offset: int, chain: Chain | None = None) -> None:
-        """Continue at ``offset``, where a frame begins; the header must have been read before.
-
-        ``chain`` covers the frames before ``offset``; without it the next link is trusted.
-        """
-        self._file.seek(offset)
-        self._parser = FrameParser(offset)
-        self.chain = copy.copy(chain) if chain else Chain(within=offset > 0)
-        self._trials, self._causality = (None, None) if offset else (EndedTrials(), Causality())
-        self._damage = None
-        self._end = None
-
     def take(self, offset: int, payload: bytes) -> list[Event]:
         """Decode and check the next frame, which begins at ``offset``."""
         batch = decode(payload, offset)
@@ -105,16 +90,14 @@ class Follower:
         if self.header is None:
             self._check_header(events)
         self.chain.add(batch, payload, offset)
-        if self._causality is not None:
-            try:
-                self._causality.add(events)
-            except ValueError as error:
-                raise damaged(offset, str(error)) from error
+        try:
+            self._causality.add(events)
+        except ValueError as error:
+            raise damaged(offset, str(error)) from error
         self.frames += 1
         self.skipped += batch.unknown
         self.events += len(events)
-        if self._trials is not None:
-            self._trials.add(events)
+        self._trials.add(events)
         if events and isinstance(events[-1], RunFinished):
             self._end = events[-1]
         return events

@@ -129,8 +129,8 @@ class Chain:
 class FrameParser:
     """Cuts a growing stream of bytes into the payloads of its frames."""
 
-    def __init__(self, offset: int = 0) -> None:
-        self.offset = offset  # first byte after the complete frames
+    def __init__(self) -> None:
+        self.offset = 0  # first byte after the complete frames
         self._buffer = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:

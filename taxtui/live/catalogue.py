@@ -7,7 +7,7 @@ import os
 import shlex
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -164,14 +164,6 @@ def by_age() -> tuple[list[Path], list[Path]]:
                 if users and stat.S_ISREG(status.st_mode):  # opening a pipe waits for the writer
                     dated.append((status.st_mtime_ns, path))
     return [path for _, path in sorted(dated, reverse=True)], list(shipped.values())
-
-
-def others(paths: Sequence[Path]) -> list[str]:
-    """Return the names of all other recordings, shipped ones last."""
-    user, shipped = by_age()
-    excluded = {os.path.realpath(path) for path in paths}
-    rest = [path for path in [*user, *shipped] if os.path.realpath(path) not in excluded]
-    return [clean(path.name.removesuffix(SUFFIX)) for path in rest]
 
 
 def recordings(folder: Path) -> list[Path]:
