@@ -70,7 +70,7 @@ def command(
             options,
             keep_names=keep_names,
             strict=strict,
-            progress=lambda files, trials: report_share(files / count),
+            progress=lambda files: report_share(files / count),
         )
     for line in _lines(reader, result, out):
         click.echo(clean(line), err=True)

@@ -102,9 +102,9 @@ def import_files(
     *,
     keep_names: bool = False,
     strict: bool = False,
-    progress: Callable[[int, int], None] = lambda files, trials: None,
+    progress: Callable[[int], object] = lambda files: None,
 ) -> ImportResult:
-    """Write a recording of all trials in the files. ``progress`` is called with the numbers of files and of trials.
+    """Write a recording of all trials in the files. ``progress`` is called with the number of files.
 
     Raises:
         UsageError: the format has no such option, ``out`` exists, or a path is given twice.
@@ -124,7 +124,6 @@ def import_files(
             for item in _trials(reader, path, options):
                 if isinstance(item, ImportedTrial):
                     spool.add(names.clean(item))
-                    progress(result.files, len(spool))
                     continue
                 where = clean(f"{path}, {item.where}" if item.where else str(path))
                 if strict:
@@ -133,7 +132,7 @@ def import_files(
                 if len(result.named) < NAMED:
                     result.named.append(f"{where}: {item.why}")
             result.files += 1
-            progress(result.files, len(spool))
+            progress(result.files)
         if not len(spool):
             raise _nothing_read(reader, result)
         result.unknown = list(missing_quantities(spool))

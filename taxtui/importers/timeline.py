@@ -66,7 +66,7 @@ class Timeline:
 
     def phase(self, name: str, start_ns: int | None, end_ns: int | None, why: str = "") -> bool:
         """Add a phase; return whether both ends are known. ``why`` is reported if an end is missing, unless empty."""
-        ends = self._valid(name, start_ns, end_ns, why)
+        ends = self._valid(Quantity.SETUP if name == events.PRELOAD else name, start_ns, end_ns, why)
         if ends is not None:
             self._phases.append(Phase(name, ends[0], ends[1] - ends[0]))
         return ends is not None
@@ -97,10 +97,8 @@ class Timeline:
         """Add a phase with a known duration directly after the latest span."""
         self.phase(name, self.cursor_ns, self.cursor_ns + duration_ns)
 
-    def next_action(self, duration_ns: int, think_ns: int = 0) -> None:
-        """Add model time and a command with known durations directly after the latest span."""
-        if think_ns:
-            self.think(self.cursor_ns, self.cursor_ns + think_ns)
+    def next_action(self, duration_ns: int) -> None:
+        """Add a command with a known duration directly after the latest span."""
         self.action(self.cursor_ns, self.cursor_ns + duration_ns)
 
     def ended(self, at_ns: int | None) -> None:

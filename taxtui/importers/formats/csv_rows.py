@@ -35,8 +35,7 @@ COLUMNS: Final = frozenset(
     )
 )
 """Supported columns; other columns are ignored."""
-THINK: Final = "think"
-KINDS: Final = (*PHASES, THINK, events.ACTION)
+KINDS: Final = (*PHASES, Quantity.THINK, events.ACTION)
 """Values of the column ``phase``."""
 MOST_CHARACTERS: Final = 1 << 20
 """Limit of a field."""
@@ -181,7 +180,7 @@ def _add(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
     if end_ns is None and start_ns is not None and took_ns is not None:
         end_ns = start_ns + took_ns
     why = "some rows have no end and no duration_s"
-    if kind == THINK:
+    if kind == Quantity.THINK:
         timeline.think(start_ns, end_ns, why)
     elif kind == events.ACTION:
         run_ns, exit_code = duration_ns(_number(row["run_s"])), integer(row["exit_code"], 1 << 31)

@@ -17,11 +17,10 @@ from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import at, maps, text, unix_ns
 
 AGENT: Final = "agent"
-THINK: Final = "think"
 OPERATIONS: Final = {
-    "chat": THINK,
-    "generate_content": THINK,
-    "text_completion": THINK,
+    "chat": Quantity.THINK,
+    "generate_content": Quantity.THINK,
+    "text_completion": Quantity.THINK,
     "execute_tool": events.ACTION,
     "invoke_agent": AGENT,
 }
@@ -183,7 +182,7 @@ def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, doubt:
         if quantity not in kinds:
             timeline.lacks(quantity, f"no span has this meaning{doubt}: --map NAME={quantity}")
     for span in spans:
-        if span.kind == THINK:
+        if span.kind == Quantity.THINK:
             timeline.think(span.start_ns, span.end_ns, "some spans have no ends")
         elif span.kind == events.ACTION:
             timeline.action(span.start_ns, span.end_ns, "some spans have no ends")

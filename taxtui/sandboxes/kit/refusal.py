@@ -8,11 +8,12 @@ plain data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from taxtui.errors import CreateFailed, SubstrateError, Throttled
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.protocol import Availability, Marks
 
 
 class Refused(Exception):
@@ -47,6 +48,26 @@ class Refused(Exception):
             if row.when(self) and (otherwise is CreateFailed or not row.before_a_sandbox):
                 return row.error(self, doing)
         return otherwise(self.describe(doing))
+
+    def unless_final(self, otherwise: type[SubstrateError], doing: str = "") -> SubstrateError:
+        """``Throttled``, as for a conflict or a server's fault; ``otherwise`` for a final refusal."""
+        text = self.describe(doing) if doing else str(self)
+        return otherwise(text) if self.final else Throttled(text, self.retry_after_s)
+
+
+class Checkable(Protocol):
+    """A substrate, as far as ``check``."""
+
+    async def check(self) -> Availability: ...
+
+
+async def check_opened(substrate: AbstractAsyncContextManager[Checkable], advice: str) -> Availability:
+    """The answer of ``check`` by a substrate that is open for this call; ``advice`` is for a failed opening."""
+    try:
+        async with substrate as opened:
+            return await opened.check()
+    except SubstrateError as error:
+        return Availability.refused(error, advice)
 
 
 class Meaning(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from taxtui.errors import CleanupFailed, SubstrateError, Throttled
+from taxtui.errors import CleanupFailed, Throttled
 from taxtui.sandboxes.kit import removal
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused
@@ -55,7 +55,7 @@ async def _remove(
         except DaytonaRefused as error:
             if error.status == 404:
                 return False
-            raise _worth_repeating(error) from error
+            raise error.unless_final(CleanupFailed) from error
         return True
 
     async def ended() -> bool:
@@ -64,15 +64,10 @@ async def _remove(
         except DaytonaRefused as error:
             if error.status == 404:
                 return True
-            raise _worth_repeating(error) from error
+            raise error.unless_final(CleanupFailed) from error
         if present in BROKEN:
             raise Throttled(f"the state is {present} instead")
         return present == GONE
 
     stuck = "the deletion was accepted but has not ended; look at app.daytona.io"
     await removal.remove(subject, ask_to_delete, ended, gone=gone, look_s=look_s, stuck=stuck)
-
-
-def _worth_repeating(error: DaytonaRefused) -> SubstrateError:
-    """``Throttled``, as for a conflict with a change under way or a server's fault, unless the refusal is final."""
-    return CleanupFailed(str(error)) if error.final else Throttled(str(error), error.retry_after_s)

@@ -187,10 +187,8 @@ class DaytonaSandbox:
         try:
             # A request that is cancelled half-way could leave an unknown terminal.
             shell = await undo_if_cancelled(self._open_shell(), FramedShell.close)
-        except DaytonaRefused as error:
-            raise await self._explained(error.as_error(ExecFailed, "opening a terminal")) from error
-        except SandboxLost as error:
-            raise await self._explained(error) from error
+        except (ExecFailed, SandboxLost) as error:
+            raise await self._explained(error) from error.__cause__
         finally:
             connecting.reset(token)
         return ExplainedSession(shell, self._explained)
@@ -199,10 +197,13 @@ class DaytonaSandbox:
         terminal = Terminal(self._clients, self._process, self._base_url)
         try:
             await terminal.open(self._env)
-            return await FramedShell.open(terminal, merged=True)
+        except DaytonaRefused as error:
+            failure = error.as_error(ExecFailed, "opening a terminal")
+            raise await with_cleanup(terminal.close(), failure) from error
         except BaseException as error:
             await with_cleanup(terminal.close(), error)
             raise
+        return await FramedShell.open(terminal, merged=True)  # closes the terminal after a failure
 
     async def suspend(self, marks: Marks) -> None:
         """Stop the sandbox, or archive a stopped sandbox by the option: files stay, processes end.

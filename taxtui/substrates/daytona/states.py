@@ -1,8 +1,8 @@
 """The states of sandboxes, from Daytona's event socket and from lookups within a budget of requests.
 
-The resolution of an event is 0, the resolution of a lookup is the time since the previous lookup. All lookups together
-never exceed ``LOOKS_PER_S``: an account may make 10,000 requests a minute, and 40 sandboxes with a lookup every 0.1 s
-would make 24,000.
+The resolution of an event is 0, the resolution of a lookup is the time since the previous lookup. All lookups of
+``States`` never exceed ``LOOKS_PER_S``; removals look outside of this budget. An account may make 10,000 requests a
+minute, and 40 sandboxes with a lookup every 0.1 s would make 24,000.
 """
 
 from __future__ import annotations
@@ -192,7 +192,9 @@ class States:
         try:
             answer = await ask(request())
         except DaytonaRefused as error:
-            if error.status == _THROTTLED:
+            if error.status == 404:
+                self._retry.reset()
+            elif error.status == _THROTTLED:
                 if not self._retry.refusals:
                     self._throttled_ns = began_ns
                 pause_ns = round(self._retry.pause_s(error.retry_after_s) * 1e9)

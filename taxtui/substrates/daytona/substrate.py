@@ -15,11 +15,11 @@ from typing import ClassVar, Final, Literal, Self
 import msgspec
 from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxListItem
 
-from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.errors import CreateFailed, SubstrateUnavailable
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.refusal import connecting
+from taxtui.sandboxes.kit.refusal import check_opened, connecting
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.daytona import DaytonaOptions
@@ -84,11 +84,7 @@ class DaytonaSubstrate:
     async def check(self) -> Availability:
         """Look up the key, the permissions, the region and the quota."""
         if self._clients is None:
-            try:
-                async with DaytonaSubstrate(self._options) as opened:
-                    return await opened.check()
-            except SubstrateUnavailable as error:
-                return Availability.refused(error, "see docs/substrates/paid.md")
+            return await check_opened(DaytonaSubstrate(self._options), "see docs/substrates/paid.md")
         began = time.monotonic_ns()
         try:
             key = await ask(self._clients.keys.get_current_api_key(_request_timeout=REQUEST_S))
@@ -187,7 +183,7 @@ class DaytonaSubstrate:
         try:
             return await list_snapshots(self._opened, run_id)
         except DaytonaRefused as error:
-            raise _unlisted("snapshots", error) from error
+            raise error.unless_final(SubstrateUnavailable, "daytona: snapshots can't be listed") from error
 
     async def _page(self, run_id: str | None, cursor: str | None):  # type: ignore[no-untyped-def]
         try:
@@ -201,18 +197,13 @@ class DaytonaSubstrate:
                 )
             )
         except DaytonaRefused as error:
-            raise _unlisted("sandboxes", error) from error
+            raise error.unless_final(SubstrateUnavailable, "daytona: sandboxes can't be listed") from error
 
     async def reap(self, entry: Found) -> None:
         if entry.handle.startswith(HANDLE):
             await remove_snapshot(self._opened, entry.name, entry.handle.removeprefix(HANDLE))
         else:
             await remove_sandbox(self._opened, entry.name, entry.handle, asyncio.Event(), look_s=0.2)
-
-
-def _unlisted(noun: str, error: DaytonaRefused) -> SubstrateError:
-    problem = f"daytona: {noun} can't be listed: {error}"
-    return SubstrateUnavailable(problem) if error.final else Throttled(problem, error.retry_after_s)
 
 
 def _create_request(options: DaytonaOptions, spec: SandboxSpec, target: str | None, reference: str) -> CreateSandbox:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from taxtui.errors import CleanupFailed, Throttled
+from taxtui.errors import CleanupFailed
 from taxtui.sandboxes.kit import removal
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi, ObjectKind
 from taxtui.substrates.kubernetes.failure import ApiRefused
@@ -56,6 +56,4 @@ def _as_error() -> Iterator[None]:
     try:
         yield
     except ApiRefused as error:
-        if error.final:
-            raise CleanupFailed(str(error)) from error
-        raise Throttled(str(error), error.retry_after_s) from error
+        raise error.unless_final(CleanupFailed) from error

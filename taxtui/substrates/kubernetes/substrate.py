@@ -17,6 +17,7 @@ from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateUnavailable, Thr
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.refusal import check_opened
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
 from taxtui.substrates.kubernetes.access import Room
@@ -105,11 +106,7 @@ class KubernetesSubstrate:
     async def check(self) -> Availability:
         """Version, permissions and quota by the API server; makes nothing."""
         if self._client is None:
-            try:
-                async with KubernetesSubstrate(self._options) as opened:
-                    return await opened.check()
-            except SubstrateUnavailable as error:
-                return Availability.refused(error, "see docs/substrates/kubernetes.md")
+            return await check_opened(KubernetesSubstrate(self._options), "see docs/substrates/kubernetes.md")
         try:
             server, latency_ns = await self._api.version()
             missing = await self._api.missing(self._namespace, RIGHTS)
@@ -268,9 +265,10 @@ class KubernetesSubstrate:
         try:
             objects, _, now_s = await self._api.list(kind, namespace, selector)
         except ApiRefused as error:
-            problem = f"kubernetes: {kind.plural} can't be listed: {error}"
-            for_good = error.final or error.status == 404  # unknown kind
-            raise (SubstrateUnavailable(problem) if for_good else Throttled(problem, error.retry_after_s)) from error
+            doing = f"kubernetes: {kind.plural} can't be listed"
+            if error.status == 404:  # unknown kind
+                raise SubstrateUnavailable(error.describe(doing)) from error
+            raise error.unless_final(SubstrateUnavailable, doing) from error
         return objects, now_s
 
     async def reap(self, entry: Found) -> None:

@@ -20,6 +20,7 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.refusal import check_opened
 from taxtui.sandboxes.kit.removal import insist
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
@@ -71,11 +72,7 @@ class Ec2Substrate:
     async def check(self) -> Availability:
         """As ``Substrate.check``: the identity, and by dry runs the missing resources and rights."""
         if not self.api.is_open:
-            try:
-                async with type(self)(self.options) as opened:
-                    return await opened.check()
-            except SubstrateError as error:
-                return Availability.refused(error, "aws sts get-caller-identity shows the identity")
+            return await check_opened(type(self)(self.options), "aws sts get-caller-identity shows the identity")
         options, region = self.options, self.api.region
         facts = {"boto3.botocore": botocore.__version__, "asyncssh": asyncssh.__version__}
         problem, fix = options.problem

@@ -21,6 +21,7 @@ from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.kit.refusal import check_opened
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, labelled
@@ -63,11 +64,7 @@ class EcsSubstrate:
         """As ``Substrate.check``: the identity, the cluster, and the missing options."""
         options = self.options
         if not self.api.is_open:
-            try:
-                async with type(self)(options) as opened:
-                    return await opened.check()
-            except SubstrateError as error:
-                return Availability.refused(error, "aws sts get-caller-identity shows the identity")
+            return await check_opened(type(self)(options), "aws sts get-caller-identity shows the identity")
         facts = {"boto3.botocore": botocore.__version__}
         region = self.api.region
         try:
