@@ -1,8 +1,8 @@
-"""Causes of a trial's end, as Harbor 0.25 classifies errors, and the consequence of each cause in the model.
+"""Causes of a trial's end, as Harbor classifies errors, and the consequence of each cause in the model.
 
-Source: ``harbor/models/trial/error_policy.py`` in the wheel of Harbor 0.25.0 (Apache-2.0). ``harbor_failed`` is the
-cause of failures of any harness, not Harbor alone. Classes of verifiers 0.4, SWE-agent, mini-swe-agent, inspect_ai,
-Terminal-Bench and taxtui are added to Harbor's.
+Source: ``harbor/models/trial/error_policy.py`` in the wheels of Harbor 0.25.0, for the causes, and 0.26.0, for the
+consequences (Apache-2.0). ``harbor_failed`` is the cause of failures of any harness, not Harbor alone. Classes of
+verifiers 0.4, SWE-agent, mini-swe-agent, inspect_ai, Terminal-Bench and taxtui are added to Harbor's.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CAUSE_POLICIES: Final[dict[str, CausePolicy]] = {
 _FINAL: Final = frozenset(
     {
         *("BadRequestError", "UnprocessableEntityError", "UnsupportedParamsError", "APIResponseValidationError"),
-        *("BudgetExceededError", "AgentAuthenticationError", "ModelNotFoundError"),
+        *("BudgetExceededError", "AgentAuthenticationError", "ModelNotFoundError", "UnsupportedModelParametersError"),
         *("ApiProviderResourceNotFoundError", "AuthenticationError", "PermissionDeniedError", "NotFoundError"),
     }
 )

@@ -25,6 +25,7 @@ from taxtui.importers.protocol import (
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, span_ns, text
 
+AGENT_EXIT: Final = "NonZeroAgentExitCodeError"
 SPANS: Final = {
     "environment_setup": events.CREATE,
     "agent_setup": events.PRELOAD,
@@ -98,7 +99,7 @@ def trial_of(result: dict[str, Any], folder: Path | None, measured: Executions |
     timeline.lacks_zone(at(result, "started_at"), *(at(result, span, "started_at") for span in SPANS))
     _report_run(timeline, measured)
     exceptions = _exceptions(result)
-    failed = next((raised for raised in reversed(exceptions) if _class(raised.error) not in AGENT_LIMITS), None)
+    failed = next((raised for raised in reversed(exceptions) if not _delivered(raised)), None)
     failure = None if failed is None else _failure(result, failed)
     if _phase(timeline, result, "environment_setup", "" if exceptions else "no end of environment_setup"):
         timeline.lacks(Quantity.READY, "environment_setup holds build, create and ready")
@@ -195,7 +196,7 @@ def _agent(
     agent = text(at(result, "agent_info", "name"))
     start_ns, end_ns = span_ns(at(holder, "agent_execution"))
     if end_ns is None and start_ns is not None and (raised := _exception(holder)) is not None:
-        end_ns = _raised_ns(result, raised, start_ns) if _class(raised.error) in AGENT_LIMITS else None
+        end_ns = _raised_ns(result, raised, start_ns) if _delivered(raised) else None
     if start_ns is None or end_ns is None:
         if at(result, "exception_info") is None and at(holder, "exception_info") is None:
             timeline.lacks(Quantity.HELD, "agent_execution has no ends")
@@ -288,9 +289,14 @@ def _failure(result: dict[str, Any], failed: _Raised) -> Failure:
     return Failure(failed.error, phase, events.TIMEOUT if "Timeout" in failed.error else events.FAILED)
 
 
-def _class(error: str) -> str:
-    """Return the class without the module."""
-    return error.rpartition(".")[2]
+def _delivered(raised: _Raised) -> bool:
+    """Whether Harbor delivers the trial with its reward: a limit of the agent, or an error of the agent's program.
+
+    The same class during agent set-up is a failed installation, and no agent ran.
+    """
+    error_class = raised.error.rpartition(".")[2]
+    ran = at(raised.holder, "agent_execution", "started_at") is not None
+    return error_class in AGENT_LIMITS or (error_class == AGENT_EXIT and ran)
 
 
 def _raised_ns(result: dict[str, Any], raised: _Raised, start_ns: int) -> int | None:

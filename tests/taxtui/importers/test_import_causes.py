@@ -94,12 +94,19 @@ def test_a_recording_from_before_causes_has_those_of_its_errors() -> None:
         ("AgentTimeoutError", ("ok", "agent_exhausted_budget")),
         ("MissingExtraError", ("failed", "harbor_failed")),
         ("CancelledError", ("cancelled", "cancelled")),
+        ("NonZeroAgentExitCodeError", ("ok", "unclassified")),
         ("SecretlyNamed", ("failed", "unclassified")),
     ],
 )
 def test_causes_of_harbors_trials(tmp_path: Path, error: str, expected: tuple[str, str]) -> None:
     source = _harbor(tmp_path, "chat__1", exception_info=_raised(error))
     assert ends("harbor", source, tmp_path / "out") == [expected]
+
+
+def test_an_agents_error_before_its_start_is_a_failed_installation(tmp_path: Path) -> None:
+    never_ran = {"agent_execution": None, "exception_info": _raised("NonZeroAgentExitCodeError")}
+    source = _harbor(tmp_path, "chat__1", **never_ran)
+    assert [outcome for outcome, _ in ends("harbor", source, tmp_path / "out")] == ["failed"]
 
 
 @pytest.mark.parametrize(
