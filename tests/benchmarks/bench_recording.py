@@ -26,6 +26,7 @@ from costmodel.recording.events import (
     TrialEnded,
     TrialStarted,
 )
+from costmodel.recording.follower import read_events
 from taxtui.recording.writer import Recorder
 from tests.benchmarks.figures import tell
 
@@ -87,12 +88,9 @@ def main(actions: int) -> None:
                 for line in file:
                     json.loads(line)
 
-        def read_events() -> None:
-            read_events(path, lambda event: None)
-
         rows = [
             ("encode and write", seconds(record), seconds(record_json)),
-            ("read as events", seconds(read_events), seconds(read_json)),
+            ("read as events", seconds(lambda: read_events(path, lambda event: None)), seconds(read_json)),
             ("read by the cost model", seconds(lambda: costmodel.load(path)), seconds(read_json)),
         ]
         sizes = [file.stat().st_size / actions for file in (path, plain)]
