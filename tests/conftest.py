@@ -12,10 +12,9 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final
 
 import hypothesis
 import pytest
@@ -24,9 +23,8 @@ from pytest_timeout import Settings
 from taxtui.starting import RARELY
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
-from tests.support.cost_model.dealing import dealt, mixed
 from tests.support.loop_guard import LoopGuard
-from tests.support.tracing import TRACED_AGAIN_CPU_S, TRACED_CPU_S, pause, traced
+from tests.support.tracing import pause, traced
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
 # commands are children of these tests. A handler, unlike SIG_IGN, is reset to the default in children.
@@ -156,57 +154,26 @@ def _computes(item: pytest.Item | pytest.Collector) -> bool:
     return item.get_closest_marker("processes") is None and _folder(item.path) not in UNTRACED
 
 
-def _gated(item: pytest.Item | pytest.Collector, cpu_s: float) -> AbstractContextManager[None]:
-    return traced(cpu_s) if _computes(item) else contextlib.nullcontext()
+def _gated(item: pytest.Item | pytest.Collector) -> AbstractContextManager[None]:
+    return traced() if _computes(item) else contextlib.nullcontext()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Item) -> Generator[None, object, object]:
-    with _gated(pyfuncitem, _traced_cpu_s(pyfuncitem)):
+    with _gated(pyfuncitem):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
-    """Pytest does not ask here for those of the session, which are of no folder."""
-    with _gated(request.node, TRACED_CPU_S):
+    """Trace fixtures too. Pytest does not ask here for fixtures of the session."""
+    with _gated(request.node):
         return (yield)
-
-
-_begun: Final[set[str]] = set()
-
-
-def _traced_cpu_s(item: pytest.Item) -> float:
-    """Further cases of a test go where its first one in this process has been, and turn off somewhere."""
-    test, _, case = item.nodeid.partition("[")
-    if not case or test not in _begun:
-        _begun.add(test)
-        return TRACED_CPU_S
-    return TRACED_AGAIN_CPU_S
-
-
-class Turned(pytest.Dir):
-    """One that each worker begins to read elsewhere: what one has compiled, the next does not compile once more."""
-
-    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        found = list(super().collect())
-        first = len(found) * int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")) // _workers()
-        yield from found[first:] + found[:first]
-
-
-def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if _workers() > 1 and not (path / "__init__.py").is_file():
-        return Turned.from_parent(parent, path=path)
-    return None
-
-
-def _workers() -> int:
-    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """All workers import the same: what runs at import is traced in the first of them alone."""
+    """Trace the imports in the first worker alone: all workers import the same."""
     if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
         pause()
     try:
@@ -215,7 +182,6 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         pause()
 
 
-PROCESSES = "processes"
 SLOW_LIMIT_S = 1800
 """Of what is marked as slow: hundreds of real trials, kills or visits, many times as long beside a load."""
 
@@ -236,29 +202,19 @@ def pytest_collection_finish() -> None:
     gc.freeze()  # what is imported and collected stays until the end: no search for garbage has to go through it
 
 
-def _slow(item: pytest.Item) -> Hashable:
-    mark = item.get_closest_marker("slow")
-    return mark and (item.path if mark.kwargs.get("together") else item.nodeid)
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put slow tests first in the part of each worker: tests begun last decide when all is done.
 
-
-def _kind(item: pytest.Item) -> Hashable:
-    return _folder(item.path) if _computes(item) else PROCESSES
-
-
-def _path(item: pytest.Item) -> Path:
-    return item.path
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
-    workers = _workers()
-    items.sort(key=_path)  # all workers in one order, wherever they began
-    yield  # to know what is left out
-    if workers > 1:  # a share of each kind for everybody, who then begins early with what waits
-        shares = mixed(items, _kind, _path)
-        items[:] = dealt(shares, _slow, workers, lambda share: mixed(share, _kind, _path, {PROCESSES}))
-    else:
-        items[:] = dealt(items, _slow, workers)
+    ``worksteal`` gives each worker an equal part of the list.
+    """
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    parts = (-(-len(quick) // workers) * worker for worker in range(workers + 1))
+    items[:] = []
+    for worker, (first, last) in enumerate(itertools.pairwise(parts)):
+        items += [*slow[worker::workers], *quick[first:last]]
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))

@@ -14,14 +14,6 @@ from tests.benchmarks import __main__ as bench
 from tests.benchmarks import figures
 from tests.benchmarks.bench_recording import LENGTH, stream
 from tests.benchmarks.figures import Figure
-from tests.studies import __main__ as studies
-
-
-def test_nothing_is_kept_where_nobody_collects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(figures.ASKED, raising=False)
-    monkeypatch.chdir(tmp_path)
-    figures.tell("exec", 1.0, "ms")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_figure_comes_back_with_the_benchmark_that_told_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,19 +41,6 @@ def test_one_that_fails_takes_no_other_along(tmp_path: Path, capfd: pytest.Captu
     assert "bad failed" in page
 
 
-def test_the_page_and_the_data_hold_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = Figure("speed", 5.0, "x", bench="dispatch")
-    monkeypatch.setattr(bench, "collected", lambda names: ([one], []))
-    words = ["prog", "dispatch", "--json", str(tmp_path / "f.json"), "--page", str(tmp_path / "f.md")]
-    monkeypatch.setattr(sys, "argv", words)
-    assert bench.main() == 0
-    assert "| dispatch | speed | 5 x |" in capsys.readouterr().out
-    assert "| dispatch | speed | 5 x |" in (tmp_path / "f.md").read_text(encoding="utf-8")
-    assert msgspec.json.decode((tmp_path / "f.json").read_bytes())[0]["figures"][0]["value"] == 5.0
-
-
 def test_what_is_not_measured_anew_stays_with_its_own_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["--json", str(tmp_path / "f.json"), "--page", str(tmp_path / "f.md")]
     dates = iter(range(6))
@@ -76,16 +55,6 @@ def test_what_is_not_measured_anew_stays_with_its_own_date(tmp_path: Path, monke
     assert told == [("day 0", [("dispatch", 1.0)]), ("day 4", [("peers", 3.0)])]
     page = (tmp_path / "f.md").read_text(encoding="utf-8")
     assert page.index("## dispatch\n\nBegun day 0") < page.index("| dispatch |") < page.index("## peers\n\nBegun day 4")
-
-
-def test_every_benchmark_tells() -> None:
-    for name in bench.names():
-        assert "figures import" in (bench.HERE / f"bench_{name}.py").read_text(encoding="utf-8"), name
-
-
-def test_every_study_has_a_main() -> None:
-    for name in studies.names():
-        assert "__main__" in (studies.HERE / f"study_{name}.py").read_text(encoding="utf-8"), name
 
 
 def test_the_recording_of_a_million_actions_could_have_been_measured(tmp_path: Path) -> None:

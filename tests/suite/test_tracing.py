@@ -56,31 +56,6 @@ def test_what_waits_is_traced_to_its_end() -> None:
         assert measured.told == ["stop", "start", "stop"]
 
 
-def test_what_was_running_is_remembered_however_often_it_is_paused() -> None:
-    with paused() as measured:
-        pause()
-        assert measured.told == ["stop"]
-        with traced(60):
-            assert measured.running
-        assert not measured.running
-
-
-def test_nested_measurements_and_nested_bodies_end_together() -> None:
-    with paused(running=2) as measured:
-        assert measured.told == ["stop", "stop"]
-        with traced(60):
-            with traced(60):
-                assert measured.running == 1
-            assert measured.running == 1
-        assert not measured.running
-        assert measured.told == ["stop", "stop", "start", "stop"]
-
-
-def test_where_nothing_is_measured_nothing_is_begun() -> None:
-    with paused(running=0) as measured, traced(60):
-        assert measured.told == []
-
-
 def test_where_coverage_is_really_measured_nothing_is_left_that_traces() -> None:
     if Coverage.current() is not None:
         assert sys.gettrace() is not None

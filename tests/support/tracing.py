@@ -16,8 +16,6 @@ TRACED_CPU_S: Final = 0.1
 
 CPU time of their own, so that a loaded machine sees the same lines as an idle one.
 """
-TRACED_AGAIN_CPU_S: Final = 0.02
-"""And of each further case of the same test."""
 ALL: Final = "TAXTUI_TRACE_ALL"
 """Environment variable: trace every test to its end, and never pause."""
 
@@ -38,7 +36,7 @@ def pause() -> None:
 
 
 @contextlib.contextmanager
-def traced(cpu_s: float) -> Iterator[None]:
+def traced(cpu_s: float = TRACED_CPU_S) -> Iterator[None]:
     """Where coverage is measured, and paused: of the body the first ``cpu_s`` of this process, in all of its threads.
 
     For the main thread only, which alone is told by a signal. A body in one that is traced ends with it.
