@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     from costmodel.analysis.headline import sentence
     from costmodel.analysis.per_substrate import SubstrateRun, candidates_of, project_per_substrate, runs_of
     from costmodel.analysis.project import CellFilter, behind, project, rows_of
-    from costmodel.analysis.questions import Curve, attribute, curve, decide
+    from costmodel.analysis.questions import (
+        Curve,
+        RowCountError,
+        attribute,
+        curve,
+        decide,
+        estimated_side,
+        measured_side,
+    )
     from costmodel.analysis.ranking import (
         HELD_PER_SUCCESS,
         WORKER_HOURS,
@@ -157,7 +165,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "analysis.headline": "sentence",
     "analysis.per_substrate": "SubstrateRun candidates_of project_per_substrate runs_of",
     "analysis.project": "CellFilter behind project rows_of",
-    "analysis.questions": "Curve attribute curve decide",
+    "analysis.questions": "Curve RowCountError attribute curve decide estimated_side measured_side",
     "analysis.ranking": (
         "Answer Entry HELD_PER_SUCCESS ModeRatio Place WORKER_HOURS WorkLine answer_of headline middle_workload"
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,7 +10,7 @@ from costmodel.analysis.baseline import matches_spec
 from costmodel.analysis.bill import Side
 from costmodel.analysis.decision import Decision, decide_between
 from costmodel.analysis.per_substrate import SubstrateRun, candidates_of, runs_of
-from costmodel.analysis.project import behind, project, rows_of
+from costmodel.analysis.project import CellFilter, behind, project, rows_of
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, Row
@@ -20,6 +20,7 @@ from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import TrainingRun
 
 if TYPE_CHECKING:
+    from costmodel.attribution.paired_comparison import RunInSteps
     from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider
 
@@ -48,7 +49,8 @@ def attribute(
     """
     if training_run.step_rollouts is None:
         raise TrainingRunError("causes are separated step by step: give prompts and group_size, or batch")
-    row = _Question(data, tier, mode, prices, effort).row(training_run, substrate)
+    wanted = _wanted(substrate, tier, mode)
+    row = _only_row(data, SubstrateRun(substrate, training_run, prices), wanted, effort)
     if row.attribution is None:
         raise TrainingRunError(f"nothing attributes the time of {row.label}: no success was recorded, or no attempts")
     return row.attribution
@@ -76,19 +78,107 @@ def decide(
         TrainingRunError: not exactly one row is of a side, or the sides cannot be compared.
         PriceError, SourceError: as ``project``.
     """
-    question, goal_run = _Question(data, tier, mode, prices, effort), candidate_run or training_run
-    start = question.side(training_run, current)
-    if question.measured(candidate):
-        goal = question.side(goal_run, candidate)
+    recordings, goal_run = _recordings(data), candidate_run or training_run
+    start = measured_side(data, SubstrateRun(current, training_run, prices), _wanted(current, tier, mode), effort)
+    goal_substrate, wanted = SubstrateRun(candidate, goal_run, prices), _wanted(candidate, tier, mode)
+    if any(wanted(cell.identity) for recording in recordings for cell in recording.cells):
+        goal = measured_side(data, goal_substrate, wanted, effort)
     else:
-        goal = question.estimated_side(
-            SubstrateRun(candidate, goal_run, prices),
+        like = start.row.identity
+        candidates = candidates_of(
+            recordings,
+            goal_substrate,
             provider or load_provider(candidate),
-            start.row.identity,
+            lambda identity: identity == like,
             stated=_stated(goal_run, training_run),
             images_gb=() if training_run.images is None else training_run.images.sizes_gb,
+            like=like,
         )
+        if len(candidates) != 1:
+            raise TrainingRunError(
+                f"{candidate} was not measured, and no recorded work of the current side estimates it"
+            )
+        goal = estimated_side(candidates[0], effort)
     return decide_between(start, goal, effort=effort)
+
+
+class RowCountError(TrainingRunError):
+    """Not exactly one row is of a substrate. ``matching``: the cells of the rows."""
+
+    def __init__(self, spec: str, matching: Sequence[CellIdentity], recorded: Iterable[CellIdentity]) -> None:
+        self.matching = matching
+        names = ", ".join(f"{item.label} {item.tier} x {item.actions} {item.mode}" for item in matching)
+        problem = f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions"
+        if not matching:
+            labels = ", ".join(dict.fromkeys(identity.label for identity in recorded)) or "none"
+            problem = f"no row of {spec} was recorded; recorded substrates: {labels}"
+        super().__init__(problem)
+
+
+def measured_side(
+    data: Data, substrate: SubstrateRun, wanted: CellFilter, effort: float, *, causes: bool = True
+) -> Side:
+    """Return the side of a measured substrate; ``wanted`` selects its cell, further parameters are as for ``project``.
+
+    Raises:
+        RowCountError: no row matches, or several.
+        TrainingRunError, PriceError, SourceError: as ``project``.
+    """
+    row = _only_row(data, substrate, wanted, effort, causes=causes)
+    runs = runs_of(_recordings(data), substrate, row)
+    return Side(
+        name=row.label,
+        row=row,
+        training_run=runs[0].training_run if runs else substrate.training_run,
+        rerun=lambda changed: _only_row(data, substrate._replace(training_run=changed), wanted, COARSE, causes=causes),
+        runs=runs,
+    )
+
+
+def estimated_side(candidate: Candidate, effort: float, *, causes: bool = True) -> Side:
+    """Return the side of an unmeasured substrate: the work of a measured cell with published figures."""
+    estimate = candidate.at({})
+    [row] = rows_of([estimate], effort=effort, stressed=False, causes=causes)
+
+    def project_row(changed: TrainingRun) -> Row:
+        [changed_row] = rows_of([replace(candidate, training_run=changed).at({})], effort=COARSE, stressed=False)
+        return changed_row
+
+    runs: tuple[RunInSteps, ...] = ()
+    if estimate.training_run.step_rollouts is not None:
+        from costmodel.attribution.paired_comparison import RunInSteps  # not imported for a run without steps
+
+        runs = (RunInSteps(estimate.value, estimate.training_run, estimate.prices),)
+    return Side(
+        name=row.label,
+        row=row,
+        training_run=estimate.training_run,
+        rerun=project_row,
+        runs=runs,
+        candidate=candidate,
+    )
+
+
+def _only_row(data: Data, substrate: SubstrateRun, wanted: CellFilter, effort: float, *, causes: bool = True) -> Row:
+    """Return the only row of a substrate; several are refused before a simulation.
+
+    Raises:
+        RowCountError: not exactly one row is of the substrate.
+    """
+    _, training_run, prices = substrate
+    cells = [item.value.identity for item in behind(files_of(data), training_run, prices, ())]
+    matching = [identity for identity in cells if wanted(identity)]
+    if len(matching) <= 1:
+        rows = project(data, training_run, prices, effort=effort, wanted=wanted, stressed=False, causes=causes)
+        if len(rows) == 1:
+            return rows[0]
+        matching = [row.identity for row in rows]
+    raise RowCountError(substrate.spec, matching, cells)
+
+
+def _wanted(spec: str, tier: str | None, mode: str | None) -> CellFilter:
+    """Return whether a cell is of the substrate, the tier and the mode; None: any."""
+    return lambda cell: matches_spec(cell, spec) and tier in (None, cell.tier) and mode in (None, cell.mode)
 
 
 def _stated(candidate_run: TrainingRun, current_run: TrainingRun) -> frozenset[str]:
@@ -99,103 +189,6 @@ def _stated(candidate_run: TrainingRun, current_run: TrainingRun) -> frozenset[s
 
 def _recordings(data: Data) -> list[Recording]:
     return [source for source in files_of(data) if isinstance(source, Recording)]
-
-
-class _Question(NamedTuple):
-    """Recordings, and parameters that are the same for every substrate."""
-
-    data: Data
-    tier: str | None
-    mode: str | None
-    prices: Prices | None
-    effort: float
-
-    def matches(self, identity: CellIdentity, spec: str) -> bool:
-        return (
-            matches_spec(identity, spec) and self.tier in (None, identity.tier) and self.mode in (None, identity.mode)
-        )
-
-    def measured(self, spec: str) -> bool:
-        """Whether a cell of the substrate was recorded."""
-        return any(self.matches(cell.identity, spec) for source in _recordings(self.data) for cell in source.cells)
-
-    def row(self, training_run: TrainingRun, spec: str) -> Row:
-        """Return the only row of a substrate.
-
-        Raises:
-            TrainingRunError: not exactly one row is of the substrate.
-        """
-
-        def wanted(identity: CellIdentity) -> bool:
-            return self.matches(identity, spec)
-
-        cells = [item.value.identity for item in behind(files_of(self.data), training_run, self.prices, ())]
-        matching = [identity for identity in cells if wanted(identity)]
-        if len(matching) <= 1:  # else nothing is simulated
-            rows = project(self.data, training_run, self.prices, effort=self.effort, wanted=wanted, stressed=False)
-            if len(rows) == 1:
-                return rows[0]
-            matching = [row.identity for row in rows]
-        if not matching:
-            labels = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
-            raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {labels}")
-        names = ", ".join(f"{item.label} {item.tier} x {item.actions} {item.mode}" for item in matching)
-        raise TrainingRunError(f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions")
-
-    def side(self, training_run: TrainingRun, spec: str) -> Side:
-        """Return a measured side."""
-        row = self.row(training_run, spec)
-        runs = runs_of(_recordings(self.data), SubstrateRun(spec, training_run, self.prices), row)
-        coarse = self._replace(tier=row.identity.tier, mode=row.identity.mode, effort=COARSE)
-        return Side(
-            name=row.label,
-            row=row,
-            training_run=runs[0].training_run if runs else training_run,
-            rerun=lambda changed: coarse.row(changed, spec),
-            runs=runs,
-        )
-
-    def estimated_side(
-        self,
-        place: SubstrateRun,
-        provider: Provider,
-        like: CellIdentity,
-        *,
-        stated: frozenset[str],
-        images_gb: Sequence[float],
-    ) -> Side:
-        """Return a side without measurements: the work of a measured cell with published figures."""
-        from costmodel.attribution.paired_comparison import RunInSteps
-
-        candidates = candidates_of(
-            _recordings(self.data),
-            place,
-            provider,
-            lambda identity: identity == like,
-            stated=stated,
-            images_gb=images_gb,
-            like=like,
-        )
-        if len(candidates) != 1:
-            raise TrainingRunError(
-                f"{place.spec} was not measured, and no recorded work of the current side estimates it"
-            )
-        [candidate] = candidates
-
-        def row_of(estimated: Candidate, effort: float) -> Row:
-            [row] = rows_of([estimated.at({})], effort=effort, stressed=False)
-            return row
-
-        assumed, row = candidate.at({}), row_of(candidate, self.effort)
-        run = RunInSteps(assumed.value, assumed.training_run, assumed.prices)
-        return Side(
-            name=row.label,
-            row=row,
-            training_run=assumed.training_run,
-            rerun=lambda changed: row_of(replace(candidate, training_run=changed), COARSE),
-            runs=() if assumed.training_run.step_rollouts is None else (run,),
-            candidate=candidate,
-        )
 
 
 class Point(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,16 +22,12 @@ if TYPE_CHECKING:
 
     from costmodel import (
         Assumption,
-        Candidate,
         CellIdentity,
         Decision,
         Provider,
         Published,
         Recording,
-        Row,
-        RunInSteps,
         Side,
-        TrainingRun,
     )
     from taxtui.commands.decide_workload import Workload
 
@@ -44,8 +39,6 @@ ROW_EFFORT: Final = 0.3
 """Share of the usual simulation of each row without ``--quick``."""
 ROUGH_DIFFERENCE: Final = 0.1
 """Share of the usual simulation of the difference of both substrates with ``--quick``."""
-COARSE: Final = 0.005
-"""Share of the usual simulation of rows with a changed input."""
 UNUSED: Final = ("baseline",)
 """Options of a projection, but not of a decision."""
 
@@ -188,15 +181,16 @@ def _side(
     Raises:
         UsageError: no row matches, or several.
     """
-    from costmodel import Recording, Side, candidates_of, matches_spec, project, runs_of
+    from costmodel import Recording, RowCountError, candidates_of, estimated_side, matches_spec, measured_side
 
     def wanted(identity: CellIdentity) -> bool:
         return matches_spec(identity, spec) and workload.matches(identity)
 
-    place = place_of(context, spec)
+    place, causes, name = place_of(context, spec), effort > ROUGH, f"{spec} {workload}"
     recordings = [source for source in sources if isinstance(source, Recording)]
+    cells = [cell.identity for recording in recordings for cell in recording.cells]
     matching = [provider for provider in providers if provider.substrate == spec.partition(":")[0]]
-    if matching and not any(wanted(cell.identity) for source in recordings for cell in source.cells):
+    if matching and not any(map(wanted, cells)):
         images = place_of(context, opposite).training_run.images
         candidates = candidates_of(
             recordings,
@@ -207,77 +201,23 @@ def _side(
             images_gb=() if images is None else images.sizes_gb,
             like=like,
         )
-        if not candidates:
-            raise _no_row(f"{spec} {workload}", recordings)
-        return _unmeasured_side(candidates, f"{spec} {workload}", effort)
-
-    def project_row(training_run: TrainingRun, row_effort: float = COARSE) -> Row:
-        rows = project(
-            sources,
-            training_run,
-            place.prices,
-            None,
-            (),
-            effort=row_effort,
-            wanted=wanted,
-            stressed=False,
-            causes=effort > ROUGH,
-        )
-        if not rows:
-            raise _no_row(f"{spec} {workload}", recordings)
-        if len(rows) != 1:
-            raise _several_rows(f"{spec} {workload}", rows)
-        return rows[0]
-
-    row = project_row(place.training_run, effort)
-    runs = runs_of(recordings, place, row)
-    training_run = runs[0].training_run if runs else place.training_run
-    return Side(name=row.label, row=row, training_run=training_run, rerun=project_row, runs=runs)
+        if len(candidates) == 1:
+            return estimated_side(candidates[0], effort, causes=causes)
+        raise _wrong_rows(name, [candidate.at({}).value.identity for candidate in candidates], cells)
+    try:
+        return measured_side(sources, place, wanted, effort, causes=causes)
+    except RowCountError as error:
+        raise _wrong_rows(name, error.matching, cells) from None
 
 
-def _unmeasured_side(candidates: Sequence[Candidate], name: str, effort: float) -> Side:
-    """Return a substrate without measurements. Raises ``UsageError``: several workloads match."""
-    from costmodel import Side, rows_of
-
-    candidate = candidates[0]
-    several = len(candidates) > 1
-    rows = rows_of(
-        [item.at({}) for item in candidates], effort=0.0 if several else effort, stressed=False, causes=effort > ROUGH
-    )
-    if several:
-        raise _several_rows(name, rows)
-    estimate = candidate.at({})
-    runs: tuple[RunInSteps, ...] = ()
-    if estimate.training_run.step_rollouts is not None:
-        from costmodel import RunInSteps
-
-        runs = (RunInSteps(estimate.value, estimate.training_run, estimate.prices),)
-
-    def project_row(training_run: TrainingRun, row_effort: float = COARSE) -> Row:
-        changed = replace(candidate, training_run=training_run)
-        [row] = rows_of([changed.at({})], effort=row_effort, stressed=False)
-        return row
-
-    return Side(
-        name=rows[0].label,
-        row=rows[0],
-        training_run=estimate.training_run,
-        rerun=project_row,
-        runs=runs,
-        candidate=candidate,
-    )
-
-
-def _no_row(name: str, recordings: Sequence[Recording]) -> UsageError:
-    cells = [cell.identity for source in recordings for cell in source.cells]
-    recorded = ", ".join(dict.fromkeys(" ".join((cell.label, cell.tier, cell.mode)) for cell in cells))
-    return UsageError(f"nothing was recorded of {name}", fix=f"there are {recorded}; --compose adds a provider")
-
-
-def _several_rows(name: str, rows: Sequence[Row]) -> UsageError:
-    names = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
+def _wrong_rows(name: str, matching: Sequence[CellIdentity], recorded: Sequence[CellIdentity]) -> UsageError:
+    """Return the error of no matching row, or of several."""
+    if not matching:
+        labels = ", ".join(dict.fromkeys(" ".join((cell.label, cell.tier, cell.mode)) for cell in recorded))
+        return UsageError(f"nothing was recorded of {name}", fix=f"there are {labels}; --compose adds a provider")
+    names = dict.fromkeys(f"{cell.label} {cell.tier} {cell.actions} {cell.mode}" for cell in matching)
     fix = "choose one with --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
-    return UsageError(f"{len(rows)} rows match {name}: {', '.join(names)}", fix=fix)
+    return UsageError(f"{len(matching)} rows match {name}: {', '.join(names)}", fix=fix)
 
 
 def _assumptions(decision: Decision, values: Sequence[Sequence[Assumption]]) -> list[Assumption]:
