@@ -13,7 +13,7 @@ from taxtui import shipped
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Operation, Plan, SubstrateRef
 from taxtui.runner import identity
-from taxtui.runner.journal import EventSink
+from taxtui.runner.journal import Journal
 from taxtui.runner.redaction import redact
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Availability, ChecksAcquire, Prepares, Substrate
@@ -70,7 +70,7 @@ def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
     ]
 
 
-async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], sink: EventSink) -> None:
+async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], journal: Journal) -> None:
     """Prepare each substrate before the first trial, for all sandboxes of the run.
 
     A failure is a notice: the first ``create`` tries again, and the trial records the error.
@@ -82,7 +82,7 @@ async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], sink: Event
                     await substrate.prepare(run_id, plan.limits)
             except (SubstrateError, TimeoutError) as error:
                 text = f"{ref.name}: not prepared: {' '.join(redact(error))}; the first create includes it"
-                sink.emit(Notice(sink.now(), "warning", text))
+                journal.emit(Notice(journal.now(), "warning", text))
 
 
 def require_descriptors(plan: Plan) -> None:

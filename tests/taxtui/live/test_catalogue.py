@@ -13,14 +13,13 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.live import catalogue
-from taxtui.live.catalogue import HOPELESS, CatalogueEntry, inspect, newest, scan
+from taxtui.live.catalogue import CatalogueEntry, inspect, newest, scan
 from taxtui.live.file_ends import END_BYTES
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
@@ -386,12 +385,3 @@ def test_paths_are_shown_from_here_and_are_safe_for_a_screen(folder: Path) -> No
     entry = told(path)
     assert (entry.name + catalogue.shown(path)).isprintable()
     entry.name.encode()
-
-
-def test_hopeless_states_are_those_that_reading_refuses(folder: Path) -> None:
-    newer = Sealer().seal([msgspec.structs.replace(HEADER, version=9)])[0]
-    for content in (b"", b"hello", newer):
-        path = written(folder / "a.msgpack", content)
-        assert told(path).state in HOPELESS
-        with pytest.raises(SourceError):
-            read_events(path, lambda event: None)

@@ -21,7 +21,7 @@ from taxtui.recording import writer
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.fanout import dispatcher, worker_program
+from taxtui.runner.fanout import worker_program
 from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput
@@ -230,22 +230,6 @@ async def test_never_more_sandboxes_than_allowed(tmp_path: Path, fake: FakeSubst
     _, got = await execute(tmp_path, plan(trials=10, top={"max_sandboxes": 4}))
     assert sum(call.startswith("create") for call in fake.calls) == 4
     assert any("--max-sandboxes 4" in notice.text for notice in of(got, Notice))
-
-
-async def test_once_stopped_a_run_does_not_walk_through_the_blocks_that_are_left(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    walked = []
-    sound = dispatcher.schedule
-
-    def schedule(*args: Any) -> Any:
-        walked.append(args)
-        return sound(*args)
-
-    monkeypatch.setattr(dispatcher, "schedule", schedule)
-    run, _ = await execute(tmp_path, plan(trials=50, warmup=0, top={"max_sandboxes": 2}))
-    assert (run.progress.ended, len(walked)) == (2, 3), "the third was refused"
-    assert run.progress.cut_short == "--max-sandboxes 2 is used up"
 
 
 async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstrate) -> None:

@@ -60,11 +60,6 @@ async def test_calls_that_waited_for_a_thread_are_reported_once(monkeypatch: pyt
     assert [report.pool_waits for report in got[:4]] == [0, 2, 0, 0]
 
 
-def test_the_99th_percentile_of_a_second_is_not_its_maximum() -> None:
-    assert health.REPORT_S / health.TICK_S * 0.01 > 2, "ticks beyond it in a second"
-    assert health.quantile([*range(1, 241)], 0.99) == 238
-
-
 async def test_a_blocked_loop_shows_as_lag(monkeypatch: pytest.MonkeyPatch) -> None:
     _, first, *_ = await reports(monkeypatch, 1, block_s=0.2)
     assert first.lag_max_ns > 150_000_000

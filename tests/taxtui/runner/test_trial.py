@@ -387,14 +387,6 @@ async def test_a_clean_up_that_fails_is_said_loudly() -> None:
     assert events.CLEANUP not in context.phases()
 
 
-async def test_a_warm_up_runs_what_a_trial_runs_and_no_more() -> None:
-    context = FakeContext()
-    context.method = "bash"
-    await run(context, warm_up=True)
-    assert context.of(Actions)[1].run_ns == [-1] * 5, "the fake sends no trailer, so nothing is known"
-    assert context.of(Actions)[1].cpu_ns == []
-
-
 async def test_reset_hands_the_sandbox_on_and_checks_that_it_is_clean() -> None:
     context = FakeContext(acquire="reset")
     first = await run(context)

@@ -12,9 +12,7 @@ from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.repeating import MOST_RUNS
 from taxtui.plan.spec import Plan
-from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout.messages import Assignment
-from taxtui.runner.fanout.repetition import seed_of
+from taxtui.runner.fanout.repetition import plan_of
 from taxtui.runner.identity import describe
 
 CELL = {"substrates": ["local"], "tiers": ["T0"], "actions": [2], "trials": 20, "warmup": 1}
@@ -52,18 +50,7 @@ def test_what_is_enough_is_planned() -> None:
     assert (plan.repeat, plan.until) == (MOST_RUNS, 0.05)
 
 
-def test_an_assignment_arrives_as_it_was_sent() -> None:
-    task = Assignment(
-        plan=planned(repeat=2),
-        run_id="r",
-        share=TrialShare(0, 2),
-        clock=1,
-        repetition=1,
-        parts=("3f2a", ""),
-    )
-    assert msgspec.json.decode(msgspec.json.encode(task), type=Assignment) == task
-
-
 def test_every_repetition_has_a_seed_of_its_own() -> None:
-    assert seed_of(7, 0) == 7
-    assert len({seed_of(7, repetition) for repetition in range(50)}) == 50
+    plan = planned(seed=7)
+    assert plan_of(plan, 0) == plan
+    assert len({plan_of(plan, repetition).seed for repetition in range(50)}) == 50

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from costmodel.errors import TrainingRunError
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.runner.fanout.messages import StartupError
 
@@ -14,12 +13,6 @@ def test_an_error_of_ours_is_raised_again_with_how_to_fix_it() -> None:
     again = told.exception()
     assert type(again) is RecordingError
     assert (again.problem, again.fix) == ("run.msgpack is cut short", "recover it")
-
-
-def test_one_of_the_cost_model_keeps_its_class_and_words() -> None:
-    again = StartupError.of(TrainingRunError("add --workers W")).exception()
-    assert type(again) is TrainingRunError
-    assert str(again) == "add --workers W"
 
 
 @pytest.mark.parametrize("name", ["ZeroDivisionError", "located", "Exit"])
