@@ -126,18 +126,6 @@ def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> 
     assert told(record(folder / "b.msgpack")).state == "complete"
 
 
-@pytest.mark.parametrize("back", [5, 400, 3000])
-def test_a_flipped_bit_near_the_end_is_damage_with_its_place(folder: Path, back: int) -> None:
-    path = record(folder / "a.msgpack", story.run(400))
-    data = bytearray(path.read_bytes())
-    data[-back] ^= 4
-    entry = told(written(path, bytes(data)))
-    assert entry.state == "damaged"
-    where = int(entry.detail.removeprefix("damaged at byte ").partition(":")[0])
-    assert len(data) - back - 3000 < where <= len(data) - back
-    assert (entry.run_id, entry.cells) == ("7f3a0c11", 2)  # what the intact part says is still shown
-
-
 UNKNOWN = frame(msgspec.msgpack.encode([[99, "new"]]))  # an event of a newer minor version
 
 

@@ -45,34 +45,11 @@ def test_the_durations_are_those_of_the_definitions() -> None:
     assert means == {"setup": 700 * MS, "held": 5_860 * MS, "queued": 2 * S, "think": 3 * S, "ready_again": 2 * MS}
 
 
-def test_reset_stands_in_for_create() -> None:
-    told = trial(1, 0, 0, create_ns=7 * MS, ready_ns=3 * MS)
-    told = [
-        events.PhaseEnded(e.trial, events.RESET, e.start_ns, e.duration_ns)
-        if isinstance(e, events.PhaseEnded) and e.phase == events.CREATE
-        else e
-        for e in told
-    ]
-    assert fold(told).cells[0].facets["cold_start"].total == 10 * MS
-
-
-def test_preload_counts_into_the_fresh_episode() -> None:
-    started, *rest = trial(1, 0, 0, create_ns=7 * MS, ready_ns=3 * MS)
-    state = fold([started, events.PhaseEnded(1, events.PRELOAD, 0, 5 * MS), *rest])
-    assert state.cells[0].facets["fresh_episode"].total == 15 * MS
-
-
 def test_an_unknown_run_splits_nothing_and_guesses_nothing() -> None:
     state = fold(trial(1, 0, 0, durations_ns=[10 * MS, 20 * MS], runs_ns=[events.UNKNOWN, 5 * MS]))
     facets, parts = state.cells[0].facets, state.cells[0].mean_parts_ns()
     assert (facets["action"].n, facets["run"].n, facets["dispatch"].total) == (2, 1, 15 * MS)
     assert (parts["unsplit"], parts["work"], parts["dispatch"]) == (10 * MS, 5 * MS, 15 * MS)
-
-
-def test_a_run_that_is_longer_than_its_command_is_unknown() -> None:
-    state = fold(trial(1, 0, 0, durations_ns=[10 * MS, 20 * MS], runs_ns=[900 * MS, 5 * MS]))
-    facets, parts = state.cells[0].facets, state.cells[0].mean_parts_ns()
-    assert (facets["run"].total, facets["dispatch"].total, parts["unsplit"]) == (5 * MS, 15 * MS, 10 * MS)
 
 
 def test_warm_ups_are_shown_and_not_counted() -> None:

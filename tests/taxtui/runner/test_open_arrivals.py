@@ -195,12 +195,3 @@ async def test_live_report_and_export_tell_one_response(tmp_path: Path, monkeypa
     (row,) = json.loads(shown.stdout)
     assert row["response_ns"]["mean"]["value"] == pytest.approx(fmean(told))
     assert row["response_ns"]["p50"]["value"] in told
-
-
-async def test_a_closed_loop_says_what_it_cannot_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = await measured(tmp_path, monkeypatch, cell("closed", 8))
-    shown = CliRunner().invoke(report, [str(path), "--table", "response"])
-    assert shown.exit_code == 0
-    assert "delays later starts without a trace" in " ".join(shown.stdout.split())
-    (row,) = json.loads(CliRunner().invoke(report, [str(path), "--table", "response", "--format", "json"]).stdout)
-    assert row["response_ns"]["p50"]["value"] is None

@@ -190,19 +190,6 @@ async def test_whatever_an_adapter_raises_is_the_outcome_and_nothing_is_left(
     assert context.substrate.alive == {}
 
 
-async def test_ready_is_when_a_no_op_has_answered() -> None:
-    context = FakeContext()
-    refusals = iter([ExecFailed("not yet"), ExecFailed("not yet")])
-
-    async def refuse_twice() -> None:
-        for error in refusals:
-            raise error
-
-    context.substrate.exec_hook = refuse_twice
-    await run(context)
-    assert context.ended.outcome == "ok"
-
-
 async def test_never_ready_is_a_timeout_in_ready() -> None:
     context = FakeContext()
     context.create_timeout_s = 0.2
