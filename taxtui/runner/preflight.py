@@ -117,13 +117,9 @@ def facts(opened: Iterable[Opened]) -> dict[str, str]:
     return {
         f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
         for _, substrate, availability in opened
-        for fact, value in [*availability.facts.items(), *latency(availability)]
+        for fact, value in [*availability.facts.items(), ("latency_ns", str(availability.latency_ns))]
+        if fact != "latency_ns" or availability.latency_ns
     }
-
-
-def latency(availability: Availability) -> list[tuple[str, str]]:
-    """Return the round trip to the control plane as a fact, where known."""
-    return [("latency_ns", str(availability.latency_ns))] if availability.latency_ns else []
 
 
 def require(
