@@ -26,7 +26,7 @@ from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
 from tests.support.cost_model.dealing import dealt, mixed
 from tests.support.loop_guard import LoopGuard
-from tests.support.tracing import TRACED_AGAIN_CPU_S, TRACED_CPU_S, pause, traced
+from tests.support.tracing import TRACED_AGAIN_CPU_S, TRACED_CPU_S, TRACED_RUN_CPU_S, pause, traced
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
 # commands are children of these tests. A handler, unlike SIG_IGN, is reset to the default in children.
@@ -178,6 +178,8 @@ _begun: Final[set[str]] = set()
 
 def _traced_cpu_s(item: pytest.Item) -> float:
     """Further cases of a test go where its first one in this process has been, and turn off somewhere."""
+    if _folder(item.path) == ("taxtui", "runner"):
+        return TRACED_RUN_CPU_S
     test, _, case = item.nodeid.partition("[")
     if not case or test not in _begun:
         _begun.add(test)

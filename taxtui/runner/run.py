@@ -143,7 +143,8 @@ class Run:
             opened = await self._open(stack)
             if self._ray is not None:
                 stack.push_async_callback(self._ray.close)
-            crew = await stack.enter_async_context(Crew(self._launch(opened)))
+            crew = Crew(self._launch(opened))
+            stack.push_async_callback(crew.close, CLEANUP_WITHIN_S)
             workers = await crew.launch(self._assignments(), self._next_trial)
             if self._resumed:
                 self._resumed.prepare_append(workers[0].cells)

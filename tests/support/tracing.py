@@ -18,6 +18,8 @@ CPU time of their own, so that a loaded machine sees the same lines as an idle o
 """
 TRACED_AGAIN_CPU_S: Final = 0.02
 """And of each further case of the same test."""
+TRACED_RUN_CPU_S: Final = 2.0
+"""And of a test of the runner: a whole run reaches the code of its end late."""
 ALL: Final = "TAXTUI_TRACE_ALL"
 """Environment variable: trace every test to its end, and never pause."""
 

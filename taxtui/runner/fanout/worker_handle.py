@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from costmodel import Actions, Cell, Event, InCourse, PhaseEnded, TrialEnded, TrialStarted, events
 from taxtui import __version__
@@ -13,7 +13,6 @@ from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout.launcher import Launch, Received, WorkerConnection
 from taxtui.runner.fanout.messages import AssignedTrial, Assignment, Ready, StartupError, ToWorker
 from taxtui.runner.fanout.trial_queue import TrialQueue
-from taxtui.runner.run_control import CLEANUP_WITHIN_S
 
 LOST: Final[tuple[str, str]] = ("WorkerLost", "the trial's worker was lost")
 """Class and message of the error of a lost worker's trial."""
@@ -89,7 +88,7 @@ class WorkerHandle:
 
 
 class Crew:
-    """The workers of one repetition at a time, closed at the end of the context."""
+    """The workers of one repetition at a time."""
 
     def __init__(self, launch: Launch) -> None:
         self.workers: list[WorkerHandle] = []
@@ -118,12 +117,6 @@ class Crew:
     async def close(self, patience_s: float) -> None:
         """Close every worker, with ``patience_s`` to clean up. Idempotent."""
         await asyncio.gather(*(worker.connection.close(patience_s) for worker in self.workers))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close(CLEANUP_WITHIN_S)
 
 
 async def _ready(worker: WorkerHandle) -> None:
