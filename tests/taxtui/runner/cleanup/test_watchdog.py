@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -151,8 +150,8 @@ class Conversation:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
         self._ear, mouth = os.pipe()
         self._open = [self._ear, mouth]
-        monkeypatch.setattr("sys.stdin", Stdin(said))
-        monkeypatch.setattr("sys.stdout", Stdout(mouth))
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(said)))
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: mouth))
 
     def hang_up(self) -> None:
         os.close(self._open.pop(0))
@@ -161,16 +160,6 @@ class Conversation:
         os.close(self._open.pop())
         with os.fdopen(self._open.pop(), "rb") as ear:
             return ear.read()
-
-
-class Stdin:
-    def __init__(self, said: bytes) -> None:
-        self.buffer = io.BytesIO(said)
-
-
-class Stdout:
-    def __init__(self, fd: int) -> None:
-        self.fileno: Callable[[], int] = lambda: fd
 
 
 ENTRY_LINE = msgspec.json.encode(FAKE) + b"\n"

@@ -14,6 +14,7 @@ import pytest
 
 from costmodel.recording.events import Event, TrialEnded, TrialStarted
 from costmodel.recording.framing import FrameParser, decode
+from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.plan.spec import Plan
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import TrialShare
@@ -274,3 +275,22 @@ async def test_a_batch_begins_by_the_clock_of_the_worker_alone(
     [start] = [event for event in seat.events() if isinstance(event, TrialStarted)]
     assert 0 <= start.scheduled_ns <= start.start_ns
     await seat.finish()
+
+
+def test_an_error_of_ours_is_raised_again_with_how_to_fix_it() -> None:
+    told = StartupError.of(RecordingError("run.msgpack is cut short", fix="recover it"))
+    again = told.exception()
+    assert type(again) is RecordingError
+    assert (again.problem, again.fix) == ("run.msgpack is cut short", "recover it")
+
+
+@pytest.mark.parametrize("name", ["ZeroDivisionError", "located", "Exit"])
+def test_any_other_is_told_with_where_it_was_and_its_class(name: str) -> None:
+    try:
+        _ = 1 / 0
+    except ZeroDivisionError as error:
+        told = StartupError.of(error)
+    assert "test_worker" in told.problem
+    again = StartupError(name, told.problem, "").exception()
+    assert isinstance(again, TaxtuiError)
+    assert again.problem == f"{name}: {told.problem}"
