@@ -24,7 +24,7 @@ from taxtui.starting import RARELY
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
 from tests.support.loop_guard import LoopGuard
-from tests.support.tracing import pause, traced
+from tests.support.tracing import TRACED_CPU_S, TRACED_RUN_CPU_S, pause, traced
 
 # In the background a shell has SIGINT and SIGQUIT ignored, and nohup SIGHUP; children inherit that, and the stand-ins'
 # commands are children of these tests. A handler, unlike SIG_IGN, is reset to the default in children.
@@ -155,7 +155,8 @@ def _computes(item: pytest.Item | pytest.Collector) -> bool:
 
 
 def _gated(item: pytest.Item | pytest.Collector) -> AbstractContextManager[None]:
-    return traced() if _computes(item) else contextlib.nullcontext()
+    cpu_s = TRACED_RUN_CPU_S if _folder(item.path) == ("taxtui", "runner") else TRACED_CPU_S
+    return traced(cpu_s) if _computes(item) else contextlib.nullcontext()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,7 +20,7 @@ from taxtui.terminal_text import clean
 INTERNAL, ERROR = 1, 2  # the kind of a span, the code of a status
 TOOL: Final = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "shell"}
 """Attributes of an action. Commands of the set-up are no tool calls of the agent and have no attributes."""
-PIECE: Final = 1 << 16
+_encode = msgspec.json.Encoder().encode
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
@@ -55,7 +55,7 @@ class _Trials:
         elif isinstance(event, Cell):
             self._cells[event.id] = event
         elif isinstance(event, TrialStarted):
-            self._open[event.trial] = _Trial(event, self._anchor_unix_ns)
+            self._open[event.trial] = _Trial(event, self._cells.get(event.cell), self._anchor_unix_ns)
             self.spans += 1
         elif isinstance(event, PhaseEnded) and (trial := self._open.get(event.trial)):
             trial.parts.append(event)
@@ -64,42 +64,53 @@ class _Trials:
             trial.parts.append(event)
             self.spans += len(event.duration_ns)
         elif isinstance(event, TrialEnded) and (trial := self._open.pop(event.trial, None)):
-            trial.end(event, self._cells.get(trial.started.cell))
+            trial.ended = event
             return trial
         return None
 
 
 class _Trial:
-    def __init__(self, started: TrialStarted, anchor_unix_ns: int) -> None:
+    ended: TrialEnded
+
+    def __init__(self, started: TrialStarted, cell: Cell | None, anchor_unix_ns: int) -> None:
         self.started = started
         self.parts: list[PhaseEnded | Actions] = []
+        self._cell = cell
         self._anchor_unix_ns = anchor_unix_ns
-        self._root: dict[str, Any] = {}
 
-    def end(self, ended: TrialEnded, cell: Cell | None) -> None:
-        """Make the trial's span."""
+    def line(self, run_id: str) -> Iterator[bytes]:
+        """Yield the line of the ended trial, span by span."""
+        root = self._root()
+        trace = hashlib.sha256(f"{run_id} {root['attributes']} {root['startTimeUnixNano']}".encode()).hexdigest()
+        root_id = _span_id(trace, 0)
+        resource = _encode({"attributes": _attributes({"service.name": "taxtui", "taxtui.run_id": run_id})})
+        yield b'{"resourceSpans":[{"resource":%b,"scopeSpans":[{"scope":{"name":"taxtui"},"spans":[' % resource
+        yield _encode({**root, "traceId": trace[:32], "spanId": root_id})
+        for number, span in enumerate(self._children(), 1):
+            ids = {"traceId": trace[:32], "spanId": _span_id(trace, number), "parentSpanId": root_id}
+            yield b"," + _encode(span | ids)
+        yield b"]}]}]}\n"
+
+    def _root(self) -> dict[str, Any]:
+        started, ended = self.started, self.ended
         attributes: dict[str, str | int] = {
             "gen_ai.operation.name": "invoke_agent",
-            "taxtui.trial": self.started.trial,
-            "taxtui.sandbox": self.started.sandbox,
+            "taxtui.trial": started.trial,
+            "taxtui.sandbox": started.sandbox,
             "taxtui.outcome": ended.outcome,
             "taxtui.queued_ns": ended.queued_ns,
-            "taxtui.start_delay_ns": breakdown.start_delay_ns(self.started.scheduled_ns, self.started.start_ns),
+            "taxtui.start_delay_ns": breakdown.start_delay_ns(started.scheduled_ns, started.start_ns),
         }
-        if cell is not None:
+        if self._cell is not None:
             identity = ("substrate", "variant", "tier", "mode", "concurrency", "provenance")
-            attributes |= {f"taxtui.{name}": getattr(cell, name) for name in identity}
+            attributes |= {f"taxtui.{name}": getattr(self._cell, name) for name in identity}
         if ended.error:
             attributes["error.type"] = ended.error
-        self._root = {
-            "name": "trial",
-            "kind": INTERNAL,
-            "startTimeUnixNano": str(self._anchor_unix_ns + self.started.start_ns),
-            "endTimeUnixNano": str(self._anchor_unix_ns + max(self._known_until_ns(), ended.end_ns)),
-            "attributes": _attributes(attributes),
-        }
+        duration_ns = max(self._known_until_ns(), ended.end_ns) - started.start_ns
+        root = self._span("trial", started.start_ns, duration_ns, attributes)
         if ended.outcome != events.OK:
-            self._root["status"] = {"code": ERROR, "message": clean(ended.message)}
+            root["status"] = {"code": ERROR, "message": clean(ended.message)}
+        return root
 
     def _known_until_ns(self) -> int:
         now_ns = self.started.start_ns
@@ -110,62 +121,39 @@ class _Trial:
                 now_ns += sum(part.gap_ns) + sum(part.think_ns) + sum(part.duration_ns)
         return now_ns
 
-    def line(self, run_id: str) -> Iterator[bytes]:
-        """Yield the line of the trial's span and all other spans, in pieces."""
-        root = self._root
-        trace = hashlib.sha256(f"{run_id} {root['attributes']} {root['startTimeUnixNano']}".encode()).hexdigest()
-        span_id = _span_id(trace, 0)
-        resource = _json({"attributes": _attributes({"service.name": "taxtui", "taxtui.run_id": run_id})})
-        span = _json({**root, "traceId": trace[:32], "spanId": span_id})
-        texts = [
-            '{"resourceSpans":[{"resource":',
-            resource,
-            ',"scopeSpans":[{"scope":{"name":"taxtui"},"spans":[',
-            span,
-        ]
-        size = 0
-        for number, span in enumerate(self._children(), 1):
-            ids = f'"traceId":"{trace[:32]}","spanId":"{_span_id(trace, number)}","parentSpanId":"{span_id}"'
-            texts.append(f",{span},{ids}}}")
-            size += len(texts[-1])
-            if size > PIECE:
-                yield "".join(texts).encode()
-                texts, size = [], 0
-        yield "".join([*texts, "]}]}]}\n"]).encode()
-
-    def _children(self) -> Iterator[str]:
-        """Yield phases and commands as JSON objects without the closing brace."""
+    def _children(self) -> Iterator[dict[str, Any]]:
+        """Yield the spans of phases and commands."""
         now_ns = self.started.start_ns
         for part in self.parts:
             if isinstance(part, PhaseEnded):
                 now_ns = _after(part, now_ns)
-                yield self._span(_json(clean(part.phase)), part.start_ns, part.duration_ns, "")
+                yield self._span(part.phase, part.start_ns, part.duration_ns, {})
                 continue
             rows = len(part.duration_ns)
             columns = (part.gap_ns, part.think_ns, part.duration_ns, part.run_ns, part.exit_code, part.wrapper_ns)
-            name, tool = _json(clean(f"{part.step} command")), _TOOL if part.step == events.ACTION else ""
             for gap, think, duration, run, code, wrapper in zip(
                 *(events.column(values, rows) for values in columns), strict=False
             ):
                 now_ns += gap + think
-                attributes = tool
+                attributes: dict[str, str | int] = {**TOOL} if part.step == events.ACTION else {}
                 if run not in (events.UNKNOWN, 0) and run <= duration:
-                    attributes += f'{"," * bool(attributes)}{{"key":"taxtui.run_ns","value":{{"intValue":"{run}"}}}}'
+                    attributes["taxtui.run_ns"] = run
                 if run != events.UNKNOWN and 0 < wrapper <= duration - run:
-                    attributes += (
-                        f'{"," * bool(attributes)}{{"key":"taxtui.wrapper_ns","value":{{"intValue":"{wrapper}"}}}}'
-                    )
+                    attributes["taxtui.wrapper_ns"] = wrapper
                 if code != events.UNKNOWN:
-                    attributes += (
-                        f'{"," * bool(attributes)}{{"key":"process.exit.code","value":{{"intValue":"{code}"}}}}'
-                    )
-                yield self._span(name, now_ns, duration, attributes)
+                    attributes["process.exit.code"] = code
+                yield self._span(f"{part.step} command", now_ns, duration, attributes)
                 now_ns += duration
 
-    def _span(self, name: str, start_ns: int, duration_ns: int, attributes: str) -> str:
+    def _span(self, name: str, start_ns: int, duration_ns: int, attributes: dict[str, str | int]) -> dict[str, Any]:
         begin = self._anchor_unix_ns + start_ns
-        times = f'"startTimeUnixNano":"{begin}","endTimeUnixNano":"{begin + duration_ns}"'
-        return f'{{"name":{name},"kind":{INTERNAL},{times},"attributes":[{attributes}]'
+        return {
+            "name": clean(name),
+            "kind": INTERNAL,
+            "startTimeUnixNano": str(begin),
+            "endTimeUnixNano": str(begin + duration_ns),
+            "attributes": _attributes(attributes),
+        }
 
 
 def _after(phase: PhaseEnded, now_ns: int) -> int:
@@ -177,15 +165,8 @@ def _span_id(trace: str, number: int) -> str:
     return hashlib.sha256(f"{trace} {number}".encode()).hexdigest()[:16]
 
 
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
 def _attributes(values: dict[str, str | int]) -> list[dict[str, Any]]:
     return [
         {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": clean(value)}}
         for key, value in values.items()
     ]
-
-
-_TOOL: Final = ",".join(map(_json, _attributes(dict(TOOL))))

@@ -112,7 +112,8 @@ class HarborPlugin:
         if self._written or self._watching is None:
             return
         self._written = True
-        with self._guard(), self._spool as spool:
+        spool = self._spool
+        with self._guard():
             self._watching.stop()
             if not len(spool):
                 _say("no trial has ended, so there is no recording")

@@ -119,36 +119,36 @@ def import_files(
         raise UsageError(f"cannot create {out}: there is no such folder", fix="choose another with -o")
     names = Names(keep=keep_names)
     result = ImportResult()
-    with Spool() as spool:
-        for path in files_of(reader, paths):
-            for item in _trials(reader, path, options):
-                if isinstance(item, ImportedTrial):
-                    spool.add(names.clean(item))
-                    continue
-                where = clean(f"{path}, {item.where}" if item.where else str(path))
-                if strict:
-                    raise Unreadable(f"{where}: {item.why}", fix="without --strict the file is left out")
-                result.skipped += 1
-                if len(result.named) < NAMED:
-                    result.named.append(f"{where}: {item.why}")
-            result.files += 1
-            progress(result.files)
-        if not len(spool):
-            raise _nothing_read(reader, result)
-        result.unknown = list(missing_quantities(spool))
-        result.trials, result.outcomes = len(spool), spool.outcomes
-        result.limits = [
-            f"{count:,} of {result.trials:,} trajectories ended by {limit}: delivered, not failed"
-            for limit, count in sorted(spool.limits.items())
-        ]
-        result.limits += [
-            f"{count:,} of {result.trials:,} trials failed, cause {cause}: {policy_of(cause).treatment} in the model"
-            for cause, count in sorted(spool.causes.items())
-        ]
-        notes = [*result.unknown, *result.limits]
-        if result.skipped:
-            notes.append(f"{result.skipped:,} files or parts of files left out")
-        result.run_id = write(spool, reader.name, notes, out)
+    spool = Spool()
+    for path in files_of(reader, paths):
+        for item in _trials(reader, path, options):
+            if isinstance(item, ImportedTrial):
+                spool.add(names.clean(item))
+                continue
+            where = clean(f"{path}, {item.where}" if item.where else str(path))
+            if strict:
+                raise Unreadable(f"{where}: {item.why}", fix="without --strict the file is left out")
+            result.skipped += 1
+            if len(result.named) < NAMED:
+                result.named.append(f"{where}: {item.why}")
+        result.files += 1
+        progress(result.files)
+    if not len(spool):
+        raise _nothing_read(reader, result)
+    result.unknown = list(missing_quantities(spool))
+    result.trials, result.outcomes = len(spool), spool.outcomes
+    result.limits = [
+        f"{count:,} of {result.trials:,} trajectories ended by {limit}: delivered, not failed"
+        for limit, count in sorted(spool.limits.items())
+    ]
+    result.limits += [
+        f"{count:,} of {result.trials:,} trials failed, cause {cause}: {policy_of(cause).treatment} in the model"
+        for cause, count in sorted(spool.causes.items())
+    ]
+    notes = [*result.unknown, *result.limits]
+    if result.skipped:
+        notes.append(f"{result.skipped:,} files or parts of files left out")
+    result.run_id = write(spool, reader.name, notes, out)
     return result
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Final
 
+from costmodel import toml
 from taxtui import installed
 from taxtui.errors import TaxtuiError, UsageError
 
@@ -25,9 +25,7 @@ def point(name: str) -> EntryPoint:
     """Return the entry point of a format. Raises ``UsageError`` with the nearest name: no such format or file."""
     entry_point = installed.point(GROUP, name)
     if entry_point is None:
-        close = difflib.get_close_matches(name, names(), 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"formats: {', '.join(names())}"
-        raise UsageError(f"{name!r} is no format and no file", fix=hint)
+        raise UsageError(f"{name!r} is no format and no file", fix=toml.hint(name, names()))
     return entry_point
 
 

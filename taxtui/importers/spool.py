@@ -1,24 +1,20 @@
-"""Imported trials in a temporary file: added in the order of reading, returned in the order of time.
+"""Imported trials: added in the order of reading, returned in the order of time.
 
-Memory: a few integers per trial.
+Memory: each trial as bytes, about as many as in the recording.
 """
 
 from __future__ import annotations
 
 import hashlib
 import heapq
-import tempfile
-from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import msgspec
 
 from costmodel import cause_of, events
-from taxtui.errors import WriteFailed
 from taxtui.importers.protocol import ImportedTrial, Unknown
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -57,17 +53,22 @@ class CellFacts:
         return tuple(sorted(quantity for quantity, count in self.unknown.items() if count == self.successes))
 
 
+class _Encoded(NamedTuple):
+    """A trial as bytes, with the facts that set its place in the recording."""
+
+    data: bytes
+    cell: CellFacts
+    dated: bool
+    start_ns: int  # Unix; of undated trials since the first undated trial
+    end_ns: int  # of the last phase
+
+
 class Spool:
-    """A temporary file of trials, deleted with the process."""
+    """The trials of an import, and counts of them."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # __exit__ closes it
-        self._offsets = array("q", [0])
-        self._starts = array("q")  # Unix; of undated trials since the first undated trial
-        self._ends = array("q")  # of the last phase
-        self._cells = array("l")
+        self._trials: list[_Encoded] = []
         self._undated_ns = 0  # start of the next undated trial
-        self._undated = bytearray()
         self._content = 0
         self.cells: dict[Kind, CellFacts] = {}
         self.outcomes: Counter[str] = Counter()
@@ -77,29 +78,18 @@ class Spool:
 
     def __len__(self) -> int:
         """Return the number of trials."""
-        return len(self._starts)
+        return len(self._trials)
 
     def add(self, trial: ImportedTrial) -> None:
-        """Write a trial with recorded names.
-
-        Raises:
-            WriteFailed: the disk is full.
-        """
+        """Add a trial with recorded names."""
         data = _encode(trial)
-        try:
-            self._file.write(data)
-        except OSError as error:
-            raise WriteFailed(f"cannot keep trials in a temporary file: {error.strerror}") from error
         self._content = (self._content + int.from_bytes(hashlib.sha256(data).digest())) % _BITS
         end_ns = max([trial.end_ns, *(phase.start_ns + phase.duration_ns for phase in trial.phases)])
         shift_ns = 0 if trial.dated else self._undated_ns
         if not trial.dated:  # sequential: in parallel they would have a concurrency
             self._undated_ns += end_ns
-        self._undated.append(not trial.dated)
-        self._offsets.append(self._offsets[-1] + len(data))
-        self._starts.append(trial.start_ns + shift_ns)
-        self._ends.append(end_ns + shift_ns)
-        self._cells.append(self._count(trial).number)
+        cell = self._count(trial)
+        self._trials.append(_Encoded(data, cell, trial.dated, trial.start_ns + shift_ns, end_ns + shift_ns))
 
     def _count(self, trial: ImportedTrial) -> CellFacts:
         kind = Kind(*(getattr(trial, name) for name in Kind._fields))
@@ -128,7 +118,7 @@ class Spool:
     @property
     def anchor_ns(self) -> int:
         """Unix time of the first dated trial; 0 without a dated trial."""
-        return min((ns for ns, undated in zip(self._starts, self._undated, strict=True) if not undated), default=0)
+        return min((trial.start_ns for trial in self._trials if trial.dated), default=0)
 
     def ordered(self) -> Iterator[tuple[ImportedTrial, int, int]]:
         """Yield trials by start, each with cell number and offset of the instants to the anchor in ns.
@@ -136,34 +126,19 @@ class Spool:
         Sets the cells' concurrency before the first trial.
         """
         anchor_ns = self.anchor_ns
-        for index, undated in enumerate(self._undated):
-            shift_ns = 0 if undated else anchor_ns
-            self._starts[index] -= shift_ns
-            self._ends[index] -= shift_ns
-        order = sorted(range(len(self)), key=self._starts.__getitem__)
-        self._count_in_flight(order)
-        for index in order:
-            self._file.seek(self._offsets[index])
-            trial = _decode(self._file.read(self._offsets[index + 1] - self._offsets[index]))
-            yield trial, self._cells[index], trial.start_ns - self._starts[index]
+        self._count_in_flight()
+        starts_ns = [trial.start_ns - anchor_ns if trial.dated else trial.start_ns for trial in self._trials]
+        for index in sorted(range(len(self)), key=starts_ns.__getitem__):
+            trial = _decode(self._trials[index].data)
+            yield trial, self._trials[index].cell.number, trial.start_ns - starts_ns[index]
 
-    def _count_in_flight(self, order: list[int]) -> None:
-        by_number = {cell.number: cell for cell in self.cells.values()}
-        in_flight: dict[int, list[int]] = {number: [] for number in by_number}  # a heap of ends
-        for index in order:
-            if self._undated[index]:
-                continue
-            ends = in_flight[self._cells[index]]
-            while ends and ends[0] <= self._starts[index]:
-                heapq.heappop(ends)
-            heapq.heappush(ends, self._ends[index])
-            cell = by_number[self._cells[index]]
-            cell.concurrency = max(cell.concurrency, len(ends))
-        for cell in by_number.values():
+    def _count_in_flight(self) -> None:
+        in_flight: dict[int, list[int]] = {cell.number: [] for cell in self.cells.values()}  # a heap of ends
+        for trial in sorted((trial for trial in self._trials if trial.dated), key=lambda trial: trial.start_ns):
+            ends_ns = in_flight[trial.cell.number]
+            while ends_ns and ends_ns[0] <= trial.start_ns:
+                heapq.heappop(ends_ns)
+            heapq.heappush(ends_ns, trial.end_ns)
+            trial.cell.concurrency = max(trial.cell.concurrency, len(ends_ns))
+        for cell in self.cells.values():
             cell.concurrency = cell.kind.concurrency or cell.concurrency
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._file.close()

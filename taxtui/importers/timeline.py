@@ -6,6 +6,7 @@ without both ends, or with the end before the start, is left out and reported.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, NamedTuple, TypedDict
 
@@ -92,6 +93,14 @@ class Timeline:
         if ends is not None:
             self._spans.append(_Span(*ends, True, run_ns, exit_code))
         return ends is not None
+
+    def calls(self, spans: Iterable[tuple[int, int]], cursor_ns: int | None = None) -> None:
+        """Add commands, and the time between two as model time; with ``cursor_ns`` from that instant on."""
+        for start_ns, end_ns in sorted(spans):
+            if cursor_ns is not None and start_ns > cursor_ns:
+                self.think(cursor_ns, start_ns)
+            self.action(start_ns, end_ns)
+            cursor_ns = max(end_ns, cursor_ns or 0)
 
     def next_phase(self, name: str, duration_ns: int) -> None:
         """Add a phase with a known duration directly after the latest span."""

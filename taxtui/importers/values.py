@@ -96,9 +96,19 @@ def instant_ns(value: object) -> int | None:
     return instant if 0 < instant < LAST_NS else None
 
 
-def span_ns(value: object, start: str = "started_at", end: str = "finished_at") -> tuple[int | None, int | None]:
-    """Return the two instants of a map."""
-    return instant_ns(at(value, start)), instant_ns(at(value, end))
+def span_ns(
+    value: object,
+    start: str = "started_at",
+    end: str = "finished_at",
+    duration: str = "",
+    unit_ns: int = SECOND_NS,
+) -> tuple[int | None, int | None]:
+    """Return the two instants of a map. A missing end is the start and the ``duration`` in units of ``unit_ns``."""
+    start_ns, end_ns = instant_ns(at(value, start)), instant_ns(at(value, end))
+    took_ns = duration_ns(at(value, duration), unit_ns) if duration else None
+    if start_ns is not None and end_ns is None and took_ns is not None:
+        end_ns = start_ns + took_ns
+    return start_ns, end_ns
 
 
 def zoneless(value: object) -> bool:

@@ -32,7 +32,6 @@ class TrialInFlight:
     start_ns: int
     warm_up: bool
     start_delay_ns: int = 0
-    anchor_unix_ns: int = 0  # of the trial's worker
     phases: dict[str, int] = field(default_factory=dict)  # ns by phase
     setup: breakdown.Split = breakdown.NO_COMMANDS
     actions: list[events.Actions] = field(default_factory=list)
@@ -62,7 +61,6 @@ class CellState:
     provenance: str = "measured"
     planned: int | None = None  # None: the header does not say
     planned_warm_ups: int = 0
-    started: int = 0
     warm_ups: int = 0  # ended
     outcomes: Counter[str] = field(default_factory=Counter)
     facets: dict[str, LogHistogram] = field(default_factory=lambda: {name: LogHistogram() for name in FACETS})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
@@ -28,17 +29,15 @@ def lower(index: int) -> int:
     return ((index & ((1 << SUB_BITS) - 1)) + (1 << SUB_BITS)) << shift
 
 
+@dataclass(slots=True)
 class LogHistogram:
     """Counts of durations in ns in at most 1,920 buckets; exact count, sum, least and greatest."""
 
-    __slots__ = ("counts", "greatest", "least", "n", "total")
-
-    def __init__(self) -> None:
-        self.counts: dict[int, int] = {}
-        self.n = 0
-        self.total = 0
-        self.least = 0
-        self.greatest = 0
+    counts: dict[int, int] = field(default_factory=dict)
+    n: int = 0
+    total: int = 0
+    least: int = 0
+    greatest: int = 0
 
     def add(self, values: Sequence[int]) -> None:
         """Count values in ns; negative values, of a clock set back, count as 0."""
@@ -101,13 +100,3 @@ class LogHistogram:
             for column in range(max(0, math.floor(first)), min(number, math.ceil(last))):
                 shares[column] += density * (min(column + 1, last) - max(column, first))
         return shares
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LogHistogram):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]  # mutable
-
-    def __repr__(self) -> str:
-        return f"LogHistogram(n={self.n}, least={self.least}, p50={self.quantile(0.5)}, greatest={self.greatest})"

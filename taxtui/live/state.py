@@ -7,8 +7,9 @@ the number of cells and trials in flight. The histograms count the trials of the
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -40,7 +41,6 @@ class Runner:
     lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
     fitness: RunnerFitness = field(default_factory=RunnerFitness)
     latest: events.Health | None = None
-    floor_ns: int = events.UNKNOWN
 
     @property
     def lag_p99_ns(self) -> int:
@@ -115,28 +115,20 @@ class RunState:
     def remaining_ns(self, cells: Iterable[CellState]) -> float | None:
         """Return the time until these cells alone are done; None without an ended trial or a plan.
 
-        A cell without an ended trial is assumed as slow as the mean of the others. A cell takes at least as long as
-        one trial, with any number of slots; warm-ups run one after the other.
+        A cell without an ended trial is assumed as slow as the mean of the others. Trials run in rounds of as many as
+        there are slots; warm-ups run one after the other.
         """
         cells = list(cells)
         means = [mean for cell in cells if (mean := cell.trial_ns) is not None]
         if not means or any(cell.planned is None for cell in cells):
             return None
         typical = sum(means) / len(means)
-        in_flight = self._in_flight_ns()
         total = 0.0
         for cell in cells:
-            mean = typical if cell.trial_ns is None else cell.trial_ns
-            total += _left_ns(cell, mean, in_flight.get(cell.id, []))
+            warm_ups = max(0, cell.planned_warm_ups - cell.warm_ups)
+            rounds = math.ceil(max(0, (cell.planned or 0) - cell.finished) / cell.concurrency)
+            total += (warm_ups + rounds) * (typical if cell.trial_ns is None else cell.trial_ns)
         return total
-
-    def _in_flight_ns(self) -> dict[int, list[int]]:
-        durations_ns: dict[int, list[int]] = {}
-        for trial in self.open.values():
-            if not trial.warm_up:
-                age_ns = self.now_unix_ns - trial.anchor_unix_ns - trial.start_ns
-                durations_ns.setdefault(trial.cell, []).append(max(0, age_ns))
-        return durations_ns
 
     def eta_ns(self) -> float | None:
         """Return the time until the whole run is done, as ``remaining_ns``."""
@@ -199,13 +191,11 @@ class RunState:
         cell.provenance = clean(event.provenance)
 
     def _trial_started(self, event: events.TrialStarted) -> None:
-        self._cell(event.cell).started += 1
         self.open[event.trial] = TrialInFlight(
             event.cell,
             event.start_ns,
             event.warm_up,
             breakdown.start_delay_ns(event.scheduled_ns, event.start_ns),
-            self._anchor_unix_ns,
         )
         if not event.warm_up:
             self._cell(event.cell).rates.start(self._worker, event.block, event.start_ns)
@@ -243,8 +233,6 @@ class RunState:
         runner.latest = event
         runner.lag.add((event.lag_p99_ns,))
         runner.fitness.add(event.lag_p99_ns, event.cpu_permille)
-        if event.floor_ns != events.UNKNOWN:
-            runner.floor_ns = event.floor_ns
 
     def _notice(self, event: events.Notice) -> None:
         self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))
@@ -307,16 +295,6 @@ _INSTANTS: Final[Mapping[type, Callable[[Any], int]]] = {
     events.Health: lambda event: event.at_ns,
     events.Notice: lambda event: event.at_ns,
 }
-
-
-def _left_ns(cell: CellState, mean_ns: float, ages_ns: Sequence[int]) -> float:
-    """Return the remaining time of a cell. ``ages_ns``: time since the start of each trial in flight."""
-    warm_ups = max(0, cell.planned_warm_ups - cell.warm_ups)
-    trials = max(0, (cell.planned or 0) - cell.finished)
-    rest_ns = [max(0.0, mean_ns - age_ns) for age_ns in ages_ns][:trials]
-    unstarted = trials - len(rest_ns)
-    longest_ns = mean_ns if unstarted else max(rest_ns, default=0.0)
-    return warm_ups * mean_ns + max(longest_ns, (unstarted * mean_ns + sum(rest_ns)) / cell.concurrency)
 
 
 def _whole(value: object) -> int:

@@ -60,16 +60,10 @@ async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) ->
 
     ``due_ns``: from the ``schedule`` of the block, which began at the instant ``began_ns``.
     """
-    if due_ns is not None:
-        await _until(began_ns + due_ns, stopped)
-    if stopped.is_set():
-        return None
-    return time.monotonic_ns() if due_ns is None else began_ns + due_ns
-
-
-async def _until(when_ns: int, stopped: asyncio.Event) -> None:
-    left_ns = when_ns - time.monotonic_ns()
-    if left_ns > 0:
+    now_ns = time.monotonic_ns()
+    when_ns = now_ns if due_ns is None else began_ns + due_ns
+    if when_ns > now_ns:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(left_ns / 1e9):
+            async with asyncio.timeout((when_ns - now_ns) / 1e9):
                 await stopped.wait()
+    return None if stopped.is_set() else when_ns

@@ -13,14 +13,12 @@ from typing import Final
 
 import msgspec
 
-from costmodel import Health, Notice, events, quantile
+from costmodel import Health, events, quantile
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 STOOD_STILL_S: Final = 1.0
 """A loop this late was stopped, or the machine was: each second meanwhile is reported as late."""
 MOST_TOLD_S: Final = 600
-SET_S: Final = 0.5
-"""A greater change between wall clock and monotonic clock within a second: the wall clock was set."""
 TICK_S: Final = 0.004  # 240 ticks in a second: the 99th percentile is not the maximum
 REPORT_S: Final = 1.0
 FLOOR_SPAWNS: Final = 21
@@ -92,31 +90,6 @@ def _ago(report: Health, seconds: int) -> Health:
     return msgspec.structs.replace(report, at_ns=max(0, report.at_ns - seconds * 10**9), pool_waits=0)
 
 
-class Clocks:
-    """Detects jumps of this process, its machine or the wall clock."""
-
-    def __init__(self) -> None:
-        self._asleep_ns, self._wall_ns = _asleep_ns(), time.time_ns() - time.monotonic_ns()
-
-    def slept_ns(self) -> int:
-        """Return how long the machine was suspended since the last call."""
-        before, self._asleep_ns = self._asleep_ns, _asleep_ns()
-        return self._asleep_ns - before
-
-    def jumps(self, lag_ns: int, slept_ns: int) -> list[str]:
-        """Return one line for each jump; ``lag_ns`` is the lag of the loop."""
-        before, self._wall_ns = self._wall_ns, time.time_ns() - time.monotonic_ns()
-        set_ns = self._wall_ns - before - slept_ns
-        texts = []
-        if lag_ns >= STOOD_STILL_S * 1e9:
-            texts.append(f"the measuring process stood still for {lag_ns / 1e9:.1f} s; trials in flight are marked")
-        if slept_ns >= STOOD_STILL_S * 1e9:
-            texts.append(f"the machine was suspended for {slept_ns / 1e9:.1f} s, which no duration contains")
-        if abs(set_ns) >= SET_S * 1e9:
-            texts.append(f"the wall clock was set by {set_ns / 1e9:+.1f} s; durations do not follow it")
-        return texts
-
-
 def _asleep_ns() -> int:
     """Return how long the machine was suspended since boot; 0 where unknown."""
     if sys.platform != "linux":
@@ -125,22 +98,17 @@ def _asleep_ns() -> int:
     return apart_ns // 10**6 * 10**6  # the clocks are read one after the other
 
 
-async def watch(emit: Callable[[Health | Notice], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
-    """Emit a Health event a second until cancelled. Lag: how late a sleep of TICK_S ends.
-
-    Standstills, suspensions and settings of the wall clock are also notices.
-    """
-    reports, clocks = LoopLag(now, in_flight), Clocks()
+async def watch(emit: Callable[[Health], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
+    """Emit a Health event a second until cancelled. Lag: how late a sleep of TICK_S ends."""
+    reports, asleep_ns = LoopLag(now, in_flight), _asleep_ns()
     emit(reports.opening())
     while True:
         began = time.monotonic_ns()
         await asyncio.sleep(TICK_S)
-        lag_ns, slept_ns = max(0, time.monotonic_ns() - began - round(TICK_S * 1e9)), clocks.slept_ns()
-        if due := reports.after(lag_ns, slept_ns):
-            for text in clocks.jumps(lag_ns, slept_ns):
-                emit(Notice(now(), "warning", text))
-            for report in due:
-                emit(report)
+        lag_ns = max(0, time.monotonic_ns() - began - round(TICK_S * 1e9))
+        before_ns, asleep_ns = asleep_ns, _asleep_ns()
+        for report in reports.after(lag_ns, asleep_ns - before_ns):
+            emit(report)
 
 
 def _cpu_s() -> float:

@@ -4,45 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from costmodel import Clock, Event, RunFinished, TrialStarted
+from costmodel import Clock, Event, PhaseEnded, RunFinished, TrialEnded, TrialStarted
 from taxtui.errors import WriteFailed
 from taxtui.recording.writer import Recorder
 
 FLUSH_S: Final = 0.25
-
-
-class Buffering(Protocol):
-    """A source with a buffer of events for up to ``FLUSH_S``."""
-
-    def flush_columns(self) -> None:
-        """Emit the buffered events."""
-
-
-class EventSink(Protocol):
-    """The destination of a worker's events."""
-
-    anchor_ns: int  # origin of every instant
-
-    def now(self) -> int:
-        """Return ``time.monotonic_ns()`` - ``anchor_ns``."""
-
-    def emit(self, event: Event) -> None:
-        """Append an event. Raises ``WriteFailed``: only for TrialStarted."""
-
-    def flush(self) -> None:
-        """Write the queued events."""
-
-
-async def flush_regularly(sink: EventSink, buffering: Iterable[Buffering] = ()) -> None:
-    """Flush every ``FLUSH_S``, until cancelled."""
-    while True:
-        await asyncio.sleep(FLUSH_S)
-        for source in buffering:
-            source.flush_columns()
-        sink.flush()
 
 
 class Journal:
@@ -53,7 +22,8 @@ class Journal:
 
     def __init__(self, recorder: Recorder, failed: Callable[[WriteFailed], None]) -> None:
         """``failed`` is called once, with the first error. The owner emits a Clock first."""
-        self.anchor_ns = time.monotonic_ns()
+        self.anchor_ns = time.monotonic_ns()  # origin of every instant
+        self.follow: Callable[[Event], None] = lambda _: None  # called with starts and ends of trials and phases
         self._recorder = recorder
         self._failed = failed
         self._error: WriteFailed | None = None
@@ -84,6 +54,8 @@ class Journal:
             self._ended = isinstance(event, RunFinished)
         if self._error is not None and isinstance(event, TrialStarted):
             raise self._error
+        if isinstance(event, TrialStarted | PhaseEnded | TrialEnded):
+            self.follow(event)
 
     def pass_on(self, clock: Clock, events: Sequence[Event]) -> None:
         """Append events from a worker's file; the next flush writes."""
@@ -101,6 +73,12 @@ class Journal:
                 self._recorder.flush()
             except WriteFailed as error:
                 self._fail(error)
+
+    async def flush_regularly(self) -> None:
+        """Write the queued events every ``FLUSH_S``, until cancelled."""
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            self.flush()
 
     def _fail(self, error: WriteFailed) -> None:
         self._error = error

@@ -13,7 +13,7 @@ from taxtui import shipped
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Operation, Plan, SubstrateRef
 from taxtui.runner import identity
-from taxtui.runner.journal import EventSink
+from taxtui.runner.journal import Journal
 from taxtui.runner.redaction import redact
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Availability, ChecksAcquire, Prepares, Substrate
@@ -70,7 +70,7 @@ def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
     ]
 
 
-async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], sink: EventSink) -> None:
+async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], journal: Journal) -> None:
     """Prepare each substrate before the first trial, for all sandboxes of the run.
 
     A failure is a notice: the first ``create`` tries again, and the trial records the error.
@@ -82,7 +82,7 @@ async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], sink: Event
                     await substrate.prepare(run_id, plan.limits)
             except (SubstrateError, TimeoutError) as error:
                 text = f"{ref.name}: not prepared: {' '.join(redact(error))}; the first create includes it"
-                sink.emit(Notice(sink.now(), "warning", text))
+                journal.emit(Notice(journal.now(), "warning", text))
 
 
 def require_descriptors(plan: Plan) -> None:
@@ -117,13 +117,9 @@ def facts(opened: Iterable[Opened]) -> dict[str, str]:
     return {
         f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
         for _, substrate, availability in opened
-        for fact, value in [*availability.facts.items(), *latency(availability)]
+        for fact, value in [*availability.facts.items(), ("latency_ns", str(availability.latency_ns))]
+        if fact != "latency_ns" or availability.latency_ns
     }
-
-
-def latency(availability: Availability) -> list[tuple[str, str]]:
-    """Return the round trip to the control plane as a fact, where known."""
-    return [("latency_ns", str(availability.latency_ns))] if availability.latency_ns else []
 
 
 def require(

@@ -22,16 +22,16 @@ from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
-from taxtui.runner.fanout.child_process import ChildProcesses
+from taxtui.runner.fanout import child_process
 from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
-from taxtui.runner.fanout.launcher import Launcher
+from taxtui.runner.fanout.launcher import Launch, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment
 from taxtui.runner.fanout.ray_launcher import RayLauncher, RayOptions
 from taxtui.runner.fanout.repetition import budget_share_s, plan_of, widest_interval
 from taxtui.runner.fanout.resume import AGAIN, ResumeState
-from taxtui.runner.fanout.this_process import ThisProcess
+from taxtui.runner.fanout.this_process import DirectConnection
 from taxtui.runner.fanout.worker_handle import Crew
-from taxtui.runner.journal import Journal, flush_regularly
+from taxtui.runner.journal import Journal
 from taxtui.runner.preflight import Opened
 from taxtui.runner.progress import CellProgress, Progress
 from taxtui.runner.redaction import hide_names_of
@@ -70,7 +70,7 @@ class Run:
             resumed: the recording to continue, under the same run id.
 
         Raises:
-            TaxtuiError: Ray is not installed, or nodes cannot measure this plan.
+            TaxtuiError: Ray is not installed.
         """
         self.plan, self.path, self.run_id = plan, path, run_id
         self.progress = Progress(planned=self._planned(0), repetitions=plan.repeat)
@@ -84,7 +84,8 @@ class Run:
         self.counts: dict[str, int] = {}  # counted trials by outcome
         self._ok: dict[int, int] = {}  # successes by cell
         self._software, self._resumed = software or {}, resumed
-        self._launcher = self._launcher_of(ray)
+        self._ray = None if ray is None else RayLauncher(ray, plan.workers)
+        self._here = ray is None and plan.workers == 1 and not plan.repeated
         self._spend_limit = SpendLimit(plan, prices, created=resumed.sandboxes if resumed else 0)
         self._repetition = self._next_trial = self._clock = 0
         self._parts: tuple[str, ...] = ("",)
@@ -104,11 +105,13 @@ class Run:
         # A copy of the file may be continued elsewhere: sandboxes get different names.
         self._parts = (secrets.token_hex(2), *ledger.recorded_parts(self.run_id))
 
-    def _launcher_of(self, ray: RayOptions | None) -> Launcher | None:
-        """Return the launcher of workers; None: one worker in this process."""
-        if ray is not None:
-            return RayLauncher(ray, self.plan)
-        return ChildProcesses() if self.plan.workers > 1 or self.plan.repeated else None
+    def _launch(self, opened: dict[str, Opened]) -> Launch:
+        async def here(assignment: Assignment) -> WorkerConnection:
+            return DirectConnection(assignment, opened)
+
+        if self._here:
+            return here
+        return child_process.launch if self._ray is None else self._ray.start
 
     def _planned(self, repetition: int) -> int:
         """Return the number of planned trials up to a repetition; with ``until`` more may follow."""
@@ -138,9 +141,10 @@ class Run:
         hide_names_of(self.plan)
         async with contextlib.AsyncExitStack() as stack:
             opened = await self._open(stack)
-            launcher = self._launcher or ThisProcess(opened)
-            stack.push_async_callback(launcher.close)
-            crew = await stack.enter_async_context(Crew(launcher))
+            if self._ray is not None:
+                stack.push_async_callback(self._ray.close)
+            crew = Crew(self._launch(opened))
+            stack.push_async_callback(crew.close, CLEANUP_WITHIN_S)
             workers = await crew.launch(self._assignments(), self._next_trial)
             if self._resumed:
                 self._resumed.prepare_append(workers[0].cells)
@@ -153,9 +157,9 @@ class Run:
             try:
                 await watchdog.wait_ready()
                 self._look_back(journal)
-                if self._launcher is None:  # worker processes prepare their own substrates
+                if self._here:  # worker processes prepare their own substrates
                     await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
-                helpers = flush_regularly(journal), watchdog.keep(watchdog_replaced(journal))
+                helpers = journal.flush_regularly(), watchdog.keep(watchdog_replaced(journal))
                 async with run_helpers(self.control, *helpers):
                     await self._repeat(crew, opened, journal, entry)
                 self._finish(journal)
@@ -223,6 +227,8 @@ class Run:
             self._spend_limit,
             journal,
             [item.substrate for item in opened.values()],
+            began,
+            self.progress.ended,
         )
         while True:
             share_s = budget_share_s(plan, self._repetition, time.monotonic() - began)

@@ -55,14 +55,17 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 
 def exists() -> bool:
     """Whether docker has ``DEFAULT_IMAGE``. Raises ``SubstrateUnavailable``: docker cannot be used."""
-    asked_of_docker(
-        "docker cannot be used (check the daemon and your permission)", "version", "--format={{.Server.Version}}"
-    )
+    _require_docker()
     try:
         asked_of_docker("there is no image", "image", "inspect", "--format={{.Id}}", DEFAULT_IMAGE)
     except SubstrateUnavailable:
         return False
     return True
+
+
+def _require_docker() -> None:
+    failure = "docker cannot be used (check the daemon and your permission)"
+    asked_of_docker(failure, "version", "--format={{.Server.Version}}")
 
 
 def build(
@@ -75,9 +78,7 @@ def build(
         UsageError: the base lacks programs.
         TaxtuiError: the fixtures cannot be built.
     """
-    asked_of_docker(
-        "docker cannot be used (check the daemon and your permission)", "version", "--format={{.Server.Version}}"
-    )
+    _require_docker()
     if base is None:
         base = ORDINARY_BASE
         progress("making the base: python:3.11-slim with git")

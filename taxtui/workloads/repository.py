@@ -133,13 +133,13 @@ def clone(source: str, folder: Path) -> RepositoryCopy:
         raise UsageError(f"{source!r} is neither a path nor a URL")
     bare = folder / BARE
     command = ["git", "clone", "--quiet", "--bare", "--depth", "1", "--single-branch", "--no-tags", "--template=", "--"]
-    _run([*command, url, str(bare)], f"git cannot clone {_redacted(source)}", UsageError)
+    _run([*command, url, str(bare)], f"git cannot clone {credentials.redacted(source)}", UsageError)
     _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot remove the clone's origin")
     shutil.copyfile(fixtures.DATA / GITCONFIG, folder / GITCONFIG)
     try:
         snapshot = RepositoryCopy(bare)
     except TaxtuiError as error:
-        raise UsageError(f"{_redacted(source)} has no commit", fix="commit something first") from error
+        raise UsageError(f"{credentials.redacted(source)} has no commit", fix="commit something first") from error
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # also with a strict umask: sandboxes have other users
     return snapshot
@@ -203,7 +203,7 @@ def _reading(snapshot: RepositoryCopy) -> list[Step]:
         Step(
             name="grep",
             run=f"cd repo && grep -rnF -e {word} {shlex.quote(folder)}",
-            expect_stdout=f"{_below(folder, landmark.path)}:{number}:{landmark.line}",
+            expect_stdout=f"{'./' if folder == '.' else ''}{landmark.path}:{number}:{landmark.line}",
         ),
         Step(name="sed", run=f"cd repo && sed -n '{cut}p' {file}", expect_stdout=landmark.line),
         Step(
@@ -215,10 +215,6 @@ def _reading(snapshot: RepositoryCopy) -> list[Step]:
         Step(name="git status", run="cd repo && git status --porcelain --branch", expect_stdout="## HEAD (no branch)"),
         Step(name="git show", run=f"cd repo && git show HEAD:{file}", expect_stdout=landmark.line),
     ]  # fmt: skip
-
-
-def _below(folder: str, path: str) -> str:
-    return f"./{path}" if folder == "." else path
 
 
 def _distinct(path: str, text: str) -> Landmark | None:
@@ -237,10 +233,6 @@ def _fit(text: str) -> bool:
     return text.isprintable() and text.isascii() and text == text.strip("\x00-") and bool(text.strip())
 
 
-def _redacted(source: str) -> str:
-    return credentials.redacted(source)
-
-
 def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError) -> bytes:
     """Run git outside any current repository; the last line of error output becomes the error."""
     env = {key: value for key, value in os.environ.items() if key not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
@@ -252,4 +244,4 @@ def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError
     except subprocess.CalledProcessError as error:
         words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
         why = next((line for line in words if line.startswith(("fatal: ", "error: "))), words[-1])  # advice follows
-        raise kind(f"{failure}: {_redacted(why.removeprefix('fatal: ').removeprefix('error: '))}") from error
+        raise kind(f"{failure}: {credentials.redacted(why.removeprefix('fatal: ').removeprefix('error: '))}") from error

@@ -16,6 +16,8 @@ TRACED_CPU_S: Final = 0.1
 
 CPU time of their own, so that a loaded machine sees the same lines as an idle one.
 """
+TRACED_RUN_CPU_S: Final = 2.0
+"""And of a test of the runner: a whole run reaches the code of its end late."""
 ALL: Final = "TAXTUI_TRACE_ALL"
 """Environment variable: trace every test to its end, and never pause."""
 
@@ -36,7 +38,7 @@ def pause() -> None:
 
 
 @contextlib.contextmanager
-def traced(cpu_s: float = TRACED_CPU_S) -> Iterator[None]:
+def traced(cpu_s: float) -> Iterator[None]:
     """Where coverage is measured, and paused: of the body the first ``cpu_s`` of this process, in all of its threads.
 
     For the main thread only, which alone is told by a signal. A body in one that is traced ends with it.

@@ -8,9 +8,17 @@ from typing import Any, ClassVar
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions, Skipped
+from taxtui.importers.protocol import (
+    Failure,
+    ImportedTrial,
+    Quantity,
+    Reader,
+    ReaderOptions,
+    Skipped,
+    trial_or_skipped,
+)
 from taxtui.importers.timeline import Timeline
-from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, duration_ns, integer, items, maps, number, text
+from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, at, duration_ns, integer, items, maps, number, text
 
 MOST_IN_FLIGHT = 1_000_000
 
@@ -32,18 +40,14 @@ class ComputesdkReader(Reader):
         for number_, result in enumerate(results, 1):
             samples = items(result, "iterations") or items(result, "rampProfile")
             for index, sample in enumerate(samples, 1):
-                yield _trial(result, sample, len(samples)) or Skipped(
-                    f"result {number_}, sample {index}", "neither a time nor an error"
-                )
+                yield trial_or_skipped(f"result {number_}, sample {index}", _trial, result, sample, len(samples))
 
 
-def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTrial | None:
-    if not isinstance(sample, dict):
-        return None
-    error = sample.get("error")
-    took_ns = duration_ns(sample.get("ttiMs"), MILLISECOND_NS)
+def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTrial:
+    error = at(sample, "error")
+    took_ns = duration_ns(at(sample, "ttiMs"), MILLISECOND_NS)
     if not error and not took_ns:
-        return None
+        raise Unreadable("neither a time nor an error")
     timeline = Timeline(0)
     timeline.lacks(Quantity.INSTANTS, "only durations are known")
     timeline.lacks(Quantity.READY, "ttiMs ends with the first command: create contains ready")

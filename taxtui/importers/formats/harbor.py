@@ -216,13 +216,9 @@ def _agent(
             timeline.lacks(Quantity.THINK, why, partly=True)
         _add_durations(timeline, thinks_ns, commands_ns, start_ns, end_ns)
         return
-    if folder is not None and agent not in SILENT:
-        times = atif.read(folder / "agent" / "trajectory.json", agent, start_ns, end_ns)
-        for quantity, why, partly in times.unknown:
-            timeline.lacks(quantity, why, partly=partly)
-        _add_spans(timeline, times.spans)
-        if times.spans:
-            return
+    path = folder / "agent" / "trajectory.json" if folder is not None and agent not in SILENT else None
+    if path is not None and atif.add(timeline, path, agent, start_ns, end_ns):
+        return
     if thinks_ns:
         why = "only the model's calls are timed: the rest of the agent's time is undivided"
         timeline.lacks(Quantity.ACTIONS, why)
@@ -249,12 +245,7 @@ def _add_durations(
     # A call after the last command leads to no command, and a command may have no call.
     pairs = list(zip_longest(thinks_ns[: len(commands_ns)], commands_ns, fillvalue=0))
     unpaired_ns = sum(thinks_ns[len(commands_ns) :])
-    _add_spans(timeline, atif.consecutive(pairs, start_ns, end_ns - unpaired_ns))
-
-
-def _add_spans(timeline: Timeline, spans: Sequence[atif.AgentSpan]) -> None:
-    for span in spans:
-        (timeline.action if span.action else timeline.think)(span.start_ns, span.end_ns)
+    atif.add_consecutive(timeline, pairs, start_ns, end_ns - unpaired_ns)
 
 
 class _Raised(NamedTuple):

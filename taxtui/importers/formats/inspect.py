@@ -22,7 +22,7 @@ from taxtui.importers.protocol import (
     trial_or_skipped,
 )
 from taxtui.importers.timeline import Timeline
-from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, items, maps, text
+from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, items, maps, span_ns, text
 from taxtui.importers.zipped import TooMuch, archive, is_archive
 
 SAMPLES: Final = "samples/"
@@ -141,10 +141,7 @@ def _span(log: list[dict[str, Any]], kind: str) -> Ends:
 
 def ends(event: object) -> Ends:
     """Return start and end of an event."""
-    start_ns, end_ns = instant_ns(at(event, "timestamp")), instant_ns(at(event, "completed"))
-    if end_ns is None and start_ns is not None and (took_ns := duration_ns(at(event, "working_time"))) is not None:
-        end_ns = start_ns + took_ns
-    return start_ns, end_ns
+    return span_ns(event, "timestamp", "completed", "working_time")
 
 
 def _trial(log: object, sample: object) -> ImportedTrial:

@@ -102,10 +102,7 @@ def _add_tool_calls(timeline: Timeline, trajectory: object) -> bool:
     """Add tool calls with both ends, and the time between two calls as the model's. Return whether there is a call."""
     spans = []
     for call in maps(trajectory, "tool_calls"):
-        start_ns, end_ns = span_ns(call, end="completed_at")
-        took_ns = duration_ns(at(call, "duration_ms"), MILLISECOND_NS)
-        if end_ns is None and start_ns is not None and took_ns is not None:
-            end_ns = start_ns + took_ns
+        start_ns, end_ns = span_ns(call, "started_at", "completed_at", "duration_ms", MILLISECOND_NS)
         if start_ns is None or end_ns is None or end_ns < start_ns:
             timeline.lacks(Quantity.ACTIONS, "some tool calls have no ends", partly=True)
             continue
@@ -116,12 +113,7 @@ def _add_tool_calls(timeline: Timeline, trajectory: object) -> bool:
     timeline.lacks(Quantity.CREATE, "a trajectory begins with the first tool call")
     timeline.lacks(Quantity.HELD, "counted from the first tool call", partly=True)
     timeline.lacks(Quantity.THINK, "known with the agent's time, between two tool calls", partly=True)
-    cursor_ns: int | None = None
-    for start_ns, end_ns in sorted(spans):
-        if cursor_ns is not None and start_ns > cursor_ns:
-            timeline.think(cursor_ns, start_ns)
-        timeline.action(start_ns, end_ns)
-        cursor_ns = max(end_ns, cursor_ns or 0)
+    timeline.calls(spans)
     return True
 
 

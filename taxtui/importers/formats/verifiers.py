@@ -11,7 +11,16 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, decoded, lines
-from taxtui.importers.protocol import AGENT_LIMITS, Failure, ImportedTrial, Quantity, Reader, ReaderOptions, Skipped
+from taxtui.importers.protocol import (
+    AGENT_LIMITS,
+    Failure,
+    ImportedTrial,
+    Quantity,
+    Reader,
+    ReaderOptions,
+    Skipped,
+    trial_or_skipped,
+)
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import (
     LONGEST_NS,
@@ -55,16 +64,18 @@ class VerifiersReader(Reader):
             where = f"line {line_number}"
             try:
                 row = decoded(line)
-                if at(row, "timing") is not None:
-                    yield _legacy(row)
-                    continue
-                traces = list(maps(row, "traces"))
-                if not traces:
-                    yield Skipped(where, "the episode has no trace")
-                for trace in traces:
-                    yield _trial(row, trace)
             except Unreadable as error:
                 yield Skipped(where, str(error))
+                continue
+            traces = list(maps(row, "traces"))
+            if at(row, "timing") is not None:
+                yield trial_or_skipped(where, _legacy, row)
+            elif not traces:
+                yield Skipped(where, "the episode has no trace")
+            else:
+                for number_, trace in enumerate(traces, 1):
+                    part = f"{where}, trace {number_}" if len(traces) > 1 else where
+                    yield trial_or_skipped(part, _trial, row, trace)
 
 
 def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:

@@ -186,32 +186,6 @@ def taken_over(entry: LedgerEntry) -> bool:
         return True
 
 
-def earlier(entry: LedgerEntry) -> bytes | None:
-    """Return the present file at an entry's path, as in a resumption; None without a file."""
-    try:
-        return entry.path.read_bytes()
-    except OSError:
-        return None
-
-
-def withdraw(entry: LedgerEntry, replaced: bytes | None) -> None:
-    """Undo the writing of an entry before the first sandbox.
-
-    Sandboxes of an earlier entry may still exist, with unmerged recordings of workers.
-
-    Args:
-        entry: the entry; unchanged where another runner has taken over.
-        replaced: the result of ``earlier`` before the entry was written.
-    """
-    if taken_over(entry):
-        return
-    with contextlib.suppress(OSError):
-        if replaced is None:
-            entry.path.unlink()
-        elif entry.path.exists():  # else ``taxtui clean`` has found nothing left
-            entry.path.write_bytes(replaced)
-
-
 def settled(entry: LedgerEntry) -> None:
     """Forget the entry's sandboxes."""
     if entry.share is None:

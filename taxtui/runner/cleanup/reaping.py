@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from costmodel import Notice
 from taxtui.errors import located
 from taxtui.runner.cleanup.ledger import LedgerEntry
-from taxtui.runner.journal import EventSink
+from taxtui.runner.journal import Journal
 from taxtui.runner.redaction import redact
 from taxtui.sandboxes.protocol import Found, Substrate
 
@@ -68,7 +68,7 @@ async def final_sweep(substrates: Iterable[Substrate], run_id: str, is_ours: Cal
 
 
 async def conclude_cleanup(
-    substrates: Iterable[Substrate], entry: LedgerEntry, sink: EventSink, failed_removals: int
+    substrates: Iterable[Substrate], entry: LedgerEntry, journal: Journal, failed_removals: int
 ) -> bool:
     """Sweep a ledger entry's sandboxes and record leftovers; True without leftovers.
 
@@ -76,20 +76,20 @@ async def conclude_cleanup(
     """
     lines = await final_sweep(substrates, entry.run_id, entry.covers)
     for text in lines:
-        sink.emit(Notice(sink.now(), "error", f"{text}; taxtui clean --run {entry.run_id} --force"))
+        journal.emit(Notice(journal.now(), "error", f"{text}; taxtui clean --run {entry.run_id} --force"))
     if not lines and failed_removals:
         times = "clean-ups" if failed_removals > 1 else "clean-up"
         text = f"the final sweep found nothing left; {failed_removals} {times} had failed before"
-        sink.emit(Notice(sink.now(), "info", text))
+        journal.emit(Notice(journal.now(), "info", text))
     return not lines
 
 
-def record_crash(crash: Exception | None, sink: EventSink) -> None:
+def record_crash(crash: Exception | None, journal: Journal) -> None:
     """Record the error of a crash, if any."""
     if crash is not None:
-        sink.emit(Notice(sink.now(), "error", f"crashed: {located(crash)} {redact(crash)[1]}".rstrip()))
+        journal.emit(Notice(journal.now(), "error", f"crashed: {located(crash)} {redact(crash)[1]}".rstrip()))
 
 
-def watchdog_replaced(sink: EventSink) -> Callable[[], None]:
+def watchdog_replaced(journal: Journal) -> Callable[[], None]:
     """Return a function to record the replacement of a dead watchdog."""
-    return lambda: sink.emit(Notice(sink.now(), "warning", "the watchdog has died; a new watchdog runs"))
+    return lambda: journal.emit(Notice(journal.now(), "warning", "the watchdog has died; a new watchdog runs"))

@@ -57,7 +57,6 @@ class Watchdog:
             TaxtuiError: no process or descriptor is free.
         """
         self._entry = entry
-        self._replaced = ledger.earlier(entry)
         self._guarding = False
         self._process = self._start()
 
@@ -110,14 +109,14 @@ class Watchdog:
     def release(self, *, clean: bool) -> None:
         """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died.
 
-        Without a ready watchdog nothing was guarded: an earlier entry of the run is put back.
+        A watchdog that was never ready has guarded nothing, and is killed. In a resumption its entry may stay: the
+        entry covers the earlier parts of the run too.
         """
-        if clean:
-            if self._guarding:
-                ledger.settled(self._entry)
-            else:
-                ledger.withdraw(self._entry, self._replaced)
+        if clean and self._guarding:
+            ledger.settled(self._entry)
             self._say(DONE)
+        elif clean:
+            self._process.kill()
         self._let_go()
         if clean:
             try:
@@ -125,6 +124,8 @@ class Watchdog:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+            if not self._guarding and len(self._entry.parts) == 1:
+                ledger.settled(self._entry)
 
     def _let_go(self) -> None:
         assert self._process.stdin is not None
@@ -198,13 +199,11 @@ async def _main() -> None:
     if not line:
         return  # the runner died before the first sandbox
     entry = msgspec.json.decode(line, type=LedgerEntry)
-    replaced = ledger.earlier(entry)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            ledger.write(entry)
             substrates = [await stack.enter_async_context(build(ref)) for ref in entry.substrates]
+            ledger.write(entry)  # last: an earlier entry of the run stays until this watchdog can sweep
         except TaxtuiError as error:
-            ledger.withdraw(entry, replaced)
             _answer(f"{error}\n".encode())
             return
         _answer(READY)

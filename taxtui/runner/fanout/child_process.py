@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
+from taxtui.runner.fanout.launcher import ByteConnection, Chunk
 from taxtui.runner.fanout.messages import LINE_BYTES, Assignment, Flushed, line
 
 SILENCE_S: Final = 0.25
@@ -130,11 +130,6 @@ class WorkerProcess:
             self._path.parent.rmdir()
 
 
-class ChildProcesses:
-    """The launcher of child processes."""
-
-    async def start(self, assignment: Assignment) -> WorkerConnection:
-        return ByteConnection(await WorkerProcess.started(assignment))
-
-    async def close(self) -> None:
-        """Nothing to release."""
+async def launch(assignment: Assignment) -> ByteConnection:
+    """Start a worker in a child process."""
+    return ByteConnection(await WorkerProcess.started(assignment))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Event, Notice, TrialEnded, breakdown, events
+from costmodel import Event, Notice, TrialEnded, TrialStarted, breakdown, events
 from taxtui.errors import RunCrashed, WriteFailed
 from taxtui.plan.spec import Plan
 from taxtui.runner.arrivals import Block, blocks, schedule
@@ -27,11 +28,10 @@ from taxtui.runner.fanout.messages import (
     Slots,
     WorkerCommand,
 )
-from taxtui.runner.fanout.repetition import remaining_s
 from taxtui.runner.fanout.trial_queue import TrialQueue
 from taxtui.runner.fanout.worker_handle import Assigned, RunningTrial, WorkerHandle
 from taxtui.runner.journal import Journal
-from taxtui.runner.progress import CellProgress, Progress, eta_s
+from taxtui.runner.progress import CellProgress, Progress
 from taxtui.runner.run_control import PAUSE, STOP, RunControl
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.protocol import Substrate
@@ -51,6 +51,8 @@ class DispatchState(NamedTuple):
     spend_limit: SpendLimit
     journal: Journal
     substrates: list[Substrate]
+    began_s: float  # on the monotonic clock
+    ended_before: int  # counted trials of earlier parts of the run
 
 
 class Dispatcher:
@@ -70,7 +72,6 @@ class Dispatcher:
         self.failed_removals = 0  # failed clean-ups of trials, repeated by the final sweep
         self.cleanup_failed = False
         self._ended_early = False
-        self._began_s = time.monotonic()
         self._queues: list[TrialQueue] = []
         self._sweeps: set[asyncio.Task[list[str]]] = set()
 
@@ -212,38 +213,33 @@ class Dispatcher:
             return
         if (clock := worker.connection.clock) is not None:
             self._run.journal.pass_on(clock, events)
-        ended: dict[int, int] = {}
-        queues: dict[int, TrialQueue] = {}
+        ended: Counter[TrialQueue] = Counter()
         for event in events:
             trial = worker.follow(event)
             if trial is None or not isinstance(event, TrialEnded):
                 continue
-            self._count(trial, event)
+            self._count(trial.started, event)
             if (assigned := worker.assigned.pop(event.trial, None)) is not None:
-                key = id(assigned.queue)
-                queues[key], ended[key] = assigned.queue, ended.get(key, 0) + 1
+                ended[assigned.queue] += 1
                 assigned.queue.end(worker.number)
-        self._run.progress.in_flight = sum(len(handle.running) for handle in self._workers)
-        for key, queue in queues.items():
-            self._assign(worker, queue, ended[key])
+        progress = self._run.progress
+        progress.in_flight = sum(len(handle.running) for handle in self._workers)
+        progress.estimate(time.monotonic() - self._run.began_s, self._run.ended_before)
+        for queue, count in ended.items():
+            self._assign(worker, queue, count)
             for idle in self._alive:  # the last trials go to any free worker
                 if idle is not worker and queue.waiting:
                     self._assign(idle, queue)
             queue.check()
 
-    def _count(self, trial: RunningTrial, end: TrialEnded) -> None:
-        progress, cell = self._run.progress, self._run.cells[trial.started.cell]
-        cell.took(trial.took_s(end))
-        if not trial.started.warm_up:
+    def _count(self, started: TrialStarted, end: TrialEnded) -> None:
+        progress, cell = self._run.progress, self._run.cells[started.cell]
+        if not started.warm_up:
             self._run.counts[end.outcome] = self._run.counts.get(end.outcome, 0) + 1
             progress.ended += 1
             progress.ok += end.outcome == events.OK
-            cell.ended += 1
             cell.ok += end.outcome == events.OK
-            cell.start_delays_ns.append(breakdown.start_delay_ns(trial.started.scheduled_ns, trial.started.start_ns))
-        left_s = eta_s(self._run.cells, side_by_side=self._plan.side_by_side)
-        elapsed_s = time.monotonic() - self._began_s
-        progress.left_s = remaining_s(self._plan, progress.repetition - 1, elapsed_s, left_s)
+            cell.start_delays_ns.append(breakdown.start_delay_ns(started.scheduled_ns, started.start_ns))
 
     def _answer(self, worker: WorkerHandle, message: FromWorker) -> None:
         if isinstance(message, BudgetRequest):
@@ -313,13 +309,13 @@ class Dispatcher:
     def _take_back(self, worker: WorkerHandle, started: dict[int, RunningTrial] | None = None) -> None:
         """Queue a worker's assigned trials again, trials in ``started`` at most once."""
         started = started or {}
-        back: dict[int, list[tuple[int, int]]] = {}
+        back: dict[TrialQueue, list[tuple[int, int]]] = {}
         for number, assigned in worker.assigned.items():
             attempt = assigned.trial.attempt + (number in started)
             if attempt < MOST_ATTEMPTS and assigned.queue.batch != WARM_UP and not self._stopping:
-                back.setdefault(id(assigned.queue), []).append((assigned.trial.place, attempt))
+                back.setdefault(assigned.queue, []).append((assigned.trial.place, attempt))
         for queue in self._queues:
-            queue.take_back(worker.number, back.get(id(queue), []))
+            queue.take_back(worker.number, back.get(queue, []))
             queue.check()
         worker.assigned.clear()
         for sandbox in worker.granted:

@@ -1,11 +1,11 @@
-"""Launchers of workers, and a run's connection to each: direct, or by bytes to another process.
+"""A run's connection to each worker: direct, or by bytes to another process.
 
 Between processes messages are lines, and events are bytes of the worker's file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from costmodel import Clock, Event, framing
@@ -46,14 +46,8 @@ class WorkerConnection(Protocol):
         """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
 
 
-class Launcher(Protocol):
-    """Starts workers."""
-
-    async def start(self, assignment: Assignment) -> WorkerConnection:
-        """Start a worker. Raises ``TaxtuiError``: no room for the worker."""
-
-    async def close(self) -> None:
-        """Release the launcher's resources."""
+Launch = Callable[[Assignment], Awaitable[WorkerConnection]]
+"""Starts a worker. Raises ``TaxtuiError``: no room for the worker."""
 
 
 class Chunk(NamedTuple):

@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-import costmodel
 import taxtui.errors
 from costmodel import Cell
 from taxtui.errors import TaxtuiError, located
@@ -96,17 +95,12 @@ class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
         problem, fix = f"{located(error)} {scrub(str(error))}".rstrip(), ""
         if isinstance(error, TaxtuiError):
             problem, fix = error.problem, error.fix
-        elif isinstance(error, costmodel.CostModelError):
-            problem = str(error)
         return cls(type(error).__name__, problem, fix)
 
-    def exception(self) -> Exception:
-        for module in (taxtui.errors, costmodel):
-            kind = getattr(module, self.error, None)
-            if isinstance(kind, type) and issubclass(kind, TaxtuiError):
-                return kind(self.problem, fix=self.fix)
-            if isinstance(kind, type) and issubclass(kind, Exception):
-                return kind(self.problem)
+    def exception(self) -> TaxtuiError:
+        kind = getattr(taxtui.errors, self.error, None)
+        if isinstance(kind, type) and issubclass(kind, TaxtuiError):
+            return kind(self.problem, fix=self.fix)
         return TaxtuiError(f"{self.error}: {self.problem}", fix=self.fix)
 
 

@@ -13,17 +13,15 @@ import importlib.util
 import logging
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from taxtui import installed
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
-from taxtui.plan.spec import Plan
 from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, StartupError
-from taxtui.runner.fanout.ray_node import NodeRelay, StartRequest, decode_chunk
+from taxtui.runner.fanout.ray_node import NodeRelay, decode_chunk
 
 AUTO: Final = "auto"
 REACHED_WITHIN_S: Final = 60.0
@@ -74,50 +72,23 @@ def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) 
     return placed
 
 
-def named_paths(plan: Plan) -> list[str]:
-    """Return the paths in options of substrates, which every node needs.
-
-    Raises:
-        UsageError: a path is relative to the current folder.
-    """
-    paths: dict[str, None] = {}
-    for cell in plan.cells:
-        for option, value in cell.substrate.options.items():
-            path = Path(value).expanduser()
-            if "/" not in value or not path.exists():
-                continue
-            if not path.is_absolute():
-                raise UsageError(
-                    f"--ray: {cell.substrate.name}:{option}={value} is relative to this folder",
-                    fix="give an absolute path that every node has",
-                )
-            paths[value] = None
-    return list(paths)
-
-
 class RayLauncher:
     """The launcher of workers on the nodes of a Ray cluster."""
 
-    def __init__(self, options: RayOptions, plan: Plan) -> None:
-        """Connect nothing yet; ``plan`` has the number of workers.
-
-        Raises:
-            SubstrateUnavailable: Ray is not installed.
-            UsageError: the plan has a relative path.
-        """
+    def __init__(self, options: RayOptions, workers: int) -> None:
+        """Connect nothing yet. Raises ``SubstrateUnavailable``: Ray is not installed."""
         try:
             installed_ray = importlib.util.find_spec("ray") is not None
         except ImportError:
             installed_ray = False
         if not installed_ray:
             raise SubstrateUnavailable("--ray: the module 'ray' is not installed", fix=installed.extra_command("ray"))
-        self._options, self._workers = options, plan.workers
-        self._paths = named_paths(plan)
+        self._options, self._workers = options, workers
         self._ray: Any = None
         self._nodes: list[RayNode] = []
 
     async def start(self, assignment: Assignment) -> WorkerConnection:
-        """As ``Launcher.start``; the first call connects. Raises ``UsageError``: no cluster, or no room in it."""
+        """Start a worker; the first call connects. Raises ``UsageError``: no cluster, or no room in it."""
         if self._ray is None:
             await self._connect()
         ray, node = self._ray, self._nodes[assignment.share.worker]
@@ -127,8 +98,7 @@ class RayLauncher:
             .options(num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy=where(node.id, soft=False))
             .remote()
         )
-        request = StartRequest(assignment=assignment, paths=self._paths)
-        return ByteConnection(RayTransport(ray, relay, node, request))
+        return ByteConnection(RayTransport(ray, relay, node, assignment))
 
     async def _connect(self) -> None:
         nodes, ray = await asyncio.gather(
@@ -147,9 +117,9 @@ class RayLauncher:
 class RayTransport:
     """The bytes of a worker on a node. Each poll carries the waiting lines."""
 
-    def __init__(self, ray: Any, relay: Any, node: RayNode, request: StartRequest) -> None:
+    def __init__(self, ray: Any, relay: Any, node: RayNode, assignment: Assignment) -> None:
         """``relay``: the handle of an actor, perhaps before the actor's start."""
-        self._ray, self._relay, self._node, self._request = ray, relay, node, request
+        self._ray, self._relay, self._node, self._assignment = ray, relay, node, assignment
         self._begun = self._lost = self._polling = self._posting = False
         self._poll = self._packet = 0
         self._waiting: list[bytes] = []
@@ -201,10 +171,10 @@ class RayTransport:
             self._polling = False
 
     async def _begin(self) -> None:
-        number = self._request.assignment.share.worker
+        number = self._assignment.share.worker
         try:
             async with asyncio.timeout(PLACED_WITHIN_S):
-                refused = await self._ask("begin", msgspec.msgpack.encode(self._request))
+                refused = await self._ask("begin", msgspec.msgpack.encode(self._assignment))
         except TimeoutError:
             self._lost = True
             raise UsageError(

@@ -7,13 +7,11 @@ polls. The worker is a separate process, so that the actor's work delays no meas
 from __future__ import annotations
 
 import asyncio
-import platform
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from taxtui.errors import TaxtuiError, UsageError
+from taxtui.errors import TaxtuiError
 from taxtui.runner.fanout.child_process import WorkerProcess
 from taxtui.runner.fanout.launcher import Chunk
 from taxtui.runner.fanout.messages import Assignment, StartupError
@@ -26,13 +24,6 @@ READ_BYTES: Final = 90 << 10
 
 decode_chunk = msgspec.msgpack.Decoder(Chunk).decode
 encode = msgspec.msgpack.encode
-
-
-class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The worker to start on a node."""
-
-    assignment: Assignment
-    paths: list[str]  # files in the plan's options, which the node needs
 
 
 class OrderedInbox:
@@ -63,13 +54,11 @@ class NodeRelay:
         self._number = -1
         self._reply = b""
 
-    async def begin(self, request: bytes) -> bytes:
-        """Start the worker of a ``StartRequest``. Returns b"", or a ``StartupError`` as JSON."""
+    async def begin(self, encoded: bytes) -> bytes:
+        """Start the worker of an ``Assignment``. Returns b"", or a ``StartupError`` as JSON."""
         if self._worker is None:
             try:
-                wanted = msgspec.msgpack.decode(request, type=StartRequest)
-                _require(wanted.paths)
-                assignment = wanted.assignment
+                assignment = msgspec.msgpack.decode(encoded, type=Assignment)
                 if fixtures.wanted_here(assignment.plan):
                     await asyncio.to_thread(fixtures.ensure)
                 self._worker = await WorkerProcess.started(assignment, gather_s=GATHER_S, read_bytes=READ_BYTES)
@@ -95,12 +84,3 @@ class NodeRelay:
     async def close(self, patience_s: float) -> None:
         if self._worker is not None:
             await self._worker.close(patience_s)
-
-
-def _require(paths: list[str]) -> None:
-    for path in paths:
-        if not Path(path).exists():
-            raise UsageError(
-                f"{platform.node()} has no {path}, which a substrate's option names",
-                fix="put the file under the same path on every node, for example in the image",
-            )

@@ -12,24 +12,10 @@ from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
 
 
-def seed_of(seed: int, repetition: int) -> int:
-    """Return the seed of a repetition: the plan's own for the first."""
-    return seed if repetition == 0 else random.Random(f"{seed}:{repetition}").getrandbits(32)
-
-
 def plan_of(plan: Plan, repetition: int) -> Plan:
-    """Return the plan of one repetition, with the repetition's seed."""
-    return msgspec.structs.replace(plan, seed=seed_of(plan.seed, repetition))
-
-
-def remaining_s(plan: Plan, repetition: int, elapsed_s: float, left_s: float | None) -> float | None:
-    """Return the remaining time of the whole run, with ``left_s`` left of this repetition after ``elapsed_s``.
-
-    Each repetition to come takes as long as this one. With ``until`` the number is unknown, and none is counted.
-    """
-    if left_s is None or plan.until is not None:
-        return left_s
-    return left_s + (plan.repeat - 1 - repetition) * (elapsed_s + left_s + plan.gap_s)
+    """Return the plan of one repetition, with the repetition's seed: the plan's own for the first."""
+    seed = random.Random(f"{plan.seed}:{repetition}").getrandbits(32) if repetition else plan.seed
+    return msgspec.structs.replace(plan, seed=seed)
 
 
 def budget_share_s(plan: Plan, repetition: int, elapsed_s: float) -> float | None:

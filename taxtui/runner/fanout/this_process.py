@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from costmodel import Actions, Clock, Event, Health, Mark
+from costmodel import Clock, Event
 from taxtui import __version__
 from taxtui.runner import preflight
-from taxtui.runner.fanout.launcher import Received, WorkerConnection
+from taxtui.runner.fanout.launcher import Received
 from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, ToWorker
 from taxtui.runner.fanout.worker import Worker
 from taxtui.runner.journal import Journal
@@ -16,23 +16,11 @@ from taxtui.runner.preflight import Opened
 from taxtui.runner.run_control import CANCELLED_WITHIN_S
 
 
-class ThisProcess:
-    """The launcher of one worker in this process, with the run's open substrates."""
-
-    def __init__(self, opened: Mapping[str, Opened]) -> None:
-        self._opened = opened
-
-    async def start(self, assignment: Assignment) -> WorkerConnection:
-        return DirectConnection(assignment, self._opened)
-
-    async def close(self) -> None:
-        """Nothing to release."""
-
-
 class DirectConnection:
     """Both ends of the connection between a run and a worker in one process."""
 
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
+        """``opened``: the run's substrates, which the worker uses too."""
         self.clock: Clock | None = None
         self._assignment, self._opened = assignment, opened
         self._events: list[Event] = []
@@ -44,7 +32,8 @@ class DirectConnection:
         self._ended = False
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
-        self._worker = Worker(self._assignment, _FollowedJournal(journal, self._follow), self._opened, self)
+        journal.follow = self._follow  # only a lost worker's commands matter to the run
+        self._worker = Worker(self._assignment, journal, self._opened, self)
         self._crashed = crashed
         self._measuring = asyncio.ensure_future(self._measure(self._worker))
 
@@ -64,7 +53,7 @@ class DirectConnection:
         self._readable.set()
 
     def flushed(self, *, idle: bool) -> None:
-        """As ``Leader.flushed``; every event has reached the run already."""
+        """As ``Leader.flushed``; the run has followed every event, and flushes the journal."""
 
     def crashed(self, error: Exception) -> None:
         self._crashed(error)
@@ -86,20 +75,3 @@ class DirectConnection:
         if self._measuring is not None and not self._measuring.done():
             self._measuring.cancel()
             await asyncio.wait({self._measuring}, timeout=min(patience_s, CANCELLED_WITHIN_S))
-
-
-class _FollowedJournal:
-    """Writes a worker's events into the recording, and passes starts and ends of trials to the run.
-
-    Only a lost worker's commands matter to the run, and this worker is never lost alone.
-    """
-
-    def __init__(self, journal: Journal, follow: Callable[[Event], None]) -> None:
-        self.anchor_ns = journal.anchor_ns
-        self.now, self.flush = journal.now, journal.flush
-        self._emit, self._follow = journal.emit, follow
-
-    def emit(self, event: Event) -> None:
-        self._emit(event)
-        if not isinstance(event, Actions | Mark | Health):
-            self._follow(event)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
 from costmodel import events
 from taxtui.errors import SubstrateError, WriteFailed
@@ -27,7 +27,7 @@ from taxtui.runner.fanout.messages import (
     Slots,
     ToWorker,
 )
-from taxtui.runner.journal import EventSink, flush_regularly
+from taxtui.runner.journal import FLUSH_S, Journal
 from taxtui.runner.preflight import Opened
 from taxtui.runner.run_control import (
     CANCEL,
@@ -42,8 +42,6 @@ from taxtui.runner.run_control import (
 from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
 
-FLUSHED_EVERY_S: Final = 0.25
-
 
 class Leader(Protocol):
     """The worker's connection to the run."""
@@ -52,7 +50,7 @@ class Leader(Protocol):
         """Send a message to the run; never waits."""
 
     def flushed(self, *, idle: bool) -> None:
-        """Make the events so far readable. ``idle``: no assigned trial waits for a slot."""
+        """Write the events so far, and make them readable. ``idle``: no assigned trial waits for a slot."""
 
     def crashed(self, error: Exception) -> None:
         """Report an unexpected error, once."""
@@ -61,9 +59,7 @@ class Leader(Protocol):
 class Worker:
     """Runs assigned trials until the message ``finish``. The caller opens substrates, writes the file and sweeps."""
 
-    def __init__(
-        self, assignment: Assignment, journal: EventSink, opened: Mapping[str, Opened], leader: Leader
-    ) -> None:
+    def __init__(self, assignment: Assignment, journal: Journal, opened: Mapping[str, Opened], leader: Leader) -> None:
         plan = assignment.plan
         self.control = RunControl(self._changed, leader.crashed)
         self.failed_removals = 0  # failed clean-ups of trials; the final sweep tries again
@@ -128,9 +124,8 @@ class Worker:
     async def measure(self) -> None:
         """Run trials until the message ``finish``, and return once all have ended. Errors are in ``control`` then."""
         watching = health.watch(self._journal.emit, self._journal.now, lambda: len(self._trials))
-        flushing = flush_regularly(self._journal, self._trials)
         try:
-            async with run_helpers(self.control, watching, flushing, self._flush_regularly()):
+            async with run_helpers(self.control, watching, self._flush_regularly()):
                 await self.control.guarded(self._until_finished())
         finally:
             await self._cancel_late()
@@ -152,7 +147,9 @@ class Worker:
 
     async def _flush_regularly(self) -> None:
         while True:
-            await asyncio.sleep(FLUSHED_EVERY_S)
+            await asyncio.sleep(FLUSH_S)
+            for trial in self._trials:
+                trial.flush_columns()
             self._flush()
 
     def _flush(self) -> None:

@@ -4,39 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Self
-
-import msgspec
+from typing import Final, NamedTuple
 
 from costmodel import Actions, Cell, Event, InCourse, PhaseEnded, TrialEnded, TrialStarted, events
 from taxtui import __version__
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout.launcher import Launcher, Received, WorkerConnection
+from taxtui.runner.fanout.launcher import Launch, Received, WorkerConnection
 from taxtui.runner.fanout.messages import AssignedTrial, Assignment, Ready, StartupError, ToWorker
 from taxtui.runner.fanout.trial_queue import TrialQueue
-from taxtui.runner.run_control import CLEANUP_WITHIN_S
 
 LOST: Final[tuple[str, str]] = ("WorkerLost", "the trial's worker was lost")
 """Class and message of the error of a lost worker's trial."""
 
 
-class Assigned(msgspec.Struct, frozen=True):
+class Assigned(NamedTuple):
     """An assigned trial and the batch's queue."""
 
     queue: TrialQueue
     trial: AssignedTrial
 
 
-class RunningTrial(msgspec.Struct):
+class RunningTrial(NamedTuple):
     """A trial in progress."""
 
     started: TrialStarted
     course: InCourse
-    cleaned_ns: int = 0  # end of the clean-up, after the end of the trial
-
-    def took_s(self, end: TrialEnded) -> float:
-        return (max(self.cleaned_ns, end.end_ns) - self.started.start_ns) / 1e9
 
 
 class WorkerHandle:
@@ -79,11 +72,8 @@ class WorkerHandle:
         elif isinstance(event, Actions):
             self.running[event.trial].course.took(event)
         elif isinstance(event, PhaseEnded):
-            trial = self.running[event.trial]
-            if event.phase == events.CLEANUP:
-                trial.cleaned_ns = event.start_ns + event.duration_ns
-            else:
-                trial.course.passed(event)
+            if event.phase != events.CLEANUP:
+                self.running[event.trial].course.passed(event)
         elif isinstance(event, TrialEnded):
             return self.running.pop(event.trial)
         return None
@@ -98,11 +88,11 @@ class WorkerHandle:
 
 
 class Crew:
-    """The workers of one repetition at a time, closed at the end of the context."""
+    """The workers of one repetition at a time."""
 
-    def __init__(self, launcher: Launcher) -> None:
+    def __init__(self, launch: Launch) -> None:
         self.workers: list[WorkerHandle] = []
-        self._launcher = launcher
+        self._launch = launch
 
     async def launch(self, assignments: Sequence[Assignment], first_trial: int) -> list[WorkerHandle]:
         """Start a worker for each assignment, and return once all are ready.
@@ -112,7 +102,7 @@ class Crew:
         """
         self.workers = []
         for assignment in assignments:
-            connection = await self._launcher.start(assignment)
+            connection = await self._launch(assignment)
             self.workers.append(WorkerHandle(assignment.share, connection, first_trial))
         await asyncio.gather(*map(_ready, self.workers))
         first, *rest = self.workers
@@ -127,12 +117,6 @@ class Crew:
     async def close(self, patience_s: float) -> None:
         """Close every worker, with ``patience_s`` to clean up. Idempotent."""
         await asyncio.gather(*(worker.connection.close(patience_s) for worker in self.workers))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close(CLEANUP_WITHIN_S)
 
 
 async def _ready(worker: WorkerHandle) -> None:

@@ -173,8 +173,8 @@ class WorkerProgram:
         """As ``Leader.crashed``: ``Finished`` reports the crash."""
 
 
-async def _main() -> None:
-    pipes = await WorkerPipes.opened()
+async def serve(pipes: WorkerPipes) -> None:
+    """Be one worker, from the assignment on the first line to the last message."""
     first = await pipes.reader.readline()
     if not first:
         return  # the run died first
@@ -197,6 +197,10 @@ async def _main() -> None:
     finally:
         listening.cancel()
     await pipes.close()
+
+
+async def _main() -> None:
+    await serve(await WorkerPipes.opened())
 
 
 if __name__ == "__main__":

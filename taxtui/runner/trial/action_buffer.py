@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from costmodel import Actions, events
+
+_OFTEN_UNKNOWN: Final = ("cpu_ns", "wrapper_ns")
 
 
 class ActionBuffer:
@@ -12,44 +16,19 @@ class ActionBuffer:
         self._trial = trial
         self._step = step
         self._first = 0
-        self._rows: list[tuple[int, ...]] = []
+        self._rows: list[dict[str, int]] = []
 
-    def append(
-        self,
-        *,
-        gap_ns: int,
-        think_ns: int,
-        duration_ns: int,
-        run_ns: int,
-        cpu_ns: int,
-        wrapper_ns: int,
-        exit_code: int,
-        stdout_bytes: int,
-        stderr_bytes: int,
-    ) -> None:
-        self._rows.append(
-            (gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes, cpu_ns, wrapper_ns)
-        )
+    def append(self, **row: int) -> None:
+        """Add a command: a value for each column of ``events.Actions``."""
+        self._rows.append(row)
 
     def drain(self) -> Actions | None:
         """Return the commands since the last call; None where there are none."""
         if not self._rows:
             return None
-        columns = (list(column) for column in zip(*self._rows, strict=True))
-        gap, think, duration, run, code, out, err, cpu, wrapper = columns
+        columns: dict[str, Any] = {name: [row[name] for row in self._rows] for name in self._rows[0]}
+        for name in columns.keys() - {"duration_ns"}:
+            columns[name] = events.sparse(columns[name], events.UNKNOWN if name in _OFTEN_UNKNOWN else 0)
         first, self._first = self._first, self._first + len(self._rows)
         self._rows = []
-        return Actions(
-            trial=self._trial,
-            step=self._step,
-            first=first,
-            gap_ns=events.sparse(gap),
-            think_ns=events.sparse(think),
-            duration_ns=duration,
-            run_ns=events.sparse(run),
-            exit_code=events.sparse(code),
-            stdout_bytes=events.sparse(out),
-            stderr_bytes=events.sparse(err),
-            cpu_ns=events.sparse(cpu, events.UNKNOWN),
-            wrapper_ns=events.sparse(wrapper, events.UNKNOWN),
-        )
+        return Actions(trial=self._trial, step=self._step, first=first, **columns)

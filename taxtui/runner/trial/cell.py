@@ -8,7 +8,7 @@ from typing import Final
 
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.journal import EventSink
+from taxtui.runner.journal import Journal
 from taxtui.runner.trial.bracket import Method, method_for
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
@@ -27,7 +27,7 @@ class CellRun:
         run: Plan,
         substrate: Substrate,
         availability: Availability,
-        journal: EventSink,
+        journal: Journal,
         repetition: int = 0,
     ) -> None:
         self.cell = number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import resource
 import signal
@@ -21,7 +20,6 @@ from tests.support.command_line import Home
 
 Blow = Callable[[], None]
 WATCHDOG: Final = b"taxtui.runner.cleanup.watchdog"
-FULL: Final = Path("/dev/full")
 PIDS: Final = Path("/sys/fs/cgroup/pids")
 
 
@@ -278,39 +276,6 @@ def _clock(victim: Victim) -> Iterator[Blow]:
     yield flag.touch
 
 
-@contextlib.contextmanager
-def _no_room_for_words(victim: Victim) -> Iterator[Blow]:
-    """Standard output, or standard error, leads to a full disk."""
-    if not FULL.exists():
-        raise NotHere(str(FULL))
-    which = victim.source.choice(("stdout", "stderr"))
-    victim.progress = victim.source.choice(("none", "plain", "json"))
-    with FULL.open("wb") as full:
-        victim.streams = {which: full}
-        yield lambda: None
-
-
-@contextlib.contextmanager
-def _nobody_reads(victim: Victim) -> Iterator[Blow]:
-    """Whoever reads stdout and stderr goes away."""
-    reader, writer = os.pipe()
-    victim.streams = {"stdout": writer, "stderr": writer}
-    victim.progress = "json"
-    ends = [reader]
-    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)
-
-    def blow() -> None:
-        while ends:
-            os.close(ends.pop())
-
-    try:
-        yield blow
-    finally:
-        blow()
-        with contextlib.suppress(OSError):
-            os.close(writer)
-
-
 KILLS: Final = {f"killed: {which}": _kill(which) for which in ("runner", "watchdog", "both", "group")}
 STRIKES: Final = {
     **KILLS,
@@ -331,7 +296,5 @@ STRIKES: Final = {
     "no descriptors": _descriptors,
     "no processes": _processes,
     "clock set": _clock,
-    "nowhere to write": _no_room_for_words,
-    "nobody reads": _nobody_reads,
 }
 """All that is done to processes, by its name."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import functools
 import os
-import uuid
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,6 @@ from taxtui.runner import redaction
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.bracket import Method
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT, MergedFrames, SplitFrames
-from taxtui.substrates.aws.ecs import frame as channel
 from tests.support.fuzz import hostile
 
 HALVES: Final = ("0123456789abcdef", "fedcba9876543210")
@@ -262,26 +260,6 @@ def _bracket(data: bytes) -> str:
     return "taken" if known else "unknown"
 
 
-def _message(source: Random) -> bytes:
-    whole = channel.Frame(
-        kind=channel.OUTPUT_DATA,
-        created_ms=1,
-        id=uuid.UUID(int=source.getrandbits(128)),
-        payload=source.randbytes(source.choice((0, 1, 30))),
-        payload_type=channel.OUTPUT,
-    ).encode()
-    return whole if source.random() < 0.1 else spoilt(whole, source)
-
-
-def _channel(data: bytes) -> str:
-    """A frame, or the one error that there is."""
-    try:
-        channel.Frame.decode(data)
-    except channel.FrameError:
-        return "refused"
-    return "taken"
-
-
 def _shown(data: bytes) -> str:
     """Nothing steers a terminal, nothing is wider than its column, and a message has no names."""
     text = data.decode("utf-8", "surrogatepass")
@@ -304,7 +282,6 @@ IN_MEMORY: Final = {
     "notations": Target(_word, _notations, 120),
     "shell": Target(_answer, _shell, 160),
     "brackets": Target(_trailer, _bracket, 80),
-    "channel": Target(_message, _channel, 60),
     "text": Target(_word, _shown, 60),
 }
 """All that need no file."""

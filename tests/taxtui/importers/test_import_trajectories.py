@@ -185,7 +185,7 @@ def test_a_sample_with_an_error_failed_and_one_at_its_limit_did_not(tmp_path: Pa
 
 
 def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "zipfile_zstd", None)
     with pytest.raises(TaxtuiError, match=rf"Zstandard.*{re.escape(installed.extra_command('import'))}"):
         trials("inspect", LOGS / "inspect-given.eval")
 

@@ -13,14 +13,13 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.live import catalogue
-from taxtui.live.catalogue import HOPELESS, CatalogueEntry, inspect, newest, scan
+from taxtui.live.catalogue import CatalogueEntry, inspect, newest, scan
 from taxtui.live.file_ends import END_BYTES
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
@@ -125,18 +124,6 @@ def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> 
     assert told(aged(path, time.time() - 60)).state == "incomplete"
     assert told(path, running=True).state == "running"  # a run that says so may be silent
     assert told(record(folder / "b.msgpack")).state == "complete"
-
-
-@pytest.mark.parametrize("back", [5, 400, 3000])
-def test_a_flipped_bit_near_the_end_is_damage_with_its_place(folder: Path, back: int) -> None:
-    path = record(folder / "a.msgpack", story.run(400))
-    data = bytearray(path.read_bytes())
-    data[-back] ^= 4
-    entry = told(written(path, bytes(data)))
-    assert entry.state == "damaged"
-    where = int(entry.detail.removeprefix("damaged at byte ").partition(":")[0])
-    assert len(data) - back - 3000 < where <= len(data) - back
-    assert (entry.run_id, entry.cells) == ("7f3a0c11", 2)  # what the intact part says is still shown
 
 
 UNKNOWN = frame(msgspec.msgpack.encode([[99, "new"]]))  # an event of a newer minor version
@@ -386,12 +373,3 @@ def test_paths_are_shown_from_here_and_are_safe_for_a_screen(folder: Path) -> No
     entry = told(path)
     assert (entry.name + catalogue.shown(path)).isprintable()
     entry.name.encode()
-
-
-def test_hopeless_states_are_those_that_reading_refuses(folder: Path) -> None:
-    newer = Sealer().seal([msgspec.structs.replace(HEADER, version=9)])[0]
-    for content in (b"", b"hello", newer):
-        path = written(folder / "a.msgpack", content)
-        assert told(path).state in HOPELESS
-        with pytest.raises(SourceError):
-            read_events(path, lambda event: None)

@@ -4,7 +4,7 @@ import pytest
 
 from costmodel.recording import events
 from costmodel.recording.events import Event
-from taxtui.live.state import LOG_LINES, RunState, clean
+from taxtui.live.state import LOG_LINES, RunState
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import MS, S, cell, clock, header, health, planned, trial
 
@@ -45,39 +45,11 @@ def test_the_durations_are_those_of_the_definitions() -> None:
     assert means == {"setup": 700 * MS, "held": 5_860 * MS, "queued": 2 * S, "think": 3 * S, "ready_again": 2 * MS}
 
 
-def test_reset_stands_in_for_create() -> None:
-    told = trial(1, 0, 0, create_ns=7 * MS, ready_ns=3 * MS)
-    told = [
-        events.PhaseEnded(e.trial, events.RESET, e.start_ns, e.duration_ns)
-        if isinstance(e, events.PhaseEnded) and e.phase == events.CREATE
-        else e
-        for e in told
-    ]
-    assert fold(told).cells[0].facets["cold_start"].total == 10 * MS
-
-
-def test_preload_counts_into_the_fresh_episode() -> None:
-    started, *rest = trial(1, 0, 0, create_ns=7 * MS, ready_ns=3 * MS)
-    state = fold([started, events.PhaseEnded(1, events.PRELOAD, 0, 5 * MS), *rest])
-    assert state.cells[0].facets["fresh_episode"].total == 15 * MS
-
-
 def test_an_unknown_run_splits_nothing_and_guesses_nothing() -> None:
     state = fold(trial(1, 0, 0, durations_ns=[10 * MS, 20 * MS], runs_ns=[events.UNKNOWN, 5 * MS]))
     facets, parts = state.cells[0].facets, state.cells[0].mean_parts_ns()
     assert (facets["action"].n, facets["run"].n, facets["dispatch"].total) == (2, 1, 15 * MS)
     assert (parts["unsplit"], parts["work"], parts["dispatch"]) == (10 * MS, 5 * MS, 15 * MS)
-
-
-def test_a_run_that_is_longer_than_its_command_is_unknown() -> None:
-    state = fold(trial(1, 0, 0, durations_ns=[10 * MS, 20 * MS], runs_ns=[900 * MS, 5 * MS]))
-    facets, parts = state.cells[0].facets, state.cells[0].mean_parts_ns()
-    assert (facets["run"].total, facets["dispatch"].total, parts["unsplit"]) == (5 * MS, 15 * MS, 10 * MS)
-
-
-def test_an_empty_column_is_all_zeros() -> None:
-    state = fold(trial(1, 0, 0, durations_ns=[10 * MS], runs_ns=[]))
-    assert (state.cells[0].facets["run"].n, state.cells[0].facets["dispatch"].total) == (1, 10 * MS)
 
 
 def test_warm_ups_are_shown_and_not_counted() -> None:
@@ -153,16 +125,10 @@ def test_trials_in_flight_say_what_they_are_doing() -> None:
 def test_the_runner_is_badged_for_lag_and_for_cpu() -> None:
     state = fold([clock(), health(1 * S)])
     assert state.runner.problems == []
-    assert state.runner.floor_ns == 810_000
     state.apply(health(2 * S, lag_p99_ns=6 * MS, cpu_permille=900))
     assert state.runner.problems == ["loop lag"]
     state.apply(health(3 * S, cpu_permille=900))
     assert state.runner.problems == ["loop lag", "client CPU"]
-
-
-def test_a_floor_that_was_once_measured_stays() -> None:
-    state = fold([health(1), events.Health(2, 1, 1, 1, 1, 1, 0, events.UNKNOWN)])
-    assert state.runner.floor_ns == 810_000
 
 
 def test_elapsed_time_follows_the_instants_of_whichever_worker_writes() -> None:
@@ -194,14 +160,6 @@ def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
     mean = state.cells[0].trial_ns
     assert mean == 122 * MS
     assert state.eta_ns() == mean  # not 3/64 of it
-    now_ns = state.now_unix_ns - story.UNIX_NS
-    for key in (1, 2, 3):
-        state.apply(trial(key, 0, now_ns - key * 20 * MS)[0])
-    assert state.eta_ns() == mean - 20 * MS  # of the trial that started last
-
-
-def test_without_a_plan_nothing_is_estimated() -> None:
-    assert fold(trial(1, 0, 0)).eta_ns() is None
 
 
 def test_a_whole_run() -> None:
@@ -224,10 +182,3 @@ def test_setup_commands_are_counted_and_no_action() -> None:
     started, *rest = trial(1, 0, 0)
     state = fold([started, events.Actions(1, events.SETUP, 0, [], [], [9 * MS], [MS], [], [], []), *rest])
     assert (state.actions, state.cells[0].facets["action"].n) == (11, 10)
-
-
-def test_strings_from_a_file_cannot_drive_a_terminal() -> None:
-    assert clean("a\x1b[2Jb\u202ec\x9b") == "a�[2Jb�c�"
-    state = fold([cell(0, "do\x07cker"), events.Notice(1, "info", "\x1b]0;x\x07")])
-    assert "\x1b" not in repr(state.log[-1].text) + state.cells[0].label
-    assert "\x07" not in state.cells[0].label

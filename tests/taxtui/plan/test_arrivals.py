@@ -54,10 +54,6 @@ def test_a_run_that_is_cut_short_has_measured_all_cells_in_proportion() -> None:
     assert abs(half[1] - 15) <= 2
 
 
-def test_the_seed_decides_the_order() -> None:
-    assert blocks(plan((20, 1), (20, 1), seed=1), range(2)) != blocks(plan((20, 1), (20, 1), seed=2), range(2))
-
-
 @pytest.mark.parametrize("due_ns", [None, 3600 * 10**9])
 async def test_a_stop_ends_the_wait_for_a_trial_at_once(due_ns: int | None) -> None:
     stopped = asyncio.Event()

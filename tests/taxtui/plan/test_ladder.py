@@ -19,9 +19,11 @@ from costmodel.workload.pool import pools
 from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.live.state import RunState
+from taxtui.plan import crowding
 from taxtui.plan.notation import parse_ladder
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.scenario import plan as planned
+from taxtui.tui.setup.form import Choices
 from tests.support.cost_model.climbing import LEVELS, S, climbed, law
 
 
@@ -176,3 +178,21 @@ def test_a_ladder_is_planned_in_whole_blocks() -> None:
         of(ladder="1:8", concurrency=4)
     with pytest.raises(ScenarioError, match="keeps its lanes full: arrival closed; leave arrival out"):
         of(ladder="1:8", arrival="burst")
+
+
+@pytest.mark.parametrize(
+    ("substrates", "concurrency", "cores", "begins"),
+    [
+        (("local",), "2", 2, ""),
+        (("local", "docker"), "3", 2, "local, docker: 3 sandboxes at a time on 2 cores wait"),
+        (("docker",), "2", 1, "docker: 2 sandboxes at a time on 1 core wait"),
+        (("ec2",), "64", 2, ""),  # elsewhere
+    ],
+)
+def test_more_sandboxes_at_a_time_than_cores_are_warned_of(
+    substrates: tuple[str, ...], concurrency: str, cores: int, begins: str
+) -> None:
+    plan = Choices(substrates=substrates, tiers=("T0",), actions="10", modes=("exec",), concurrency=concurrency).plan()
+    said = crowding.words(plan, cores)
+    assert said.startswith(begins)
+    assert bool(said) == bool(begins)

@@ -52,10 +52,6 @@ def test_lengths(text: str, length: Length, shown: str) -> None:
     assert str(length) == shown
 
 
-def test_the_recorded_length_is_no_law_of_its_own() -> None:
-    assert parse_length("recorded") is None
-
-
 @pytest.mark.parametrize("text", ["", "0", "-5", "1.5", "9-3", "5:0", "5,", "long", "1-10001", "1:2:3"])
 def test_lengths_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="no number of actions") as caught:
@@ -87,11 +83,6 @@ def test_a_substrate_is_written_as_it_is_read(options: dict[str, str]) -> None:
 def test_substrates_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="NAME:key=value"):
         parse_substrate(text)
-
-
-@pytest.mark.parametrize("text", ["sequential", "closed", "burst", "staggered:500ms"])
-def test_arrivals_are_written_as_they_are_read(text: str) -> None:
-    assert str(arrivals.parse(text)) == text
 
 
 @pytest.mark.parametrize("text", [arrivals.notation(kind) for kind in arrivals.KINDS])

@@ -72,11 +72,6 @@ def test_a_cell_thinks_as_its_tier_does_unless_told_otherwise(tmp_path: Path) ->
     assert thinks == ["lognormal:8s,0.6", "0s"]
 
 
-def test_a_think_time_does_not_change_what_a_tier_does() -> None:
-    one, other = (Tier(name="M", title="", think=t, cycle=(Step(name="one", run="true"),)) for t in ("", "8s"))
-    assert one.digest == other.digest
-
-
 def test_a_think_time_that_is_none_is_said_with_its_file(tmp_path: Path) -> None:
     _mine(tmp_path, "long")
     with pytest.raises(ScenarioError, match=r"mine\.toml: think: .*not a duration"):

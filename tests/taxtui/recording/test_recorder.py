@@ -116,15 +116,6 @@ def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
-def test_a_batch_of_nothing_is_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "r.msgpack"
-    notice = Notice(1, "info", "x")
-    path.write_bytes(Sealer().seal([HEADER])[0] + framing.frame(b"\x90") + Sealer().seal([notice])[0])
-    got: list[Event] = []
-    assert read_events(path, got.append).frames == 3
-    assert got == [HEADER, notice]
-
-
 def removed(path: Path) -> None:
     path.unlink()
 

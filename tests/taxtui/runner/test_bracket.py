@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from costmodel.recording.events import UNKNOWN
-from taxtui.runner.trial.bracket import Method, method_for, unwrap, wrap
+from taxtui.runner.trial.bracket import Method, unwrap, wrap
 
 NONCE = "0123456789abcdef"
 HOUR_NS = 3_600_000_000_000
@@ -24,15 +24,6 @@ def test_streams_and_exit_code_pass_through_untouched() -> None:
     assert (code, out, err) == (3, b"out", b"err")
     assert run_ns >= 0
     assert cpu_ns >= 0
-
-
-def test_the_run_is_that_of_the_command() -> None:
-    assert run("sleep 0.05")[3] >= 50_000_000
-
-
-def test_the_nonce_is_in_the_environment() -> None:
-    assert run("echo $TAXTUI_NONCE")[1] == NONCE.encode() + b"\n"
-    assert run("echo $TAXTUI_NONCE", "none")[1] == NONCE.encode() + b"\n"
 
 
 def test_without_a_bracket_nothing_is_known() -> None:
@@ -111,12 +102,6 @@ AFTER: Final = b"1m2.500s 0m0,004s\n0m1.000000s 0m0.00s\n"
 def test_cpu_times(stderr: bytes, left: bytes, cpu_ns: int) -> None:
     found = unwrap(stderr.replace(b"%b", NONCE.encode()), NONCE, "bash", HOUR_NS)
     assert (found.stderr, found.cpu_ns) == (left, cpu_ns)
-
-
-def test_which_method() -> None:
-    assert method_for(bash=True, wanted=True) == "bash"
-    assert method_for(bash=False, wanted=True) == "none"
-    assert method_for(bash=True, wanted=False) == "none"
 
 
 BEGAN, ENDED = b"10.000005", b"10.000025"  # a run of 20 µs

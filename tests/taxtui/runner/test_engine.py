@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +22,9 @@ from taxtui.recording import writer
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.fanout import dispatcher, worker_program
+from taxtui.runner.fanout import worker_program
 from taxtui.runner.run import Run
+from taxtui.runner.run_control import read_commands
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput
 from taxtui.sandboxes.protocol import Availability, Effective
@@ -232,22 +234,6 @@ async def test_never_more_sandboxes_than_allowed(tmp_path: Path, fake: FakeSubst
     assert any("--max-sandboxes 4" in notice.text for notice in of(got, Notice))
 
 
-async def test_once_stopped_a_run_does_not_walk_through_the_blocks_that_are_left(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    walked = []
-    sound = dispatcher.schedule
-
-    def schedule(*args: Any) -> Any:
-        walked.append(args)
-        return sound(*args)
-
-    monkeypatch.setattr(dispatcher, "schedule", schedule)
-    run, _ = await execute(tmp_path, plan(trials=50, warmup=0, top={"max_sandboxes": 2}))
-    assert (run.progress.ended, len(walked)) == (2, 3), "the third was refused"
-    assert run.progress.cut_short == "--max-sandboxes 2 is used up"
-
-
 async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstrate) -> None:
     sheet = tmp_path / "prices.toml"
     sheet.write_text(
@@ -419,3 +405,28 @@ async def test_a_message_never_has_a_name_out_of_the_options(tmp_path: Path, fak
     _, got = await execute(tmp_path, msgspec.structs.replace(what, cells=(named,)))
     assert {end.message for end in of(got, TrialEnded)} == {"there is no room in <name>"}
     assert b"acmecorp" not in (tmp_path / "r.msgpack").read_bytes()
+
+
+async def test_each_line_is_done_in_turn_and_what_is_none_is_said_and_ends_nothing() -> None:
+    own, (theirs, ours) = os.dup(0), os.pipe()
+    os.dup2(theirs, 0)
+    os.close(theirs)
+    ended, told = asyncio.Event(), list[str]()
+    try:
+        read_commands(
+            {"pause": lambda: told.append("paused"), "cancel": lambda: told.append("cancelled")}, ended.set, told.append
+        )
+        lines = (b'{"op": "pause"}', b"[]", b"{", b'{"op": "dance"}', b"\xff", b'{"op": "cancel"}')
+        os.write(ours, b"\n".join(lines) + b"\n")
+        os.close(ours)
+        await ended.wait()
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
+    assert [one for one in told if one in ("paused", "cancelled")] == ["paused", "cancelled"]
+    assert [one for one in told if one not in ("paused", "cancelled")] == [
+        "b'[]\\n'",
+        "b'{\\n'",
+        'b\'{"op": "dance"}\\n\'',
+        "b'\\xff\\n'",
+    ]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -60,15 +59,3 @@ def test_a_cell_has_the_limits_and_the_network_that_its_sandboxes_really_get() -
     plan = Plan(cells=(CELL,), limits=Limits(cpus=0.25, memory_mib=64))
     cell = identity.describe_cell(3, CELL, plan, FakeSubstrate(), found, "env")
     assert (cell.cpu_milli, cell.memory_mib, cell.network) == (2000, 4096, "none")
-
-
-@pytest.mark.parametrize(
-    ("platform", "cpuinfo"), [("darwin", None), ("linux", "processor : 0\nHardware : none named\n")]
-)
-def test_a_cpu_without_a_model_name_has_some_name(
-    platform: str, cpuinfo: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.platform", platform)
-    if cpuinfo is not None:
-        monkeypatch.setattr(Path, "read_text", lambda self: cpuinfo)
-    assert identity._cpu()

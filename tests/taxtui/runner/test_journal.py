@@ -16,18 +16,6 @@ from taxtui.runner.journal import Journal
 HEADER = Header("taxtui", 1, "r", {}, {})
 
 
-class Columns:
-    """Holds one notice back until it is asked."""
-
-    def __init__(self, journal: Journal) -> None:
-        self.journal = journal
-        self.asked = 0
-
-    def flush_columns(self) -> None:
-        self.asked += 1
-        self.journal.emit(Notice(self.asked, "info", "held back"))
-
-
 @pytest.fixture
 def failures() -> list[WriteFailed]:
     return []
@@ -38,11 +26,10 @@ def recorder(tmp_path: Path) -> Recorder:
     return Recorder(tmp_path / "r.msgpack")
 
 
-async def regularly(journal: Journal, columns: Columns, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def regularly(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "FLUSH_S", 0.001)
-    flushing = asyncio.ensure_future(journal_module.flush_regularly(journal, [columns]))
-    while columns.asked < times:
-        await asyncio.sleep(0.001)
+    flushing = asyncio.ensure_future(journal.flush_regularly())
+    await asyncio.sleep(0.01)
     flushing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await flushing
@@ -53,10 +40,11 @@ async def test_what_is_held_back_reaches_the_file_while_the_run_goes_on(
 ) -> None:
     journal = Journal(recorder, failures.append)
     journal.emit(HEADER)
-    await regularly(journal, Columns(journal), 3, monkeypatch)
+    journal.emit(Notice(1, "info", "queued"))
+    await regularly(journal, monkeypatch)
     got: list[Event] = []
     read_events(recorder.path, got.append)  # before it is closed
-    assert got[:3] == [HEADER, Notice(1, "info", "held back"), Notice(2, "info", "held back")]
+    assert got == [HEADER, Notice(1, "info", "queued")]
     recorder.close()
     assert failures == []
 
@@ -68,8 +56,8 @@ async def test_a_full_disk_is_reported_once_and_only_a_trials_start_is_refused(
     journal.emit(HEADER)
     with monkeypatch.context() as full:
         full.setattr("taxtui.recording.writer.os.write", lambda fd, data: 0)
-        await regularly(journal, Columns(journal), 3, monkeypatch)
         journal.emit(Notice(0, "info", "lost"))
+        await regularly(journal, monkeypatch)
         with pytest.raises(WriteFailed, match="No space left"):
             journal.emit(TrialStarted(0, 0, "s", 0, 0))
     assert len(failures) == 1
@@ -88,10 +76,3 @@ def test_after_the_end_of_the_run_nothing_is_written(recorder: Recorder, failure
     got: list[Event] = []
     assert read_events(recorder.path, got.append).complete
     assert got == [HEADER, end]
-
-
-def test_instants_are_relative_to_its_anchor(recorder: Recorder, failures: list[WriteFailed]) -> None:
-    journal = Journal(recorder, failures.append)
-    assert 0 <= journal.now() <= journal.now()
-    assert journal.anchor_ns > journal.now()
-    recorder.close()

@@ -19,7 +19,6 @@ from costmodel.recording.events import Event, Notice, TrialStarted
 from costmodel.recording.follower import read_events
 from costmodel.recording.table import COLUMNS, table_rows
 from costmodel.recording.trial import RecordedTrial
-from costmodel.workload.pool import by_levels, pools
 from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.live.state import RunState
@@ -49,15 +48,6 @@ def cell(arrival: str, trials: int, concurrency: int = 4, folder: Path = Path())
         concurrency=concurrency,
         arrival=arrivals.parse(arrival, folder),
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "same"),
-    [("open:20/s", "open:20/s"), ("open:1200/m", "open:20/s"), ("open:0.5/s:poisson", "open:0.5/s:poisson")],
-)
-def test_a_rate_is_written_per_second(text: str, same: str) -> None:
-    assert str(arrivals.parse(text)) == same
-    assert arrivals.parse(same) == arrivals.parse(text)
 
 
 def test_equal_gaps_and_exponential_ones_have_the_rate() -> None:
@@ -205,19 +195,3 @@ async def test_live_report_and_export_tell_one_response(tmp_path: Path, monkeypa
     (row,) = json.loads(shown.stdout)
     assert row["response_ns"]["mean"]["value"] == pytest.approx(fmean(told))
     assert row["response_ns"]["p50"]["value"] in told
-
-
-async def test_a_closed_loop_says_what_it_cannot_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = await measured(tmp_path, monkeypatch, cell("closed", 8))
-    shown = CliRunner().invoke(report, [str(path), "--table", "response"])
-    assert shown.exit_code == 0
-    assert "delays later starts without a trace" in " ".join(shown.stdout.split())
-    (row,) = json.loads(CliRunner().invoke(report, [str(path), "--table", "response", "--format", "json"]).stdout)
-    assert row["response_ns"]["p50"]["value"] is None
-
-
-async def test_how_many_could_have_been_in_flight_is_no_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [cell("closed", 4, concurrency=2), cell("closed", 4), cell("open:200/s", 4, concurrency=64)]
-    found = load(await measured(tmp_path, monkeypatch, *cells))
-    assert isinstance(found, Recording)
-    assert [[one.at_a_time for one in levels] for levels in by_levels(pools([found]))] == [[2, 4], [1]]

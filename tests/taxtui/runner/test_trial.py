@@ -190,19 +190,6 @@ async def test_whatever_an_adapter_raises_is_the_outcome_and_nothing_is_left(
     assert context.substrate.alive == {}
 
 
-async def test_ready_is_when_a_no_op_has_answered() -> None:
-    context = FakeContext()
-    refusals = iter([ExecFailed("not yet"), ExecFailed("not yet")])
-
-    async def refuse_twice() -> None:
-        for error in refusals:
-            raise error
-
-    context.substrate.exec_hook = refuse_twice
-    await run(context)
-    assert context.ended.outcome == "ok"
-
-
 async def test_never_ready_is_a_timeout_in_ready() -> None:
     context = FakeContext()
     context.create_timeout_s = 0.2
@@ -385,14 +372,6 @@ async def test_a_clean_up_that_fails_is_said_loudly() -> None:
     assert notice.level == "error"
     assert "may still exist" in notice.text
     assert events.CLEANUP not in context.phases()
-
-
-async def test_a_warm_up_runs_what_a_trial_runs_and_no_more() -> None:
-    context = FakeContext()
-    context.method = "bash"
-    await run(context, warm_up=True)
-    assert context.of(Actions)[1].run_ns == [-1] * 5, "the fake sends no trailer, so nothing is known"
-    assert context.of(Actions)[1].cpu_ns == []
 
 
 async def test_reset_hands_the_sandbox_on_and_checks_that_it_is_clean() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from costmodel.recording import events
 from costmodel.recording.events import Notice, PhaseEnded
-from taxtui.errors import CreateFailed, ExecFailed, ReadyTimeout
+from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.runner.trial.removal import PLANT
 from taxtui.sandboxes.fake import FakeSession
@@ -37,15 +37,6 @@ async def test_a_no_op_that_fails_is_asked_again_until_it_returns_0() -> None:
     (ready,) = [event for event in context.of(PhaseEnded) if event.phase == events.READY]
     assert ready.duration_ns > 0
     assert [command.script for command in context.substrate.commands[:4]] == ["true"] * 4, "three for ready, one again"
-
-
-async def test_an_adapter_that_gives_up_waiting_says_why() -> None:
-    context = FakeContext()
-    context.substrate.ready_hook = failing(ReadyTimeout("the node never came"))
-    await run(context)
-    assert (context.ended.outcome, context.ended.phase) == (events.TIMEOUT, events.READY)
-    assert (context.ended.error, context.ended.message) == ("ReadyTimeout", "the node never came")
-    assert context.substrate.alive == {}
 
 
 async def test_a_reset_that_takes_too_long_is_a_timeout() -> None:

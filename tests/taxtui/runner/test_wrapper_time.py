@@ -18,11 +18,9 @@ from taxtui.plan.spec import Command
 from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
 from taxtui.sandboxes.kit import text_command
 from taxtui.sandboxes.kit.kept_output import exec_result
-from taxtui.sandboxes.kit.shell import frames
 from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
 from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames
-from taxtui.sandboxes.kit.wrapper_clock import epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 from tests.support.scripted_stream import posix_argv, shell_process
 
@@ -221,14 +219,6 @@ async def test_printable_output_takes_no_program(
     assert result.stdout in (b"a=b\n", b"long\n")
 
 
-async def test_a_sh_without_output_takes_rm_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for program in ("sh", "rm"):
-        (tmp_path / program).symlink_to(f"/bin/{program}")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    result = await text("exit 3", "sh")
-    assert (result.exit_code, result.stdout, result.stderr) == (3, b"", b"")
-
-
 @pytest.mark.parametrize("kind", [SplitFrames, MergedFrames])
 def test_a_forged_end_marker_is_not_searched_for_its_line_end(kind: type[SplitFrames | MergedFrames]) -> None:
     """A command may print the marker and then digits for ever: nothing of them is kept."""
@@ -244,17 +234,3 @@ def test_a_forged_captured_marker_is_not_searched_for_its_line_end() -> None:
     stream.feed(b"\1NONCE " + b"1" * LAST_LINE)
     with pytest.raises(ExecFailed, match="garbled"):
         stream.feed(b"1")
-
-
-@pytest.mark.parametrize("line", [b"-1", b"+1", b" 1", b"1_0", b"0001", b"0" * 30 + b":1.000000"])
-def test_only_three_digits_are_an_exit_code(line: bytes) -> None:
-    with pytest.raises(ValueError, match="no exit code"):
-        frames.last_line(line)
-
-
-@pytest.mark.parametrize(
-    ("text", "ns"),
-    [(b"1.000002", 1_000_002_000), (b"1,000002", 1_000_002_000), (b"", UNKNOWN), (b"1", UNKNOWN), (b"-1.000002", -1)],
-)
-def test_times_of_the_shell(text: bytes, ns: int) -> None:
-    assert epoch_ns(text) == ns

@@ -154,10 +154,3 @@ def test_a_cache_that_cannot_be_written_is_one_clear_line(tmp_path: Path, monkey
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(TaxtuiError, match=r"^cannot build the fixtures in .*/file/taxtui: Not a directory$"):
         fixtures.ensure()
-
-
-def test_every_pin_has_a_hash() -> None:
-    for name in ("attrs.txt", "requirements.txt"):
-        pins = [line for line in (fixtures.DATA / name).read_text().splitlines() if not line.startswith("#")]
-        assert pins
-        assert all("==" in pin and " --hash=sha256:" in pin for pin in pins)

@@ -40,13 +40,3 @@ def test_the_tree_is_the_one_that_the_fixtures_are_checked_for() -> None:
     (log,) = (step for step in load_tier("T1").cycle if step.name == "git log")
     assert fixtures.TREE in log.expect_stdout
     assert load_tier("T2").setup[0].expect_stdout == fixtures.TREE
-
-
-def test_t2_restores_the_file_that_the_fix_left() -> None:
-    tier = load_tier("T2")
-    (fix,) = (step for step in tier.setup if step.name == "fix")
-    assert fix.expect_stdout in tier.cycle[-1].expect_stdout
-
-
-def test_the_order_within_t2_is_fail_then_fix_then_pass() -> None:
-    assert [step.name for step in load_tier("T2").setup][-3:] == ["test fails", "fix", "tests pass"]

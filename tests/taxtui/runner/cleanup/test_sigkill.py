@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import docker
 import pytest
@@ -26,17 +25,12 @@ pytestmark = [
 ]  # they share the process that runs are forked from
 
 SEED: Final = 20_260_101
-CLEAN_WITHIN_S: Final = 1.6
-"""Of pauses between looks: two seconds on a quiet machine. One that is slow to clean up is as slow to look."""
 CREATE_TIMEOUT_S: Final = 5
 TRIAL_S: Final = {"docker": 1.0}
 """What a kill is spread over, longer than several trials take; so is the watchdog's start."""
 SPREAD_S: Final = 0.5  # elsewhere
 EARLY: Final = 0.1  # of the kills, at any moment from the start of the process on
 STARTING: Final = 0.3  # of the kills, once the recording is there; all others once a trial has begun
-PAUSE_S: Final = {"docker": 0.1}
-"""Between two looks, of which each is work for the daemon."""
-SHORT_S: Final = 0.05  # elsewhere, where sandboxes are gone again sooner
 SCENARIO: Final = f"""
 create_timeout = "{CREATE_TIMEOUT_S}s"
 [[cells]]
@@ -51,94 +45,40 @@ Listing = Callable[[], list[str]]
 """The run of everything that is out there now."""
 
 
-class Moment(NamedTuple):
-    """By two clocks."""
-
-    looks: int
-    at_s: float
-
-
-class Lookout:
-    """Looks again and again what is there."""
-
-    def __init__(self, listing: Listing) -> None:
-        self.listing = listing
-        self.looks = 0
-        self.seen: dict[str, Moment] = {}
-        """When something of each run was seen last."""
-
-    def now(self) -> Moment:
-        return Moment(self.looks, time.monotonic())
-
-    def look(self) -> None:
-        self.looks += 1
-        for run in self.listing():
-            self.seen[run] = self.now()
-
-
-@contextlib.contextmanager
-def lookout(listing: Listing, pause_s: float) -> Iterator[Lookout]:
-    """One that looks from a thread of its own."""
-    watch = Lookout(listing)
-    stop = threading.Event()
-
-    def go_on() -> None:
-        while not stop.wait(pause_s):
-            watch.look()
-
-    thread = threading.Thread(target=go_on)
-    thread.start()
-    try:
-        yield watch
-    finally:
-        stop.set()
-        thread.join()
-
-
 def in_trials(path: Path) -> bool:
     """Whether a recording says that a trial has begun; before its first frame nothing has been asked for."""
     return path.exists() and path.stat().st_size > 0 and any(isinstance(event, TrialStarted) for event in events(path))
 
 
 def kill_at_random(home: Home, substrate: str, listing: Listing, part: int = 0, kills: int = 10) -> None:
-    """Kill ``kills`` runs, each at a moment that the seed decides, and look on until their watchdogs have ended.
+    """Kill ``kills`` runs, each at a moment that the seed decides; nothing is left once their watchdogs have ended.
 
     Only those that may be struck while they start are started from nothing.
     """
     source = random.Random(f"{SEED}:{substrate}:{part}")
     scenario = home.cwd / "scenario.toml"
     scenario.write_text(SCENARIO.replace("SUBSTRATE", substrate))
-    killed: dict[str, Moment] = {}
-    pause_s = PAUSE_S.get(substrate, SHORT_S)
-    with lookout(listing, pause_s) as watch:
-        for number in range(kills):
-            path = home.cwd / f"{number}.msgpack"
-            words = ("run", str(scenario), "--progress", "none", "-o", str(path))
-            early = number < EARLY * kills
-            process = home.start(*words) if early else ForkedRun(home, *words)
-            if number >= (EARLY + STARTING) * kills:
-                block_until(lambda path=path: in_trials(path), "the first trial")
-            elif not early:
-                block_until(path.exists, "the recording")
-            time.sleep(source.uniform(0, TRIAL_S.get(substrate, SPREAD_S)))
-            assert process.poll() is None, "it was to be killed while it runs"
-            process.kill()
-            when = watch.now()
-            process.wait()
-            if in_trials(path):
-                killed[run_id(path)] = when
-                assert f"{run_id(path)}.json" in home.ledger(), "a create under way may still bring something"
-        block_until(lambda: not home.processes(), "the watchdogs have ended")
+    killed = set()
+    for number in range(kills):
+        path = home.cwd / f"{number}.msgpack"
+        words = ("run", str(scenario), "--progress", "none", "-o", str(path))
+        early = number < EARLY * kills
+        process = home.start(*words) if early else ForkedRun(home, *words)
+        if number >= (EARLY + STARTING) * kills:
+            block_until(lambda path=path: in_trials(path), "the first trial")
+        elif not early:
+            block_until(path.exists, "the recording")
+        time.sleep(source.uniform(0, TRIAL_S.get(substrate, SPREAD_S)))
+        assert process.poll() is None, "it was to be killed while it runs"
+        process.kill()
+        process.wait()
+        if in_trials(path):
+            killed.add(run_id(path))
+            assert f"{run_id(path)}.json" in home.ledger(), "a create under way may still bring something"
+    block_until(lambda: not home.processes(), "the watchdogs have ended")
     assert len(killed) >= kills - math.ceil((EARLY + STARTING) * kills), "most were killed in the middle of trials"
-    assert not set(killed) & set(listing())
+    assert not killed & set(listing())
     assert home.ledger() == []
-    after = [(when, watch.seen[run]) for run, when in killed.items() if run in watch.seen]
-    took = sorted(max(0.0, last.at_s - when.at_s) for when, last in after)
-    looks = max(last.looks - when.looks for when, last in after)
-    p50, p95 = took[len(took) // 2], took[len(took) * 95 // 100]
-    print(f"\n{substrate}: {len(took)} of {kills} killed with sandboxes; last seen after p50 {p50:.3f} s, ", end="")
-    print(f"p95 {p95:.3f} s, max {took[-1]:.3f} s, {looks} looks")
-    assert looks * pause_s <= CLEAN_WITHIN_S
 
 
 @pytest.mark.docker

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -151,8 +150,8 @@ class Conversation:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
         self._ear, mouth = os.pipe()
         self._open = [self._ear, mouth]
-        monkeypatch.setattr("sys.stdin", Stdin(said))
-        monkeypatch.setattr("sys.stdout", Stdout(mouth))
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(said)))
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: mouth))
 
     def hang_up(self) -> None:
         os.close(self._open.pop(0))
@@ -161,16 +160,6 @@ class Conversation:
         os.close(self._open.pop())
         with os.fdopen(self._open.pop(), "rb") as ear:
             return ear.read()
-
-
-class Stdin:
-    def __init__(self, said: bytes) -> None:
-        self.buffer = io.BytesIO(said)
-
-
-class Stdout:
-    def __init__(self, fd: int) -> None:
-        self.fileno: Callable[[], int] = lambda: fd
 
 
 ENTRY_LINE = msgspec.json.encode(FAKE) + b"\n"
@@ -219,17 +208,6 @@ async def test_a_runner_that_died_before_its_first_word_had_made_nothing(
     assert ledger.entries() == []
 
 
-async def test_a_provider_out_of_reach_is_the_answer_and_no_entry_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(ref: SubstrateRef) -> FakeSubstrate:
-        raise SubstrateUnavailable(f"{ref.name}: no daemon")
-
-    monkeypatch.setattr(watchdog, "build", refuse)
-    conversation = Conversation(monkeypatch, ENTRY_LINE)
-    await watchdog._main()
-    assert conversation.heard() == b"fake: no daemon\n"
-    assert ledger.entries() == []
-
-
 EARLIER = msgspec.structs.replace(FAKE, create_timeout_s=60.0, pid=1)
 """The entry of a run that is about to be resumed."""
 
@@ -241,36 +219,22 @@ def recording_of_a_worker() -> Path:
     return path
 
 
-@pytest.mark.parametrize("before", [FAKE, EARLIER], ids=["one that died is replaced", "the run is resumed"])
-async def test_a_provider_out_of_reach_costs_no_earlier_entry_and_no_workers_recording(
-    before: LedgerEntry, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("before", [FAKE, EARLIER, None], ids=["replaced", "resumed", "a first start"])
+async def test_an_unreachable_provider_costs_no_earlier_entry_and_no_recording_of_a_worker(
+    before: LedgerEntry | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(ref: SubstrateRef) -> FakeSubstrate:
         raise SubstrateUnavailable(f"{ref.name}: no daemon")
 
-    ledger.write(before)
+    if before is not None:
+        ledger.write(before)
     recording = recording_of_a_worker()
     monkeypatch.setattr(watchdog, "build", refuse)
     conversation = Conversation(monkeypatch, ENTRY_LINE)
     await watchdog._main()
     assert conversation.heard() == b"fake: no daemon\n"
-    assert ledger.entries() == [before]
+    assert ledger.entries() == ([before] if before else [])
     assert recording.read_bytes() == b"not merged yet"
-
-
-def test_withdrawing_an_entry_leaves_what_others_wrote_or_swept() -> None:
-    replaced = ledger.earlier(FAKE)
-    ledger.write(FAKE)
-    ledger.withdraw(FAKE, replaced)
-    assert ledger.entries() == []
-    ledger.write(EARLIER)
-    ledger.withdraw(FAKE, None)
-    assert ledger.entries() == [EARLIER], "another runner has taken over"
-    replaced = ledger.earlier(FAKE)
-    ledger.write(FAKE)
-    ledger.remove(RUN)
-    ledger.withdraw(FAKE, replaced)
-    assert ledger.entries() == [], "swept by hand"
 
 
 # --------------------------------------------------------------------------------------------- the process itself
@@ -333,8 +297,8 @@ async def test_without_it_there_is_no_run(
 
 
 async def test_a_run_that_cannot_be_resumed_is_still_known_to_a_sweep() -> None:
-    entry = local(fixtures="/proc/nothing")
-    before = msgspec.structs.replace(entry, pid=1)
+    before = msgspec.structs.replace(local(fixtures="/proc/nothing"), pid=1)
+    entry = msgspec.structs.replace(before, parts=("3f2a", ""))
     ledger.write(before)
     recording = recording_of_a_worker()
     dog = Watchdog(entry)

@@ -92,17 +92,6 @@ def test_one_process_two_workers_and_two_nodes_find_the_same_law(nodes: Nodes) -
     nodes.assert_nothing_left()
 
 
-def test_a_limit_is_that_of_all_nodes_together(nodes: Nodes) -> None:
-    path = nodes.here.cwd / "limited.msgpack"
-    words = (*PLAIN, "-t", "T0", "-n", "2", "--trials", "30", "--concurrency", "4", "--mode", "exec")
-    limited = ("--max-sandboxes", "9", "--processes", "2", "--warmup", "1")
-    told = nodes.here.run("run", *words, *limited, *RAY, "-o", str(path), "--progress", "none")
-    assert told.code == 0, told
-    assert sum(isinstance(event, TrialStarted) for event in events(path)) in range(5, 10)  # a permit may come too late
-    assert last(path).outcome == "budget"
-    nodes.assert_nothing_left()
-
-
 @pytest.mark.parametrize("blow", [signal.SIGTERM, signal.SIGKILL])
 def test_whoever_ends_the_run_ends_it_on_every_node(nodes: Nodes, blow: signal.Signals) -> None:
     path, slow = nodes.here.cwd / f"{blow.name}.msgpack", nodes.here.cwd / "slow.toml"

@@ -21,14 +21,13 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout import ray_launcher, ray_node
+from taxtui.runner.fanout import ray_launcher
 from taxtui.runner.fanout.messages import Assignment, WorkerCommand, line
 from taxtui.runner.fanout.ray_launcher import (
     RayLauncher,
     RayNode,
     RayOptions,
     RayTransport,
-    named_paths,
     nodes_of,
     place_workers,
 )
@@ -174,16 +173,6 @@ def test_workers_are_placed_in_turns_where_cores_are_offered() -> None:
         place_workers([], 1, None)
 
 
-def test_paths_that_a_plan_names_have_to_be_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config").touch()
-    assert named_paths(plan(kubeconfig=str(tmp_path / "config"), image="docker.io/library/python", cluster="x")) == [
-        str(tmp_path / "config")
-    ]
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=r"paced:kubeconfig=\./config is relative"):
-        named_paths(plan(kubeconfig="./config"))
-
-
 def test_packets_are_passed_on_in_order_and_once() -> None:
     inbox = OrderedInbox()
     assert inbox.add(1, b"b") == b""
@@ -231,13 +220,6 @@ async def test_a_node_that_is_lost_costs_no_trial(tmp_path: Path, ray: FakeRay) 
     await asyncio.gather(*(handle.actor.close(0.0) for handle in ray.handles))
 
 
-async def test_a_path_that_a_node_lacks_is_named(tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_launcher, "named_paths", lambda plan: [str(tmp_path / "elsewhere")])
-    with pytest.raises(UsageError, match=f"has no {tmp_path}/elsewhere, which a substrate's option names"):
-        await measured(tmp_path, plan())
-    assert not (tmp_path / "r.msgpack").exists()
-
-
 async def test_what_an_actor_dies_of_is_said_in_a_line(tmp_path: Path, ray: FakeRay) -> None:
     def struck(handle: Handle, name: str) -> None:
         raise RayActorError("The actor died.\n\nModuleNotFoundError: No module named 'taxtui'\n")
@@ -270,7 +252,7 @@ async def test_who_cannot_be_reached_for_long_is_lost(ray: FakeRay, monkeypatch:
     ray.struck = struck
     handle = Handle(NodeRelay(), ray)
     assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1, repetition=0)
-    place = RayTransport(ray, handle, ONE, ray_node.StartRequest(assignment=assignment, paths=[]))
+    place = RayTransport(ray, handle, ONE, assignment)
     reading = asyncio.ensure_future(place.read())
     await waiting.until(lambda: place._polling, "a poll")
     place.write(line(WorkerCommand("cancel")))
@@ -284,7 +266,7 @@ async def test_who_cannot_be_reached_for_long_is_lost(ray: FakeRay, monkeypatch:
 async def test_without_ray_or_a_cluster_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SubstrateUnavailable, match="the module 'ray' is not installed"):
-        RayLauncher(RayOptions(), plan())
+        RayLauncher(RayOptions(), 2)
     with pytest.raises(UsageError, match=r"no cluster at --ray 127\.0\.0\.1:1: "):
         await nodes_of("127.0.0.1:1")
     monkeypatch.setattr(sys, "executable", "/bin/true")

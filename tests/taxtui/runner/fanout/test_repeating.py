@@ -12,10 +12,9 @@ from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.repeating import MOST_RUNS
 from taxtui.plan.spec import Plan
-from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout.messages import Assignment
-from taxtui.runner.fanout.repetition import seed_of
+from taxtui.runner.fanout.repetition import budget_share_s, plan_of, widest_interval
 from taxtui.runner.identity import describe
+from tests.support.cost_model.costmodel_files import trial, write
 
 CELL = {"substrates": ["local"], "tiers": ["T0"], "actions": [2], "trials": 20, "warmup": 1}
 
@@ -52,18 +51,37 @@ def test_what_is_enough_is_planned() -> None:
     assert (plan.repeat, plan.until) == (MOST_RUNS, 0.05)
 
 
-def test_an_assignment_arrives_as_it_was_sent() -> None:
-    task = Assignment(
-        plan=planned(repeat=2),
-        run_id="r",
-        share=TrialShare(0, 2),
-        clock=1,
-        repetition=1,
-        parts=("3f2a", ""),
-    )
-    assert msgspec.json.decode(msgspec.json.encode(task), type=Assignment) == task
-
-
 def test_every_repetition_has_a_seed_of_its_own() -> None:
-    assert seed_of(7, 0) == 7
-    assert len({seed_of(7, repetition) for repetition in range(50)}) == 50
+    plan = planned(seed=7)
+    assert plan_of(plan, 0) == plan
+    assert len({plan_of(plan, repetition).seed for repetition in range(50)}) == 50
+
+
+@pytest.mark.parametrize(
+    ("top", "repetition", "elapsed_s", "share_s"),
+    [
+        ({"repeat": 3}, 0, 0.0, None),
+        ({"repeat": 3, "budget": "90s"}, 0, 0.0, 30.0),
+        ({"repeat": 3, "budget": "90s"}, 2, 50.0, 40.0),
+        ({"repeat": 3, "budget": "90s", "gap": "10s"}, 1, 40.0, 20.0),
+        ({"until": "5%", "budget": "90s"}, 5, 80.0, 10.0),
+    ],
+)
+def test_repetitions_share_the_rest_of_the_budget(
+    top: dict[str, Any], repetition: int, elapsed_s: float, share_s: float | None
+) -> None:
+    assert budget_share_s(planned(**top), repetition, elapsed_s) == share_s
+
+
+def test_the_widest_interval_of_a_recording_is_a_share_of_the_mean(tmp_path: Path) -> None:
+    def of(*durations_s: int) -> float | None:
+        trials = [
+            trial(number, actions=[seconds * 10**9] * 3, block=number) for number, seconds in enumerate(durations_s)
+        ]
+        return widest_interval(write(tmp_path / f"{len(durations_s)}.msgpack", trials))
+
+    wide = of(1, 2, 3, 4, 5, 6)
+    assert wide is not None
+    assert 0 < wide < 1
+    assert of(1) is None
+    assert widest_interval(tmp_path / "missing") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from costmodel.recording.events import Event, TrialEnded, TrialStarted
 from costmodel.recording.framing import FrameParser, decode
+from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.plan.spec import Plan
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import TrialShare
@@ -23,20 +25,24 @@ from taxtui.runner.fanout.messages import (
     BudgetAnswer,
     BudgetRequest,
     EndOfBatch,
+    Finished,
     Flushed,
     FromWorker,
     NotStarted,
     Ready,
     SandboxGone,
     Slots,
+    StartupError,
     ToWorker,
     WorkerCommand,
+    decode_from_worker,
     decode_to_worker,
     line,
 )
 from taxtui.runner.fanout.worker import Worker
-from taxtui.runner.fanout.worker_program import WorkerPipes, WorkerProgram
+from taxtui.runner.fanout.worker_program import WorkerPipes, WorkerProgram, serve
 from taxtui.sandboxes.fake import FakeSubstrate
+from taxtui.sandboxes.protocol import Availability
 from tests.support.waiting import until
 from tests.taxtui.runner.test_engine import fake, plan
 
@@ -222,6 +228,41 @@ async def test_it_answers_for_its_own_sandboxes_alone(tmp_path: Path, fake: Fake
     await seat.finish()
 
 
+async def served(*lines: bytes) -> list[FromWorker]:
+    """The messages of a worker program that reads a line, after the answer the others, and the end of its input."""
+    (reader, writer), (theirs, mouth) = [await asyncio.open_connection(sock=end) for end in socket.socketpair()]
+    serving = asyncio.ensure_future(serve(WorkerPipes(theirs, mouth)))
+    heard = []
+    for text in lines[:1]:
+        writer.write(text)
+        heard.append(decode_from_worker(await reader.readline()))
+    writer.writelines(lines[1:])
+    writer.write_eof()
+    await serving
+    mouth.close()
+    heard += [decode_from_worker(text) async for text in reader]
+    writer.close()
+    return heard
+
+
+async def test_a_program_cleans_up_at_the_end_of_its_input(fake: FakeSubstrate) -> None:
+    fake.ready_hook = for_ever
+    assignment = Assignment(plan=plan(trials=8), run_id=RUN_ID, share=TrialShare(1, 2), clock=2)
+    deal = Assign(0, 0, [AssignedTrial(1, 0, None)])
+    ready, *_, finished = await served(line(assignment), line(Slots(0, 0, 1, 0)), line(deal))
+    assert isinstance(ready, Ready)
+    assert finished == Finished()
+    assert fake.alive == {}
+    assert await served() == []
+
+
+async def test_a_program_reports_the_error_of_its_start(fake: FakeSubstrate) -> None:
+    fake.availability = Availability(ok=False, detail="no daemon", fix="start it")
+    assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1)
+    [error] = await served(line(assignment))
+    assert error == StartupError("SubstrateUnavailable", "fake: no daemon", "start it")
+
+
 async def test_a_batch_begins_by_the_clock_of_the_worker_alone(
     tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,3 +275,22 @@ async def test_a_batch_begins_by_the_clock_of_the_worker_alone(
     [start] = [event for event in seat.events() if isinstance(event, TrialStarted)]
     assert 0 <= start.scheduled_ns <= start.start_ns
     await seat.finish()
+
+
+def test_an_error_of_ours_is_raised_again_with_how_to_fix_it() -> None:
+    told = StartupError.of(RecordingError("run.msgpack is cut short", fix="recover it"))
+    again = told.exception()
+    assert type(again) is RecordingError
+    assert (again.problem, again.fix) == ("run.msgpack is cut short", "recover it")
+
+
+@pytest.mark.parametrize("name", ["ZeroDivisionError", "located", "Exit"])
+def test_any_other_is_told_with_where_it_was_and_its_class(name: str) -> None:
+    try:
+        _ = 1 / 0
+    except ZeroDivisionError as error:
+        told = StartupError.of(error)
+    assert "test_worker" in told.problem
+    again = StartupError(name, told.problem, "").exception()
+    assert isinstance(again, TaxtuiError)
+    assert again.problem == f"{name}: {told.problem}"
