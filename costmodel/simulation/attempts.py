@@ -107,10 +107,10 @@ class Trials:
         )
         return trials
 
-    def weighted(self, times: Sequence[int]) -> tuple[list[int], list[int], float]:
-        """Return cumulative weights of both with each trial ``times`` times, and the share of failed attempts."""
+    def weighted(self, times: Sequence[int] | None = None) -> tuple[list[int], list[int], float]:
+        """Return cumulative weights of both, and the share of failed attempts. ``times``: copies of each trial."""
         ok, failed = (
-            list(accumulate(attempt.weight * times[attempt.trial] for attempt in parts))
+            list(accumulate(attempt.weight * (1 if times is None else times[attempt.trial]) for attempt in parts))
             for parts in (self.successes, self.failures)
         )
         bad = failed[-1] if failed else 0

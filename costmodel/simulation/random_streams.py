@@ -13,7 +13,7 @@ from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.simulation.attempts import ROOT, AttemptTimes, Parts, suspended_parts
+from costmodel.simulation.attempts import ROOT, AttemptTimes, Trials, suspended_parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
 from costmodel.training.life_cycle import Suspension
 from costmodel.training.run import Think, TrainingRun
@@ -28,9 +28,8 @@ linearly, which keeps the mean exact."""
 class ThinkQuantiles:
     """Quantiles of the total think time of an attempt in ns, by number of pauses."""
 
-    def __init__(self, think: Think, pauses: Sequence[int], suspension: Suspension | None = None) -> None:
-        """``pauses``: all numbers of pauses in use."""
-        wanted = sorted(set(pauses))
+    def __init__(self, think: Think, trials: Trials, suspension: Suspension | None = None) -> None:
+        wanted = sorted({attempt.pauses for attempt in (*trials.successes, *trials.failures)})
         anchors = [number for number in _anchors(wanted[0], wanted[-1]) if number]
         laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in anchors}
         strata = laws[anchors[0]] if anchors else strata_of_sum(0, 0.0, PER_OCTAVE)
@@ -58,20 +57,6 @@ def _anchors(low: int, high: int) -> list[int]:
     while anchors[-1] < high:
         anchors.append(min(high, max(anchors[-1] + 1, int(anchors[-1] * APART))))
     return anchors
-
-
-def _normals(rng: Random, count: int) -> list[float]:
-    """Return ``count`` results of ``gauss(0, 1)`` from the start of a pair, without a call per result."""
-    random = rng.random
-    numbers: list[float] = []
-    log, sqrt, cos, sin = math.log, math.sqrt, math.cos, math.sin
-    for _ in range(count // 2):
-        angle = random() * math.tau
-        radius = sqrt(-2.0 * log(1.0 - random()))
-        numbers += (cos(angle) * radius, sin(angle) * radius)
-    if count % 2:
-        numbers.append(rng.gauss(0, 1))
-    return numbers
 
 
 class StepDraws(NamedTuple):
@@ -107,14 +92,14 @@ class World:
     def __init__(
         self,
         training_run: TrainingRun,
-        successes: Sequence[Parts],
-        failures: Sequence[Parts],
-        weights: tuple[list[int], list[int], float],
+        trials: Trials,
         law: ThinkQuantiles | None,
         seed: int,
+        times: Sequence[int] | None = None,
     ) -> None:
-        """``weights``: from ``Trials.weighted``."""
-        self._weights, self._failed_weights, recorded = weights
+        """``times``: how often a resample has each trial; None: once."""
+        successes, failures = trials.successes, trials.failures
+        self._weights, self._failed_weights, recorded = trials.weighted(times)
         self.failure = recorded if training_run.failure_rate is None else training_run.failure_rate
         self.hazard = training_run.failure_hazard or 0.0
         if self.hazard:
@@ -158,11 +143,6 @@ class World:
         drawn = [int(rng.random() * self._images) for _ in range(-(-rollouts // self.group))]
         return [image for image in drawn for _ in range(self.group)][:rollouts]
 
-    def forget(self) -> None:
-        """Forget the drawn steps; a new draw returns the same."""
-        self._steps.clear()
-        self._attempt_draws.clear()
-
     def _draw(self, key: int, rollouts: int, rng: Random) -> StepDraws:
         random, total = rng.random, self._weights[-1]
         prompts = -(-rollouts // self.group)
@@ -175,8 +155,7 @@ class World:
             edges, table = self._edges, self._thinks
             if self._common:
                 of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
-                normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the second half of a pair
-                ranks = self._ranks(of_prompt, normals + _normals(rng, rollouts - len(normals)))
+                ranks = self._ranks(of_prompt, [rng.gauss(0, 1) for _ in range(rollouts)])
                 strata = [bisect_right(edges, rank) for rank in ranks]
             else:
                 strata = [bisect_right(edges, random()) for _ in rows]
