@@ -64,7 +64,7 @@ def attributed(
         result = _as_in_the_row(row, training_run, result)
     result = as_sure_as(row, result, training_run)
     if pool.provenance == warnings.COMPOSED:
-        result = result._replace(assumptions=borrowed(result.assumptions))
+        result = result._replace(assumptions=tuple(borrowed(result.assumptions)))
     if training_run.step_model:
         row = _answered(row, pool, training_run, prices, simulated, result)
     if result.waiting is not None:

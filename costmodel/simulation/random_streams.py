@@ -49,7 +49,7 @@ class ThinkQuantiles:
         self.suspended: dict[int, list[tuple[int, int]]] = {}  # likewise: the delay by resuming, the suspended time
         if suspension is not None:
             for number, sums in self.by_pauses.items():
-                self.suspended[number] = suspended_parts(think, number, suspension, sums, [0.0, *self.edges, 1.0])
+                self.suspended[number] = suspended_parts(think, number, suspension, sums)
 
 
 def _anchors(low: int, high: int) -> list[int]:
