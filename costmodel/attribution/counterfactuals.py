@@ -8,7 +8,7 @@ from typing import Final
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import Trials, timed
-from costmodel.simulation.random_streams import View, World
+from costmodel.simulation.random_streams import AttemptStream, RandomStream
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.workload.pool import Pool
 
@@ -18,14 +18,14 @@ CHANCE_ATTEMPTS: Final = 1_000
 LEAST_CHANCE: Final = 0.01
 
 
-def chance_of_success(training_run: TrainingRun, trials: Trials, world: World) -> float:
+def chance_of_success(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> float:
     """Return the share of attempts that succeed, or of groups where whole groups are redone.
 
     Raises:
         TrainingRunError: hardly any attempt succeeds, so a rollout would hardly ever end.
     """
-    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
-    attempts = view.first(world.step(CHANCE_STEP, CHANCE_ATTEMPTS))
+    source = AttemptStream(stream, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
+    attempts = source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
     limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9
     chance = sum(ok is True and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
     if training_run.on_failure == RESAMPLE:

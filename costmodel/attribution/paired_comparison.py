@@ -113,7 +113,7 @@ def _run_difference(
     def needed() -> float:
         factor = 0.0
         for mine, theirs in both():
-            totals = [math.fsum(world) for world in _less(mine, mine.plain, theirs.plain)]
+            totals = [math.fsum(stream) for stream in _less(mine, mine.plain, theirs.plain)]
             saved = abs(math.fsum(totals)) / len(totals)
             enough = max(PRECISE * saved, ALIKE * abs(mine.of(RUN).value), TINY)
             factor = max(factor, standard_error(totals) / enough)
@@ -183,10 +183,10 @@ def _interval(amount: Amount, other_amount: Amount) -> Interval:
     return interval_of(plain, twins, amount.stands_for[RUN], signed=True, repetitions=fewest)
 
 
-def _less(amount: Amount, worlds: list[list[Steps]], other_worlds: list[list[Steps]]) -> list[Steps]:
+def _less(amount: Amount, streams: list[list[Steps]], other_streams: list[list[Steps]]) -> list[Steps]:
     """Return the difference of each step, multiplied by its weight."""
     times = amount.stands_for[RUN]
     return [
         [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]
-        for mine, theirs in zip(worlds, other_worlds, strict=True)
+        for mine, theirs in zip(streams, other_streams, strict=True)
     ]

@@ -18,7 +18,7 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import Trials, timed
-from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
 from costmodel.simulation.timeline import Bill, StepTaken, simulate_steps
@@ -165,7 +165,7 @@ class Replications:
         if training_run.think is not None:
             self._thinking = ThinkQuantiles(training_run.think, trials, training_run.suspension)
         first, rules = (
-            World(training_run, trials, self._thinking, training_run.precision.seed),
+            RandomStream(training_run, trials, self._thinking, training_run.precision.seed),
             StepRules.of(training_run),
         )
         cost_per_rollout = len(self._without) / chance_of_success(training_run, trials, first)
@@ -241,20 +241,20 @@ class Replications:
             return
         streams = [*self._recorded, *self._resampled]
         for place, stream in enumerate(streams, 1):
-            world = World(self._training_run, self._trials, self._thinking, stream.seed, stream.times)
+            random_stream = RandomStream(self._training_run, self._trials, self._thinking, stream.seed, stream.times)
             for index in self.active:
-                stream.steps[index] += self._simulated(world, stream.factor, index, number)
+                stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
             yield place / len(streams)
         self._budget -= self._cost(number)
         for index in self.active:
             self.rounds[index] = number + 1
 
-    def _simulated(self, world: World, factor: float, index: int, number: int) -> list[StepTaken]:
+    def _simulated(self, random_stream: RandomStream, factor: float, index: int, number: int) -> list[StepTaken]:
         """Return the steps of a round of a counterfactual."""
         without, fork_s = self._without[index], self._training_run.fork_s
         fork_ns = None if fork_s is None else round(fork_s * 1e9)
-        view = View(
-            world,
+        source = AttemptStream(
+            random_stream,
             timed(self._trials.successes, without, factor, fork_ns),
             timed(self._trials.failures, without, factor, fork_ns, ok=False),
             failing="failures" not in without,
@@ -263,5 +263,5 @@ class Replications:
         )
         steps: list[StepTaken] = []
         for segment in self.sampling.sample.of(number):
-            steps += simulate_steps(self._rules[index], view, segment, self._bill)
+            steps += simulate_steps(self._rules[index], source, segment, self._bill)
         return steps

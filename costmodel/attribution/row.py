@@ -166,8 +166,8 @@ def _answered(
     part = simulated.share
 
     def mean(value: Callable[[StepTaken], float]) -> float:
-        weighted = (zip(sample.stands_for, world[0], strict=True) for world in simulated.plain)
-        return math.fsum(times * value(step) for world in weighted for times, step in world) / len(simulated.plain)
+        weighted = (zip(sample.stands_for, stream[0], strict=True) for stream in simulated.plain)
+        return math.fsum(times * value(step) for stream in weighted for times, step in stream) / len(simulated.plain)
 
     attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
     hours, wall = attribution.run.worker_hours, attribution.run.step_s.times(sample.steps / 3600)

@@ -106,8 +106,8 @@ class Amount(NamedTuple):
         """Return the saving of an ideal sandbox less the sum of these savings."""
         saves = [self._saved(index) for index in (IDEAL, *indexes)]
 
-        def steps_of(world: list[Steps]) -> Steps:
-            ideal, *alone = (math.fsum(saving(world)) for saving in saves)
+        def steps_of(stream: list[Steps]) -> Steps:
+            ideal, *alone = (math.fsum(saving(stream)) for saving in saves)
             return [ideal - math.fsum(alone)]
 
         return self._interval(steps_of, [1.0])
@@ -115,27 +115,29 @@ class Amount(NamedTuple):
     def error(self, index: int = RUN) -> float:
         """Return the simulation's standard error of a saving, or of the run."""
         steps = self._amounts(RUN) if index == RUN else self._saved(index)
-        return standard_error([math.fsum(steps(world)) for world in self.plain])
+        return standard_error([math.fsum(steps(stream)) for stream in self.plain])
 
     def _amounts(self, index: int) -> Callable[[list[Steps]], Steps]:
         times, level = self.stands_for[index], self.level
         if not level:
-            return lambda world: [w * step for w, step in zip(times, world[index], strict=True)]
+            return lambda stream: [w * step for w, step in zip(times, stream[index], strict=True)]
         if index == THINKLESS:  # whose steps are as alike
-            return lambda world: [v * step for v, step in zip(level, world[index], strict=False)]
+            return lambda stream: [v * step for v, step in zip(level, stream[index], strict=False)]
 
-        def steps_of(world: list[Steps]) -> Steps:
-            columns = zip(times, level, world[index], world[IDEAL], strict=True)
+        def steps_of(stream: list[Steps]) -> Steps:
+            columns = zip(times, level, stream[index], stream[IDEAL], strict=True)
             return [w * (step - ideal) + v * ideal for w, v, step, ideal in columns]
 
         return steps_of
 
     def _saved(self, index: int) -> Callable[[list[Steps]], Steps]:
         times = self.stands_for[index]
-        return lambda world: [w * (step - less) for w, step, less in zip(times, world[RUN], world[index], strict=False)]
+        return lambda stream: [
+            w * (step - less) for w, step, less in zip(times, stream[RUN], stream[index], strict=False)
+        ]
 
     def _interval(self, value_of: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:
-        plain, twins = ([value_of(world) for world in streams] for streams in (self.plain, self.twins))
+        plain, twins = ([value_of(stream) for stream in streams] for streams in (self.plain, self.twins))
         return interval_of(plain, twins, stands_for, repetitions=self.repetitions)
 
 
@@ -269,7 +271,7 @@ def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attributi
 def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -> Amount:
     """Return a unit of every simulated step."""
     plain, twins = (
-        [[[value(step) for step in steps] for steps in world] for world in streams]
+        [[[value(step) for step in steps] for steps in stream] for stream in streams]
         for streams in (replications.plain, replications.twins)
     )
     stands_for = [replications.sample._replace(rounds=rounds).stands_for for rounds in replications.rounds]
@@ -284,7 +286,7 @@ def _level(replications: Replications, plain: list[list[Steps]]) -> Steps:
     times, rounds = replications.sample.stands_for, 1
     while True:
         level = _alike(replications, min(rounds, replications.sample.rounds))
-        totals = [math.fsum(v * step for v, step in zip(level, world[IDEAL], strict=False)) for world in plain]
+        totals = [math.fsum(v * step for v, step in zip(level, stream[IDEAL], strict=False)) for stream in plain]
         off = standard_error(totals)
         if rounds >= replications.sample.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
             return level + [0.0] * (len(times) - len(level))

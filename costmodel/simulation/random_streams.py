@@ -86,7 +86,7 @@ class AttemptDraw(NamedTuple):
     failed_suspended: tuple[int, int] = (0, 0)
 
 
-class World:
+class RandomStream:
     """A random stream: a resample of the trials and a seed."""
 
     def __init__(
@@ -210,12 +210,12 @@ class World:
         return cached
 
 
-class View:
+class AttemptStream:
     """A random stream without some causes."""
 
     def __init__(
         self,
-        world: World,
+        stream: RandomStream,
         successes: Sequence[AttemptTimes],
         failures: Sequence[AttemptTimes],
         *,
@@ -227,12 +227,12 @@ class View:
 
         Unless ``resuming``, a suspended sandbox continues at once.
         """
-        self.world = world
+        self.stream = stream
         self._thinking, self._resuming = thinking, resuming
         self._successes = successes
         self._failures = failures
-        self._failure = world.failure if failing else 0.0
-        self._hazard = world.hazard if failing else 0.0
+        self._failure = stream.failure if failing else 0.0
+        self._hazard = stream.hazard if failing else 0.0
 
     def first(self, draws: StepDraws, *, warm: bool = False) -> list[AttemptTimes]:
         """Return the first attempts of a step's rollouts; ``warm``: with a pool sandbox."""
@@ -252,19 +252,19 @@ class View:
         if self._failure:
             for rollout, chance in enumerate(draws.chances):
                 if chance < self._failure:
-                    times[rollout] = self._failed(self.world.attempt_draw(draws, rollout, 0), warm)
+                    times[rollout] = self._failed(self.stream.attempt_draw(draws, rollout, 0), warm)
         return times
 
     def attempt(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
         """Return attempt number ``tries`` of a rollout with failed attempts only."""
-        draw = self.world.attempt_draw(draws, rollout, tries)
+        draw = self.stream.attempt_draw(draws, rollout, tries)
         if self._hazard:
             return self._struck(
                 self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended), draw.patience_h
             )
         if draw.chance < self._failure:
             return self._failed(draw, warm)
-        if self.world.limited and self._spent(draws, rollout, tries):
+        if self.stream.limited and self._spent(draws, rollout, tries):
             return self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
         attempt = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
         return self._asleep(attempt, draws.suspended[rollout]) if draws.suspended else attempt
@@ -272,7 +272,7 @@ class View:
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
         """Whether an earlier attempt was the rollout's success, ended by the time limit."""
         first = draws.chances[rollout] if draws.chances else 1.0
-        later = (self.world.attempt_draw(draws, rollout, before).chance for before in range(1, tries))
+        later = (self.stream.attempt_draw(draws, rollout, before).chance for before in range(1, tries))
         return first >= self._failure or any(chance >= self._failure for chance in later)
 
     def _success(self, row: int, think_ns: int, warm: bool) -> AttemptTimes:
@@ -284,10 +284,10 @@ class View:
         return _cut(attempt, until) if until < attempt.span else attempt
 
     def _failed(self, draw: AttemptDraw, warm: bool) -> AttemptTimes:
-        if self.world.as_recorded:
+        if self.stream.as_recorded:
             failed = _shifted(self._failures[draw.failed_row], draw.failed_think_ns * self._thinking, warm)
             failed = self._asleep(failed, draw.failed_suspended)
-            return failed._replace(ok=None) if self.world.dropped[draw.failed_row] else failed
+            return failed._replace(ok=None) if self.stream.dropped[draw.failed_row] else failed
         attempt = self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
         queued = attempt.queued
         return _cut(attempt, queued + round(draw.moment * (attempt.span - queued)))

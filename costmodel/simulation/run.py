@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import Trials, timed
 from costmodel.simulation.makespan import CONFIDENCE, expected_max, unseen_chance
-from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import StepSample, sample_steps, settling, smaller
 from costmodel.simulation.timeline import StepTaken, simulate_steps
@@ -31,9 +31,9 @@ ATTEMPTS: Final = 64_000
 """Budget of attempts of one run: some tenths of a second."""
 FIRST: Final = 4
 """The first random streams use one part in four of the budget, more only where a run settles late."""
-WORLDS: Final = 8
+STREAMS: Final = 8
 """Random streams before the error is looked at."""
-MOST_WORLDS: Final = 512
+MOST_STREAMS: Final = 512
 MOST_STEPS: Final = 40
 LONG, SHORT = 26, 13
 """Rollouts per worker in the two smaller steps that a long step is extrapolated from."""
@@ -80,35 +80,35 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
     """
     precision = training_run.precision
     budget = precision.effort * ATTEMPTS
-    scale, plans = _plans(trials, training_run, law, max(WORLDS, budget))
+    scale, plans = _plans(trials, training_run, law, max(STREAMS, budget))
     thinking = None if training_run.think is None else ThinkQuantiles(training_run.think, trials)
     successes, failures = timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False)
-    totals_by_world: list[list[float]] = []
+    totals_by_stream: list[list[float]] = []
     clocks: Counter[int] = Counter()
-    spent, wanted = 0.0, WORLDS
+    spent, wanted = 0.0, STREAMS
     while True:
-        world = World(training_run, trials, thinking, precision.seed + (len(totals_by_world) + 1 << 32))
-        view = View(world, successes, failures)
+        stream = RandomStream(training_run, trials, thinking, precision.seed + (len(totals_by_stream) + 1 << 32))
+        source = AttemptStream(stream, successes, failures)
         totals = [0.0] * (3 + len(_COUNTED))
         for plan in plans:
-            steps = _steps(plan, view, clocks)
+            steps = _steps(plan, source, clocks)
             for place, amount in enumerate(_amounts(steps, plan)):
                 totals[place] += plan.weight * amount
             spent += sum(step.attempts for _, step, _ in steps)
-        totals_by_world.append(totals)
-        if len(totals_by_world) < wanted:
+        totals_by_stream.append(totals)
+        if len(totals_by_stream) < wanted:
             continue
-        wall, step, rollouts, *counted = map(expected, zip(*totals_by_world, strict=True))
-        wall = _rare(wall, [totals[0] for totals in totals_by_world], law)
+        wall, step, rollouts, *counted = map(expected, zip(*totals_by_stream, strict=True))
+        wall = _rare(wall, [totals[0] for totals in totals_by_stream], law)
         wanted *= 2
-        if wall.error <= precision.tolerance / 2 * wall.value or wanted > MOST_WORLDS or 2 * spent > budget:
+        if wall.error <= precision.tolerance / 2 * wall.value or wanted > MOST_STREAMS or 2 * spent > budget:
             break
-    mean_clocks = {ns: times / len(totals_by_world) for ns, times in clocks.items()}
+    mean_clocks = {ns: times / len(totals_by_stream) for ns, times in clocks.items()}
     outcome = SimulatedRun(wall, step, rollouts, **dict(zip(_COUNTED, counted, strict=True)), clocks=mean_clocks)
     return _with_size(outcome, training_run, law, scale) if scale > 1 else outcome
 
 
-def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, StepTaken, int]]:
+def _steps(plan: _Plan, source: AttemptStream, clocks: Counter[int]) -> list[tuple[float, StepTaken, int]]:
     """Return each simulated step with its weight in the run and its size."""
     sampled: list[tuple[float, StepTaken, int]] = []
     clocks_of_steps: list[Sequence[int]] = []
@@ -119,7 +119,7 @@ def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, S
         return 0.0
 
     for segment in plan.sample.segments:
-        steps = simulate_steps(plan.rules, view, segment, bill)
+        steps = simulate_steps(plan.rules, source, segment, bill)
         sampled += zip(segment.stands_for, steps, segment.sizes[segment.lead :], strict=True)
     for (times, _, _), clocks_ns in zip(sampled, clocks_of_steps, strict=False):
         for ns in clocks_ns:
@@ -150,7 +150,7 @@ def _plans(trials: Trials, training_run: TrainingRun, law: Distribution, budget:
     rules = StepRules.of(run)
     settled = settling(rules, law.mean)
     needed = settled + (3 * rules.launched(rules.size) if rules.policy.barrier else LONG * workers)
-    scale, less = smaller(run, math.ceil(min(run.trajectories, needed) * WORLDS / budget))
+    scale, less = smaller(run, math.ceil(min(run.trajectories, needed) * STREAMS / budget))
     parts = [(1.0, less)]
     if long:
         shorter = _with_steps(less, SHORT, steps)
@@ -161,8 +161,8 @@ def _plans(trials: Trials, training_run: TrainingRun, law: Distribution, budget:
     plans = []
     for weight, part in parts:
         rules = StepRules.of(part)
-        highest = min(MOST_STEPS, int(budget / FIRST / WORLDS / rules.launched(rules.size)))
-        sample = sample_steps(part, rules, World(part, trials, None, 0), highest, settled / scale)
+        highest = min(MOST_STEPS, int(budget / FIRST / STREAMS / rules.launched(rules.size)))
+        sample = sample_steps(part, rules, RandomStream(part, trials, None, 0), highest, settled / scale)
         # A long step has as many waves as the part has; else the part has all of the run's rollouts.
         rollouts = training_run.trajectories if not long else part.trajectories * workers / part.usable_workers
         plans.append(_Plan(rules, sample, rollouts / part.trajectories * sample.whole / sample.steps, weight))

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from costmodel.simulation.cluster import Nodes
-from costmodel.simulation.random_streams import World
+from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import Segment
 from costmodel.training.run import TrainingRun
@@ -99,7 +99,7 @@ def settling(rules: StepRules, busy_ns: float) -> float:
 
 
 def sample_steps(
-    training_run: TrainingRun, rules: StepRules, world: World, highest: int, settled: float = 0.0
+    training_run: TrainingRun, rules: StepRules, stream: RandomStream, highest: int, settled: float = 0.0
 ) -> StepSample:
     """Select the steps of a training run. A round has about ``highest`` steps, of a stream as many as necessary.
 
@@ -110,14 +110,14 @@ def sample_steps(
     pulls = rules.cluster is not None and rules.cluster.fills
     whole = training_run.trajectories / rules.size
     if not rules.policy.barrier:
-        return _of_a_stream(rules, world, count, rest or rules.size, highest, settled)
+        return _of_a_stream(rules, stream, count, rest or rules.size, highest, settled)
     before = 0 if _alike(rules) else math.ceil(settled / rules.launched(rules.size))
     highest = max(FEW, highest, 2 * before + 1 if before else 0)
     if count <= (2 * highest if pulls else highest):
         sizes = (rules.size,) * full + (rest,) * (rest > 0)
         return StepSample(count, (Segment(0, sizes, (1.0,) * count),), float(count))
     if pulls:
-        return _along_the_run(rules, world, count, highest, whole)
+        return _along_the_run(rules, stream, count, highest, whole)
     last = (rest,) if rest and count < MANY else ()
     like = full if last else count
     first = 0 if _alike(rules) else highest // 2
@@ -204,12 +204,14 @@ def _stream_steps(rules: StepRules) -> tuple[int, int, int]:
     return max(FEW, math.ceil(SETTLING * waves)), max(LASTING, math.ceil(LASTING * waves)), math.ceil(waves) + 1
 
 
-def _of_a_stream(rules: StepRules, world: World, count: int, last: int, highest: int, settled: float) -> StepSample:
+def _of_a_stream(
+    rules: StepRules, stream: RandomStream, count: int, last: int, highest: int, settled: float
+) -> StepSample:
     """Return start, settled part and end of a stream in one piece; the ``last`` step may be smaller."""
     start, lasting, ending = _stream_steps(rules)
     start += min(count, math.ceil(settled / rules.size))
     if rules.cluster is not None and rules.cluster.fills:
-        start = max(start, _until_full(rules, world, count))
+        start = max(start, _until_full(rules, stream, count))
     lasting = max(lasting, highest - start - ending)
     simulated = min(count, start + lasting + ending)
     stands_for = (1.0,) * simulated
@@ -218,7 +220,7 @@ def _of_a_stream(rules: StepRules, world: World, count: int, last: int, highest:
     return StepSample(count, (Segment(0, (rules.size,) * (simulated - 1) + (last,), stands_for),), float(count))
 
 
-def _until_full(rules: StepRules, world: World, count: int) -> int:
+def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
     """After how many steps of a stream nodes pull no less than before, if each worker always has a pod."""
     assert rules.cluster is not None
     nodes, workers = Nodes(rules.cluster), rules.workers
@@ -236,21 +238,21 @@ def _until_full(rules: StepRules, world: World, count: int) -> int:
                 and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE)
             ):
                 return number
-        for image in world.images(number, rules.size):
+        for image in stream.images(number, rules.size):
             if len(seated) == workers:
                 nodes.let_go([seated.popleft()])
             seated.append(nodes.take(image, 0)[0])
     return count
 
 
-def _along_the_run(rules: StepRules, world: World, count: int, highest: int, whole: float) -> StepSample:
+def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: int, whole: float) -> StepSample:
     """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
     the last place if disks are full there."""
     lead = (
         0 if not rules.policy.overlaps and not (rules.cluster and rules.cluster.ahead) and not rules.partial else LEAD
     )
     wanted = max(3, highest // (lead + 1))
-    before = _filling(rules, world, count, wanted, lead)
+    before = _filling(rules, stream, count, wanted, lead)
     at = sorted(before)
     last = at[-1]
     weights = [0.0] * len(at)
@@ -275,7 +277,7 @@ def _along_the_run(rules: StepRules, world: World, count: int, highest: int, who
 
 
 def _filling(
-    rules: StepRules, world: World, count: int, wanted: int, lead: int
+    rules: StepRules, stream: RandomStream, count: int, wanted: int, lead: int
 ) -> dict[int, tuple[list[list[int]], list[int]]]:
     """Return disks and built images ``lead`` steps before each ``wanted`` step, by number.
 
@@ -293,7 +295,7 @@ def _filling(
         contents.update({place: now for place in places if max(0, place - lead) == number})
         before = nodes.pulled_gb
         builds.append(len(nodes.built))
-        images = world.images(number, launched)
+        images = stream.images(number, launched)
         if nodes.pulls_ahead:
             nodes.pull_ahead(images[:: rules.group], 0)
         for first in range(0, launched, workers):

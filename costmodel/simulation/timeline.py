@@ -1,11 +1,11 @@
-"""Some steps of a run in one world: rollouts and trainer in turn, as the policy says."""
+"""Some steps of a run in one stream: rollouts and trainer in turn, as the policy says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from costmodel.simulation.random_streams import View
+from costmodel.simulation.random_streams import AttemptStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import SimulatedWorker, Simulator
 from costmodel.simulation.state import State, Totals
@@ -43,9 +43,9 @@ class Segment(NamedTuple):
     after: int = 0  # rollouts kept by the following step; 0: the end of the run
 
 
-def simulate_steps(rules: StepRules, view: View, segment: Segment, bill: Bill) -> list[StepTaken]:
+def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:
     """Return the steps of a segment after its lead."""
-    state = State(rules, view, segment.disks, segment.built)
+    state = State(rules, source, segment.disks, segment.built)
     if state.nodes is not None and not any(segment.disks):
         _pull_ahead(state, segment.first, segment.sizes[0], 0)
     steps = (_in_turn if rules.policy.barrier else _stream)(state, segment)
@@ -77,7 +77,7 @@ def _in_turn(state: State, segment: Segment) -> list[_Step]:
     for number, (keep, coming) in enumerate(zip(segment.sizes, following, strict=True), segment.first):
         launched = rules.launched(keep)
         fresh = max(0, launched - len(carried))
-        state.load(state.view.world.step(number, launched), fresh, number)
+        state.load(state.source.stream.step(number, launched), fresh, number)
         crew = Simulator(state, start, min(rules.workers, len(carried) + fresh))
         crew.start(carried)
         if state.nodes is not None and state.nodes.pulls_ahead:
@@ -102,7 +102,7 @@ def _stream(state: State, segment: Segment) -> list[_Step]:
         if not coming or (rules.staleness and loaded >= steps_trained + rules.staleness):
             return False
         number, size = coming.pop(0)
-        state.load(state.view.world.step(number, size), size, number)
+        state.load(state.source.stream.step(number, size), size, number)
         if state.nodes is not None:
             _pull_ahead(state, number + 1, coming[0][1] if coming else segment.after, crew.now)
         return True
@@ -121,5 +121,5 @@ def _stream(state: State, segment: Segment) -> list[_Step]:
 def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
     """Pull the images of a step of ``size`` rollouts ahead, where the placement does."""
     if state.nodes is not None and state.nodes.pulls_ahead:
-        images = state.view.world.images(number, state.rules.launched(size))
+        images = state.source.stream.images(number, state.rules.launched(size))
         state.nodes.pull_ahead(images[:: state.rules.group], now)

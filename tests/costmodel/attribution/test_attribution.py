@@ -25,7 +25,7 @@ from costmodel.attribution import replications
 from costmodel.attribution.resamples import interval_of
 from costmodel.projection.row import CAUSES, Share
 from costmodel.simulation.attempts import Trials
-from costmodel.simulation.random_streams import World
+from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import sample_steps
 from costmodel.statistics.distribution import Distribution
@@ -246,17 +246,6 @@ def test_intervals_hold_the_truth_even_if_steps_differ_as_much_as_trials_leave_o
     assert inside / 400 > 0.9
 
 
-def test_every_assumption_has_its_source(varied: Path) -> None:
-    told = attributed(varied, failure_rate=0.05, think=Think(8 * S, 1.2), **GPUS).assumptions
-    assert {one.name: (one.value, one.source) for one in told if one.name in ("failure_rate", "think", "gpus")} == {
-        "failure_rate": ("0.05", "asked for"),
-        "think": ("lognormal, median 8 s, sigma 1.2", "asked for"),
-        "gpus": ("8", "asked for"),
-    }
-    assert all(one.value and one.source for one in told)
-    assert ("failure_rate", "4 of 34 attempts", "measured") in attributed(varied).assumptions
-
-
 def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     (pool,) = pools([load(varied)])  # type: ignore[list-item]
     assert pool.trials
@@ -265,7 +254,7 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     for count in (1, 7, 160, 161, 5000, 160_000):
         for more in ({}, {"create_rate": 1.0}, images, pulled, {"policy": "async"}):
             asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
-            world = World(asked, Trials.of(Distribution.of([1])), None, 0)
+            world = RandomStream(asked, Trials.of(Distribution.of([1])), None, 0)
             plan = sample_steps(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
             assert plan.simulated <= (26 if "policy" in more else 12)

@@ -181,12 +181,6 @@ def test_graham(durations: list[int], count: int) -> None:
 
 
 @many
-@given(jobs, workers)
-def test_more_workers_never_end_later(durations: list[int], count: int) -> None:
-    assert list_makespan(durations, count + 1) <= list_makespan(durations, count)
-
-
-@many
 @given(st.integers(0, 10**9), st.integers(1, 300), workers)
 def test_equal_jobs_go_in_waves(duration: int, number: int, count: int) -> None:
     waves = -(-number // count)
@@ -204,12 +198,3 @@ def test_bounds_are_ordered_and_monotone(sample: list[int], number: int, count: 
     for side in (0, 1):
         assert more_jobs[side] >= here[side] * (1 - 1e-9)
         assert more_workers[side] <= here[side] * (1 + 1e-9)
-
-
-@many
-@given(samples, st.integers(0, 10**15))
-def test_expected_max_grows_towards_the_longest(sample: list[int], number: int) -> None:
-    law = Distribution.of(sample)
-    value = expected_max(law, number)
-    assert -1e-3 <= value <= max(sample) * (1 + 1e-12)
-    assert expected_max(law, number + 1) >= value * (1 - 1e-9)

@@ -7,7 +7,7 @@ from typing import Any
 
 from costmodel import TrainingRun
 from costmodel.simulation.attempts import Parts, Trials, timed
-from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import Segment, StepTaken, simulate_steps
 from costmodel.statistics.distribution import Distribution
@@ -41,8 +41,8 @@ def stepped(
     if training_run.think is not None:
         law = ThinkQuantiles(training_run.think, trials, training_run.suspension)
     fork_ns = None if training_run.fork_s is None else round(training_run.fork_s * S)
-    view = View(
-        World(training_run, trials, law, seed),
+    view = AttemptStream(
+        RandomStream(training_run, trials, law, seed),
         timed(successes, without, 1.0, fork_ns),
         timed(failures, without, 1.0, fork_ns, ok=False),
         failing="failures" not in without,
