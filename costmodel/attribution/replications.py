@@ -156,11 +156,11 @@ class Replications:
         Else as ``replicated``.
         """
         self.causes = acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
-        known = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
+        everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
         self._without = [frozenset[str]()]
         if not unchanged:
             self._without += [frozenset({cause}) for cause, acts in self.causes.items() if acts and causes]
-            self._without += [known, known | {THINK}]
+            self._without += [everything, everything | {THINK}]
         self._trials, self._thinking = trials, None
         if training_run.think is not None:
             self._thinking = ThinkQuantiles(training_run.think, trials, training_run.suspension)
