@@ -178,7 +178,13 @@ def rows_of(
     """Return a row for each, with the range of its unmeasured inputs; further parameters are as for ``project``."""
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
     rows = [
-        measured_row(pool, alternative.training_run, alternative.prices, reference, stressed=stressed)
+        measured_row(
+            pool,
+            alternative.training_run,
+            alternative.prices,
+            reference,
+            stressed=stressed and pool is alternative.value,
+        )
         for alternative, pool in cells
     ]
     training_run = alternatives[0].training_run if alternatives else None

@@ -51,28 +51,18 @@ def assumptions(
     )
 
 
-def borrowed(measured: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """Return the assumptions of an unmeasured substrate, marked as unmeasured in their sources."""
-    return tuple(_NOT_MEASURED.get(assumption.name, lambda unchanged: unchanged)(assumption) for assumption in measured)
-
-
-def _as_recorded(assumption: Assumption) -> Assumption:
-    return assumption._replace(source=f"unmeasured: as where the work was recorded ({assumption.source})")
-
-
-def _no_failures(assumption: Assumption) -> Assumption:
-    if assumption.source != MEASURED_INPUT:
-        return assumption
-    return assumption._replace(value="none", source="unmeasured: give failure_rate of this place")
-
-
-def _plan(assumption: Assumption) -> Assumption:
-    return assumption._replace(source="published limits of its plan") if assumption.source == REQUESTED else assumption
-
-
-_NOT_MEASURED: Final = {"run-to-run sd": _as_recorded, "failure_rate": _no_failures} | dict.fromkeys(
-    ("quota", "create_rate", "create_burst"), _plan
-)
+def borrowed(measured: Iterable[Assumption]) -> Iterator[Assumption]:
+    """Yield the assumptions of an unmeasured substrate, marked as unmeasured in their sources."""
+    for assumption in measured:
+        name, source = assumption.name, assumption.source
+        if name == "run-to-run sd":
+            yield assumption._replace(source=f"unmeasured: as where the work was recorded ({source})")
+        elif name == "failure_rate" and source == MEASURED_INPUT:
+            yield assumption._replace(value="none", source="unmeasured: give failure_rate of this place")
+        elif name in ("quota", "create_rate", "create_burst") and source == REQUESTED:
+            yield assumption._replace(source="published limits of its plan")
+        else:
+            yield assumption
 
 
 def _settings(training_run: TrainingRun) -> Iterator[Assumption]:
@@ -87,12 +77,10 @@ def _settings(training_run: TrainingRun) -> Iterator[Assumption]:
             continue
         unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
         yield Assumption(
-            name, "yes" if value is True else f"{value:g}{unit}" if _number(value) else str(value), REQUESTED
+            name,
+            "yes" if value is True else f"{value:g}{unit}" if isinstance(value, int | float) else str(value),
+            REQUESTED,
         )
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float)
 
 
 def _rules(training_run: TrainingRun, basis: Basis, failures: int, trials: int, dropped: int) -> Iterator[Assumption]:

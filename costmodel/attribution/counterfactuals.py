@@ -1,66 +1,31 @@
-"""A run with and without each cause: the acting causes, attempts without some causes, and the chance of success."""
+"""The causes that act in a run, and the share of its attempts that succeed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from costmodel.errors import TrainingRunError
-from costmodel.pricing.sheet import Prices
-from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
-from costmodel.simulation.attempts import AttemptTimes, Trials, timed
-from costmodel.simulation.random_streams import ThinkQuantiles, View, World
-from costmodel.simulation.rules import StepRules
+from costmodel.simulation.attempts import Trials, timed
+from costmodel.simulation.random_streams import AttemptStream, RandomStream
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.workload.pool import Pool
 
-THINK: Final = "think"
 CHANCE_STEP: Final = 1 << 19
 """Number of an unused step, for the attempts of ``chance_of_success``."""
 CHANCE_ATTEMPTS: Final = 1_000
 LEAST_CHANCE: Final = 0.01
 
 
-class Counterfactuals(NamedTuple):
-    """A run with the sets of causes to remove."""
-
-    training_run: TrainingRun
-    trials: Trials
-    law: ThinkQuantiles | None
-    looks: tuple[frozenset[str], ...]  # causes taken away: none, each alone, all, all and think time
-    bill: Callable[[Sequence[int]], float]
-    times_without: dict[frozenset[str], tuple[list[AttemptTimes], list[AttemptTimes]]]
-    rules_without: dict[frozenset[str], StepRules]
-
-    def rules(self, without: frozenset[str]) -> StepRules:
-        """Return the rules of the training run without these causes, made once."""
-        if without not in self.rules_without:
-            self.rules_without[without] = StepRules.of(self.training_run, without)
-        return self.rules_without[without]
-
-    def timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
-        """Return successes and failures without these causes, times a factor; with factor 1 they are made once."""
-        if factor == 1.0 and without in self.times_without:
-            return self.times_without[without]
-        fork_ns = None if self.training_run.fork_s is None else round(self.training_run.fork_s * 1e9)
-        parts = self.trials.successes, self.trials.failures
-        times = timed(parts[0], without, factor, fork_ns), timed(parts[1], without, factor, fork_ns, ok=False)
-        if factor == 1.0:
-            self.times_without[without] = times
-        return times
-
-
-def chance_of_success(counterfactuals: Counterfactuals, world: World) -> float:
+def chance_of_success(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> float:
     """Return the share of attempts that succeed, or of groups where whole groups are redone.
 
     Raises:
         TrainingRunError: hardly any attempt succeeds, so a rollout would hardly ever end.
     """
-    training_run, trials = counterfactuals.training_run, counterfactuals.trials
-    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
-    attempts = view.first(world.step(CHANCE_STEP, CHANCE_ATTEMPTS))
+    source = AttemptStream(stream, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
+    attempts = source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
     limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9
     chance = sum(ok is True and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
     if training_run.on_failure == RESAMPLE:
@@ -100,23 +65,3 @@ def acting_causes(
     if pool.contended is None:
         acts["contention"] = None
     return {cause: acts[cause] for cause in CAUSES}
-
-
-def bill_of(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], float]:
-    """Return a function from how many ns each sandbox existed to dollars."""
-    if prices is None:
-        return lambda clocks_ns: 0.0
-    return by_clock(pool, prices.sandbox(pool.identity))
-
-
-def world_of(counterfactuals: Counterfactuals, times: Sequence[int], seed: int) -> World:
-    """Return the random stream with these weights of trials."""
-    trials = counterfactuals.trials
-    return World(
-        counterfactuals.training_run,
-        trials.successes,
-        trials.failures,
-        trials.weighted(times),
-        counterfactuals.law,
-        seed,
-    )

@@ -16,8 +16,9 @@ from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, units, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, Share
+from costmodel.simulation.attempts import Trials
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.step_sampling import following, smaller
+from costmodel.simulation.step_sampling import StepSample, following, smaller
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool
@@ -104,7 +105,7 @@ def _run_difference(
 
     def both() -> list[tuple[Amount, Amount]]:
         amounts = [
-            units(replications.worlds, run.training_run, run.pool, run.prices)
+            units(replications, run.training_run, run.pool, run.prices)
             for run, replications in zip((first, second), begun, strict=True)
         ]
         return list(zip(*(row[:4] for row in amounts), strict=True))
@@ -112,15 +113,15 @@ def _run_difference(
     def needed() -> float:
         factor = 0.0
         for mine, theirs in both():
-            totals = [math.fsum(world) for world in _less(mine, mine.plain, theirs.plain)]
+            totals = [math.fsum(stream) for stream in _less(mine, mine.plain, theirs.plain)]
             saved = abs(math.fsum(totals)) / len(totals)
             enough = max(PRECISE * saved, ALIKE * abs(mine.of(RUN).value), TINY)
             factor = max(factor, standard_error(totals) / enough)
-        return begun[0].worlds.plan.rounds * factor**2
+        return begun[0].rounds[0] * factor**2
 
     repeated(begun, needed, progress)
     step_s, hours, gpu, usd = (_interval(*pair) for pair in both())
-    reuses = any(step.hits for looks in begun[1].worlds.plain for step in looks[0])
+    reuses = any(step.hits for stream in begun[1].plain for step in stream[RUN])
     return RunDifference(usd, hours, step_s, gpu, reuses)
 
 
@@ -137,29 +138,32 @@ def _both(
         return None
     simulated = shared.get(id(first))
     first_run = simulated[1] if simulated else None
-    if first_run is None:
-        first_run = Replications.of(
-            first.pool, first.training_run, first.prices, effort=effort, as_it_is=True, twins=limits
-        )
-    if first_run is None:
+    trials, second_trials = (Trials(run.pool, run.training_run) for run in (first, second))
+    if not trials.successes or not second_trials.successes:
         return None
+    if first_run is None:
+        first_run = Replications(
+            first.pool, trials, first.training_run, first.prices, effort=effort, unchanged=True, limits=limits
+        )
     shared[id(first)] = first, first_run
     sampling = first_run.sampling
     scale, training_run = smaller(second.training_run, sampling.scale)
-    plan = (
-        sampling.plan
-        if _nodes(first.training_run) == _nodes(second.training_run)
-        else following(sampling.plan, StepRules.of(training_run))
-    )
-    if scale != sampling.scale or plan is None:
+    sample: StepSample | None = sampling.sample
+    if _nodes(first.training_run) != _nodes(second.training_run):
+        sample = following(sampling.sample, StepRules.of(training_run))
+    if scale != sampling.scale or sample is None:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
-    sampling = sampling._replace(plan=plan, salt=salt)
-    second_run = Replications.of(
-        second.pool, second.training_run, second.prices, effort=effort, as_it_is=True, sampling=sampling
+    sampling = sampling._replace(sample=sample, salt=salt)
+    second_run = Replications(
+        second.pool,
+        second_trials,
+        second.training_run,
+        second.prices,
+        effort=effort,
+        unchanged=True,
+        sampling=sampling,
     )
-    if second_run is None:
-        return None
     return (first_run, second_run) if first is run else (second_run, first_run)
 
 
@@ -179,10 +183,10 @@ def _interval(amount: Amount, other_amount: Amount) -> Interval:
     return interval_of(plain, twins, amount.stands_for[RUN], signed=True, repetitions=fewest)
 
 
-def _less(amount: Amount, worlds: list[list[Steps]], other_worlds: list[list[Steps]]) -> list[Steps]:
+def _less(amount: Amount, streams: list[list[Steps]], other_streams: list[list[Steps]]) -> list[Steps]:
     """Return the difference of each step, multiplied by its weight."""
     times = amount.stands_for[RUN]
     return [
         [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]
-        for mine, theirs in zip(worlds, other_worlds, strict=True)
+        for mine, theirs in zip(streams, other_streams, strict=True)
     ]

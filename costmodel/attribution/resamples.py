@@ -111,12 +111,12 @@ def interval_of(
     no stream is negative. Twins of n whole ``repetitions`` differ by (n − 1)/n of the variance between repetitions, and
     Student's t has n − 1 degrees of freedom.
     """
-    totals = [math.fsum(world) for world in plain]
+    totals = [math.fsum(stream) for stream in plain]
     value = math.fsum(totals) / len(totals)
     if not twins:
         return Interval(value)
     differences = [
-        [a - b for a, b in zip(twin, plain_world, strict=True)] for twin, plain_world in zip(twins, plain, strict=False)
+        [a - b for a, b in zip(twin, plain_steps, strict=True)] for twin, plain_steps in zip(twins, plain, strict=False)
     ]
     differing = _variance([math.fsum(steps) for steps in differences])
     left_open = differing
@@ -139,21 +139,21 @@ def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
     This is the residual of a table of streams × steps without the means of both. The uncertainty of the trials is the
     same in every step. Each step has the same weight here.
     """
-    worlds, steps = len(sums), len(stands_for)
+    streams, steps = len(sums), len(stands_for)
     if steps < 2:
         return 0.0
     values = [
         [value / times for value, times in zip(steps_of_world, stands_for, strict=True)] for steps_of_world in sums
     ]
     rows = [math.fsum(steps_of_world) / steps for steps_of_world in values]
-    columns = [math.fsum(column) / worlds for column in zip(*values, strict=True)]
-    mean = math.fsum(rows) / worlds
+    columns = [math.fsum(column) / streams for column in zip(*values, strict=True)]
+    mean = math.fsum(rows) / streams
     squares = math.fsum(
         (value - row - column + mean) ** 2
         for row, steps_of_world in zip(rows, values, strict=True)
         for column, value in zip(columns, steps_of_world, strict=True)
     )
-    return math.fsum(times * times for times in stands_for) * squares / ((worlds - 1) * (steps - 1))
+    return math.fsum(times * times for times in stands_for) * squares / ((streams - 1) * (steps - 1))
 
 
 def standard_error(values: Sequence[float]) -> float:

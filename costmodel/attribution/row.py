@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from costmodel.attribution.assumptions import borrowed
-from costmodel.attribution.replications import Progress, Worlds, worlds
+from costmodel.attribution.replications import Progress, Replications, replicated
 from costmodel.attribution.shares import Rates, attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
@@ -47,7 +47,7 @@ def attributed(
     """
     if row.evidence is None or not training_run.trajectories:
         return row
-    simulated = worlds(
+    simulated = replicated(
         pool,
         training_run,
         prices,
@@ -64,7 +64,7 @@ def attributed(
         result = _as_in_the_row(row, training_run, result)
     result = as_sure_as(row, result, training_run)
     if pool.provenance == warnings.COMPOSED:
-        result = result._replace(assumptions=borrowed(result.assumptions))
+        result = result._replace(assumptions=tuple(borrowed(result.assumptions)))
     if training_run.step_model:
         row = _answered(row, pool, training_run, prices, simulated, result)
     if result.waiting is not None:
@@ -154,24 +154,29 @@ def _full_speed(row: Row) -> float | None:
 
 
 def _answered(
-    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, simulated: Worlds, attribution: Attribution
+    row: Row,
+    pool: Pool,
+    training_run: TrainingRun,
+    prices: Prices | None,
+    simulated: Replications,
+    attribution: Attribution,
 ) -> Row:
     """Return the row with simulated answers where closed forms do not apply."""
-    plan, rules = simulated.plan, StepRules.of(training_run)
+    sample, rules = simulated.sample, StepRules.of(training_run)
     part = simulated.share
 
     def mean(value: Callable[[StepTaken], float]) -> float:
-        weighted = (zip(plan.stands_for, world[0], strict=True) for world in simulated.plain)
-        return math.fsum(times * value(step) for world in weighted for times, step in world) / len(simulated.plain)
+        weighted = (zip(sample.stands_for, stream[0], strict=True) for stream in simulated.plain)
+        return math.fsum(times * value(step) for stream in weighted for times, step in stream) / len(simulated.plain)
 
     attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
-    hours, wall = attribution.run.worker_hours, attribution.run.step_s.times(plan.steps / 3600)
+    hours, wall = attribution.run.worker_hours, attribution.run.step_s.times(sample.steps / 3600)
     fluid = hours.value / training_run.usable_workers
     needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
-    wall_clock = WallClock(*wall, fluid, "events", attribution.error_s * plan.steps / 3600, needs)
+    wall_clock = WallClock(*wall, fluid, "events", attribution.error_s * sample.steps / 3600, needs)
     step_s = attribution.run.step_s.value - training_run.train_s * (not rules.policy.overlaps)
     step = Makespan(step_s * 1e9, attribution.error_s * 1e9, "events")
-    held = training_run.usable_workers * step_s * plan.steps / 3600 if not rules.policy.overlaps else hours.value
+    held = training_run.usable_workers * step_s * sample.steps / 3600 if not rules.policy.overlaps else hours.value
     launched = rules.launched(rules.size)
     idle_hours = simulated.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     pool_use = None
@@ -190,7 +195,7 @@ def _answered(
         tax_between_worker_hours=None,
         by_cause_worker_hours=None,
         wall_clock_hours=wall_clock,
-        steps=Steps(plan.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
+        steps=Steps(sample.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
         gpu=None if attribution.waiting is None else {rules.policy.name: attribution.waiting},
         warm_pool=pool_use,
         cost=row.cost

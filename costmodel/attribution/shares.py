@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from costmodel.attribution.assumptions import assumptions
-from costmodel.attribution.replications import Worlds
+from costmodel.attribution.replications import Replications
 from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import nodes
@@ -74,11 +74,11 @@ class Rates(NamedTuple):
             training_run.node_usd_hour or 0
         )
 
-    def usd(self, step: StepTaken, worlds: Worlds) -> float:
+    def usd(self, step: StepTaken, replications: Replications) -> float:
         """Return dollars of a simulated step."""
-        lasting, idle = step.wall_ns * self.lasting, worlds.times * step.idle_ns * self.idle_sandbox
+        lasting, idle = step.wall_ns * self.lasting, replications.times * step.idle_ns * self.idle_sandbox
         used = self.sandbox_usd(step) + step.held_ns / NS_PER_HOUR * self.worker
-        return (lasting + idle) / NS_PER_HOUR + worlds.share * used
+        return (lasting + idle) / NS_PER_HOUR + replications.share * used
 
     def sandbox_usd(self, step: StepTaken) -> float:
         """Return dollars of the sandboxes of a simulated step, suspended or not."""
@@ -94,59 +94,63 @@ class Amount(NamedTuple):
     level: Steps  # weights for the ideal step time; []: as of the run
     repetitions: int = 0  # as in ``interval_of``
 
-    def of(self, look: int) -> Interval:
+    def of(self, index: int) -> Interval:
         """Return the amount of the run in a counterfactual."""
-        return self._interval(self._amounts(look), self.stands_for[look])
+        return self._interval(self._amounts(index), self.stands_for[index])
 
-    def saved(self, look: int) -> Interval:
+    def saved(self, index: int) -> Interval:
         """Return the saving of a counterfactual."""
-        return self._interval(self._saved(look), self.stands_for[look])
+        return self._interval(self._saved(index), self.stands_for[index])
 
-    def together(self, looks: Sequence[int]) -> Interval:
+    def together(self, indexes: Sequence[int]) -> Interval:
         """Return the saving of an ideal sandbox less the sum of these savings."""
-        saves = [self._saved(look) for look in (IDEAL, *looks)]
+        saves = [self._saved(index) for index in (IDEAL, *indexes)]
 
-        def steps_of(world: list[Steps]) -> Steps:
-            ideal, *alone = (math.fsum(saving(world)) for saving in saves)
+        def steps_of(stream: list[Steps]) -> Steps:
+            ideal, *alone = (math.fsum(saving(stream)) for saving in saves)
             return [ideal - math.fsum(alone)]
 
         return self._interval(steps_of, [1.0])
 
-    def error(self, look: int = RUN) -> float:
+    def error(self, index: int = RUN) -> float:
         """Return the simulation's standard error of a saving, or of the run."""
-        steps = self._amounts(RUN) if look == RUN else self._saved(look)
-        return standard_error([math.fsum(steps(world)) for world in self.plain])
+        steps = self._amounts(RUN) if index == RUN else self._saved(index)
+        return standard_error([math.fsum(steps(stream)) for stream in self.plain])
 
-    def _amounts(self, look: int) -> Callable[[list[Steps]], Steps]:
-        times, level = self.stands_for[look], self.level
+    def _amounts(self, index: int) -> Callable[[list[Steps]], Steps]:
+        times, level = self.stands_for[index], self.level
         if not level:
-            return lambda world: [w * step for w, step in zip(times, world[look], strict=True)]
-        if look == THINKLESS:  # whose steps are as alike
-            return lambda world: [v * step for v, step in zip(level, world[look], strict=False)]
+            return lambda stream: [w * step for w, step in zip(times, stream[index], strict=True)]
+        if index == THINKLESS:  # whose steps are as alike
+            return lambda stream: [v * step for v, step in zip(level, stream[index], strict=False)]
 
-        def steps_of(world: list[Steps]) -> Steps:
-            columns = zip(times, level, world[look], world[IDEAL], strict=True)
+        def steps_of(stream: list[Steps]) -> Steps:
+            columns = zip(times, level, stream[index], stream[IDEAL], strict=True)
             return [w * (step - ideal) + v * ideal for w, v, step, ideal in columns]
 
         return steps_of
 
-    def _saved(self, look: int) -> Callable[[list[Steps]], Steps]:
-        times = self.stands_for[look]
-        return lambda world: [w * (step - less) for w, step, less in zip(times, world[RUN], world[look], strict=False)]
+    def _saved(self, index: int) -> Callable[[list[Steps]], Steps]:
+        times = self.stands_for[index]
+        return lambda stream: [
+            w * (step - less) for w, step, less in zip(times, stream[RUN], stream[index], strict=False)
+        ]
 
     def _interval(self, value_of: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:
-        plain, twins = ([value_of(world) for world in worlds] for worlds in (self.plain, self.twins))
+        plain, twins = ([value_of(stream) for stream in streams] for streams in (self.plain, self.twins))
         return interval_of(plain, twins, stands_for, repetitions=self.repetitions)
 
 
 def needed(
-    worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None
+    replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None
 ) -> tuple[float, frozenset[int]]:
     """Return the rounds for precise printed values, and the counterfactuals with more rounds."""
-    amounts = units(worlds, training_run, pool, prices)
-    looks = len(worlds.rounds)
-    causes = range(1, looks - 2) if looks > FEWEST else range(0)
-    wanted = {look % looks for look in (RUN, IDEAL)} | {look % looks for look in (THINKLESS,) if not worlds.level}
+    amounts = units(replications, training_run, pool, prices)
+    indexes = len(replications.rounds)
+    causes = range(1, indexes - 2) if indexes > FEWEST else range(0)
+    wanted = {index % indexes for index in (RUN, IDEAL)} | {
+        index % indexes for index in (THINKLESS,) if not replications.ideal_alike
+    }
     factor = 0.0
     for amount in (amounts.step_s, amounts.hours, *[amounts.dollars] * amounts.priced):
         run, sandbox = abs(amount.of(RUN).value), abs(amount.saved(IDEAL).value)
@@ -154,12 +158,12 @@ def needed(
         factor = max(
             factor, amount.error() / max(PRECISE * run, TINY), amount.error(IDEAL) / max(PRECISE * sandbox, nothing)
         )
-        for look in causes:
-            off = amount.error(look) / max(PRECISE * max(abs(amount.saved(look).value), LEAST * sandbox), nothing)
+        for index in causes:
+            off = amount.error(index) / max(PRECISE * max(abs(amount.saved(index).value), LEAST * sandbox), nothing)
             if off > 1:
-                wanted.add(look)
+                wanted.add(index)
                 factor = max(factor, off)
-    return worlds.plan.rounds * factor**2, frozenset(wanted)
+    return replications.sample.rounds * factor**2, frozenset(wanted)
 
 
 class Units(NamedTuple):
@@ -172,26 +176,26 @@ class Units(NamedTuple):
     priced: bool  # whether anything has a price
 
 
-def units(worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Units:
+def units(replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Units:
     """Return the units of every simulated step."""
-    rates, plan = Rates.of(training_run, pool, prices), worlds.plan
-    part = worlds.share  # counted amounts, without durations
+    rates, sample = Rates.of(training_run, pool, prices), replications.sample
+    part = replications.share  # counted amounts, without durations
     train_ns = training_run.train_s * NS_PER_S
     return Units(
-        amount_of(worlds, lambda step: step.wall_ns / NS_PER_S / plan.steps),
-        amount_of(worlds, lambda step: part * step.held_ns / NS_PER_HOUR),
-        amount_of(worlds, lambda step: (training_run.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR),
-        amount_of(worlds, lambda step: rates.usd(step, worlds)),
+        amount_of(replications, lambda step: step.wall_ns / NS_PER_S / sample.steps),
+        amount_of(replications, lambda step: part * step.held_ns / NS_PER_HOUR),
+        amount_of(replications, lambda step: (training_run.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR),
+        amount_of(replications, lambda step: rates.usd(step, replications)),
         rates.priced,
     )
 
 
 def attribution(
-    worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None, basis: Basis
+    replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None, basis: Basis
 ) -> Attribution:
     """Return the attribution; ``basis`` is the source of the between-repetition part of the intervals."""
-    rates, plan = Rates.of(training_run, pool, prices), worlds.plan
-    step_s, hours, gpu, dollars, _ = units(worlds, training_run, pool, prices)
+    rates, sample = Rates.of(training_run, pool, prices), replications.sample
+    step_s, hours, gpu, dollars, _ = units(replications, training_run, pool, prices)
 
     def share(interval_of_amount: Callable[[Amount], Interval]) -> Share:
         return Share(
@@ -201,36 +205,36 @@ def attribution(
             interval_of_amount(dollars) if rates.priced else None,
         )
 
-    acting = [cause for cause, acts in worlds.causes.items() if acts]
-    looks = {cause: look for look, cause in enumerate(acting, 1)}
-    acts_how = worlds.causes
-    if len(worlds.rounds) == FEWEST:  # none was taken away alone
-        looks, acts_how = {}, {cause: None if acts else acts for cause, acts in worlds.causes.items()}
+    acting = [cause for cause, acts in replications.causes.items() if acts]
+    indexes = {cause: index for index, cause in enumerate(acting, 1)}
+    acts_how = replications.causes
+    if len(replications.rounds) == FEWEST:  # none was taken away alone
+        indexes, acts_how = {}, {cause: None if acts else acts for cause, acts in replications.causes.items()}
     causes: dict[str, Share | None] = {
         cause: None if acts is None else share(lambda _: Interval(0.0, 0.0, 0.0)) for cause, acts in acts_how.items()
     }
-    for cause, look in looks.items():
-        causes[cause] = share(partial(Amount.saved, look=look))
+    for cause, index in indexes.items():
+        causes[cause] = share(partial(Amount.saved, index=index))
     failed = [policy_of(trial.cause, trial.error).treatment for trial in pool.trials if not trial.ok]
     return Attribution(
         causes=causes,
         sandbox=share(lambda amount: amount.saved(IDEAL)),
-        interaction=share(lambda amount: amount.together(list(looks.values()))),
+        interaction=share(lambda amount: amount.together(list(indexes.values()))),
         run=share(lambda amount: amount.of(RUN)),
-        waiting=None if training_run.gpus is None else _waiting(gpu, worlds, training_run, pool),
-        usd_per_critical_second=plan.steps * rates.lasting / 3600 if rates.lasting else None,
+        waiting=None if training_run.gpus is None else _waiting(gpu, replications, training_run, pool),
+        usd_per_critical_second=sample.steps * rates.lasting / 3600 if rates.lasting else None,
         assumptions=assumptions(
             training_run,
             basis,
             failures=len(failed),
             trials=len(pool.trials),
             dropped=failed.count(DROPPED),
-            scale=worlds.scale,
+            scale=replications.sampling.scale,
         ),
-        steps=plan.steps,
-        simulated_steps=plan.simulated,
-        replicates=len(worlds.plain) + len(worlds.twins),
-        error_s=step_s.error() * student_t(len(worlds.plain) - 1, SURE),
+        steps=sample.steps,
+        simulated_steps=sample.simulated,
+        replicates=len(replications.plain) + len(replications.twins),
+        error_s=step_s.error() * student_t(len(replications.plain) - 1, SURE),
     )
 
 
@@ -264,47 +268,47 @@ def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attributi
     )
 
 
-def amount_of(result: Worlds, value: Callable[[StepTaken], float]) -> Amount:
+def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -> Amount:
     """Return a unit of every simulated step."""
     plain, twins = (
-        [[[value(step) for step in look] for look in world] for world in worlds]
-        for worlds in (result.plain, result.twins)
+        [[[value(step) for step in steps] for steps in stream] for stream in streams]
+        for streams in (replications.plain, replications.twins)
     )
-    by_rounds = {rounds: result.plan._replace(rounds=rounds).stands_for for rounds in set(result.rounds)}
-    return Amount(
-        plain, twins, [by_rounds[rounds] for rounds in result.rounds], _level(result, plain), result.repetitions
-    )
+    stands_for = [replications.sample._replace(rounds=rounds).stands_for for rounds in replications.rounds]
+    return Amount(plain, twins, stands_for, _level(replications, plain), replications.repetitions)
 
 
-def _level(worlds: Worlds, plain: list[list[Steps]]) -> Steps:
+def _level(replications: Replications, plain: list[list[Steps]]) -> Steps:
     """Return step weights for the ideal step time. They cover the fewest precise rounds, common to rows with different
     numbers of rounds."""
-    if not worlds.level:
+    if not replications.ideal_alike:
         return []
-    times, rounds = worlds.plan.stands_for, 1
+    times, rounds = replications.sample.stands_for, 1
     while True:
-        level = _alike(worlds, min(rounds, worlds.plan.rounds))
-        totals = [math.fsum(v * step for v, step in zip(level, world[IDEAL], strict=False)) for world in plain]
+        level = _alike(replications, min(rounds, replications.sample.rounds))
+        totals = [math.fsum(v * step for v, step in zip(level, stream[IDEAL], strict=False)) for stream in plain]
         off = standard_error(totals)
-        if rounds >= worlds.plan.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
+        if rounds >= replications.sample.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
             return level + [0.0] * (len(times) - len(level))
         rounds *= 2
 
 
-def _alike(worlds: Worlds, rounds: int) -> Steps:
+def _alike(replications: Replications, rounds: int) -> Steps:
     """Return the weight of each step, if all of these rounds are alike."""
-    times = worlds.plan._replace(rounds=rounds).stands_for
-    if any(any(part.stretch.disks) for part in worlds.plan.parts):  # stretches along the run, alike without pulls
+    times = replications.sample._replace(rounds=rounds).stands_for
+    if any(
+        any(segment.disks) for segment in replications.sample.segments
+    ):  # stretches along the run, alike without pulls
         return [math.fsum(times) / len(times)] * len(times)
     return times
 
 
-def _waiting(gpu: Amount, worlds: Worlds, training_run: TrainingRun, pool: Pool) -> GpuWaiting:
+def _waiting(gpu: Amount, replications: Replications, training_run: TrainingRun, pool: Pool) -> GpuWaiting:
     """Return the GPU waiting of the run under its own policy."""
-    run, ideal, thinkless = (gpu.of(look).value for look in (RUN, IDEAL, THINKLESS))
-    separated = worlds.causes["dispatch"] is not None
+    run, ideal, thinkless = (gpu.of(index).value for index in (RUN, IDEAL, THINKLESS))
+    separated = replications.causes["dispatch"] is not None
     thinks = training_run.think is not None or any(trial.measures.think_ns for trial in pool.trials)
-    trained = worlds.plan.steps * training_run.train_s / 3600
+    trained = replications.sample.steps * training_run.train_s / 3600
     return GpuWaiting(
         run / (training_run.gpus or 1) + trained,
         run,

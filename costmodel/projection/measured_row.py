@@ -206,8 +206,8 @@ def _with_limits(steps: Steps, step: WallClockLimits) -> Steps:
 def _stress(timed: TimedRun, training_run: TrainingRun, worker_hours: Interval) -> Stress:
     law, factor = timed.law, (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
 
-    def stressed() -> tuple[Trials, None]:
-        return timed.source()[0].stressed(STRESS_SHARE, STRESS_FACTOR), None
+    def stressed() -> Trials:
+        return timed.source().stressed(STRESS_SHARE, STRESS_FACTOR)
 
     run = run_in_time(
         law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),

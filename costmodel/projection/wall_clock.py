@@ -21,7 +21,7 @@ from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import assumed
 from costmodel.training.run import TrainingRun, launched
 from costmodel.units import NS_PER_HOUR, NS_PER_S
-from costmodel.workload.attempts import Attempt, Sample
+from costmodel.workload.attempts import Attempt
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import HITS, Pool, from_pool, killed_after
 
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
 EVENTS: Final = "events"
 """Method of an event simulation."""
-Source = Callable[[], "tuple[Trials, tuple[float, float] | None]"]
-"""Return the trials for a simulation, and the mean occupied ns of an attempt with a new and with a pool sandbox; None:
-unknown."""
+Source = Callable[[], Trials]
+"""Return the trials for a simulation."""
 
 
 class WholeRun(NamedTuple):
@@ -67,11 +66,8 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
         return None
     tally, retries, law = tallied
 
-    def source() -> tuple[Trials, tuple[float, float]]:
-        made_ns = pooled_ns = _mean_ns(killed)
-        if training_run.warm_pool is not None:
-            pooled_ns = _mean_ns(_killed([attempt.warm(attempt.weight) for attempt in sample], training_run))
-        return Trials(pool, training_run), (made_ns, pooled_ns)
+    def source() -> Trials:
+        return Trials(pool, training_run)
 
     run = run_in_time(law, training_run, source, failing=tally.failure > 0)
     if training_run.warm_pool is not None and run.outcome is not None:
@@ -90,11 +86,6 @@ def launched_amount(one_by_one: Interval, value: float, outcome: SimulatedRun) -
     off = outcome.held_ns.error / outcome.held_ns.value if outcome.held_ns.value else 0.0
     low, high = (end / one_by_one.value for end in (one_by_one.low, one_by_one.high))
     return Interval(value, max(0.0, 1 - off) * value * low, (1 + off) * value * high)
-
-
-def _mean_ns(sample: Sequence[Attempt]) -> float:
-    columns = Sample.of(sample)
-    return sum(map(int.__mul__, columns.held_ns, columns.weight)) / sum(columns.weight)
 
 
 def _tallied(
@@ -132,8 +123,8 @@ def run_in_time(
     if not _closed_form(law, training_run, failing=failing):
         from costmodel.simulation.run import simulate_run
 
-        trials, attempt_ns = source() if source is not None else (Trials.of(law), (law.mean, law.mean))
-        return _simulated(law, training_run, simulate_run(trials, training_run, law, attempt_ns))
+        trials = source() if source is not None else Trials.of(law)
+        return _simulated(law, training_run, simulate_run(trials, training_run, law))
     if training_run.step_rollouts is None:
         whole = _makespan(law, training_run, training_run.trajectories)
         return WholeRun(whole, whole, None, None, [], law)

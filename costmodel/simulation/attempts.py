@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate, compress, pairwise
+from itertools import accumulate, compress
 from random import Random
 from typing import Final, NamedTuple
 
@@ -107,10 +107,10 @@ class Trials:
         )
         return trials
 
-    def weighted(self, times: Sequence[int]) -> tuple[list[int], list[int], float]:
-        """Return cumulative weights of both with each trial ``times`` times, and the share of failed attempts."""
+    def weighted(self, times: Sequence[int] | None = None) -> tuple[list[int], list[int], float]:
+        """Return cumulative weights of both, and the share of failed attempts. ``times``: copies of each trial."""
         ok, failed = (
-            list(accumulate(attempt.weight * times[attempt.trial] for attempt in parts))
+            list(accumulate(attempt.weight * (1 if times is None else times[attempt.trial]) for attempt in parts))
             for parts in (self.successes, self.failures)
         )
         bad = failed[-1] if failed else 0
@@ -249,46 +249,17 @@ def effective_workers(workers: int, rate: float | None, busy_ns: float) -> float
     return workers if rate is None else min(workers, rate * busy_ns / 1e9)
 
 
-SUSPENSION_DRAWS: Final = 20_000
-"""Limit of drawn pauses for one number of pauses."""
 ROOT: Final = math.sqrt(2)
 
 
-def suspended_parts(
-    think: Think, pauses: int, suspension: Suspension, sums: Sequence[int], edges: Sequence[float]
-) -> list[tuple[int, int]]:
+def suspended_parts(think: Think, pauses: int, suspension: Suspension, sums: Sequence[int]) -> list[tuple[int, int]]:
     """Return the delay and the suspended time of each sum of pauses, in ns.
 
-    Both are means over simulated trajectories of the same rank, scaled to the exact mean of one pause.
+    The delay is the mean of as many pauses; the suspended time is the mean share of model time.
     """
-    if not pauses:
-        return [(0, 0)] * len(sums)
-    samples = 1 if not think.sigma else max(64, min(2_000, SUSPENSION_DRAWS // pauses))
-    rng = Random(pauses)
-    drawn = []
-    for _ in range(samples):
-        pauses_ns = [think.median_ns * math.exp(think.sigma * rng.gauss(0, 1)) for _ in range(pauses)]
-        parts = [suspension.split(pause) for pause in pauses_ns]
-        total = math.fsum(pauses_ns) or 1.0
-        drawn.append((total, math.fsum(delay for delay, _ in parts), math.fsum(part for _, part in parts) / total))
-    drawn.sort()
-    parts_of_sums = []
-    for place, whole in enumerate(sums):
-        first = min(samples - 1, int(edges[place] * samples))
-        near = drawn[first : max(first + 1, round(edges[place + 1] * samples))]
-        parts_of_sums.append(
-            (math.fsum(pair[1] for pair in near) / len(near), whole * math.fsum(pair[2] for pair in near) / len(near))
-        )
-    widths = [high - low for low, high in pairwise(edges)]
-    exact = _mean_suspension(think, suspension)
-    scaled = []
-    for column in (0, 1):
-        mean = math.fsum(width * pair[column] for width, pair in zip(widths, parts_of_sums, strict=True))
-        scaled.append(pauses * exact[column] / mean if mean else 1.0)
-    return [
-        (round(delay * scaled[0]), min(whole, round(part * scaled[1])))
-        for whole, (delay, part) in zip(sums, parts_of_sums, strict=True)
-    ]
+    delay, suspended = _mean_suspension(think, suspension)
+    share = suspended / (think.mean_ns or 1.0)
+    return [(round(pauses * delay), round(whole * share)) for whole in sums]
 
 
 def _mean_suspension(think: Think, suspension: Suspension) -> tuple[float, float]:

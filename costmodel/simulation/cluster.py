@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapreplace, nsmallest
 from typing import NamedTuple, Self
 
 from costmodel.training.run import COLOCATED, PREFETCHED, PREPULLED, TrainingRun
-
-_SHIFT = 24
-_MASK = (1 << _SHIFT) - 1
 
 
 class NodeSet(NamedTuple):
@@ -78,8 +75,6 @@ class Nodes:
         """All pods are free. ``disks``: images on each node by last use; ``built``: images without a build."""
         self._cluster = cluster
         self._used = [0] * cluster.nodes
-        self._order = list(range(cluster.nodes))  # used << shift | node; outdated entries are skipped
-        heapify(self._order)
         self.free = cluster.nodes * cluster.pods
         held = disks if cluster.pull_ns and disks else [()] * cluster.nodes
         self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
@@ -106,22 +101,12 @@ class Nodes:
 
     def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:
         """Take a free pod for this image: return its node, and the arrival of the image."""
-        cluster, used, order = self._cluster, self._used, self._order
-        node = self._near(image) if cluster.near else -1
-        if node >= 0:
-            used[node] += 1
-            if used[node] < cluster.pods:
-                heappush(order, used[node] << _SHIFT | node)
-        else:  # the emptiest, of several the first
-            while used[order[0] & _MASK] != order[0] >> _SHIFT:
-                heappop(order)
-            code = order[0]
-            node = code & _MASK
-            used[node] = number = (code >> _SHIFT) + 1
-            if number < cluster.pods:
-                heapreplace(order, number << _SHIFT | node)
-            else:
-                heappop(order)
+        cluster, used = self._cluster, self._used
+        node = used.index(min(used))  # the emptiest, of several the first
+        if cluster.near:
+            holders = [holder for holder in sorted(self._holders.get(image, ())) if used[holder] < cluster.pods]
+            node = min(holders, key=used.__getitem__, default=node)
+        used[node] += 1
         self.free -= 1
         if hit or not cluster.fills:
             return node, now
@@ -137,37 +122,17 @@ class Nodes:
 
     def let_go(self, nodes: Collection[int]) -> None:
         """A pod of each of these is free again."""
-        used = self._used
         for node in nodes:
-            used[node] -= 1
+            self._used[node] -= 1
         self.free += len(nodes)
-        for node in set(nodes):
-            heappush(self._order, used[node] << _SHIFT | node)
 
     def pull_ahead(self, images: Iterable[int], now: int) -> None:
         """Pull each image onto enough nodes for a group of its rollouts, the least busy networks first."""
-        idle = [when << _SHIFT | node for node, when in enumerate(self._pulled)]
-        heapify(idle)
         for image in images:
             missing = self._cluster.ahead - len(self._holders.get(image, ()))
-            passed: list[int] = []
-            while missing > 0 and idle:
-                code = heappop(idle)
-                node = code & _MASK
-                if image in self._disks[node]:
-                    passed.append(code)
-                    continue
+            without = [node for node, disk in enumerate(self._disks) if image not in disk]
+            for node in nsmallest(missing, without, key=self._pulled.__getitem__):
                 self._pull(node, image, now, self._build(image, now))
-                passed.append(self._pulled[node] << _SHIFT | node)
-                missing -= 1
-            for code in passed:
-                heappush(idle, code)
-
-    def _near(self, image: int) -> int:
-        """Return such a node among the holders of the image; below 0: no holder has a free pod."""
-        used, pods = self._used, self._cluster.pods
-        codes = [used[node] << _SHIFT | node for node in self._holders.get(image, ()) if used[node] < pods]
-        return min(codes) & _MASK if codes else -1
 
     def _build(self, image: int, now: int) -> int:
         """Return when the image is built; its first use starts the build, or waits for a builder."""

@@ -11,12 +11,11 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Callable, Iterable
-from heapq import heapify, heapreplace
-from itertools import islice, pairwise
+from heapq import heapreplace
+from itertools import pairwise
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.errors import TrainingRunError
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
 from costmodel.training.precision import USUAL, Precision
@@ -45,26 +44,12 @@ class Makespan(NamedTuple):
     method: str
 
 
-def list_makespan(jobs_ns: Iterable[float], workers: int) -> int:
-    """The makespan of this list of whole ns in this order; the reference for every other method.
-
-    Raises:
-        TrainingRunError: no worker, or a negative duration.
-    """
-    check_counts(0, workers)
-    jobs = iter(jobs_ns)
-    ends = _checked(list(islice(jobs, workers)))
-    heapify(ends)
-    while chunk := _checked(list(islice(jobs, 4096))):
-        for job in chunk:
-            heapreplace(ends, ends[0] + job)
-    return int(max(ends, default=0))
-
-
-def _checked(durations: list[float]) -> list[float]:
-    if min(durations, default=0) < 0:
-        raise TrainingRunError("a duration is negative")
-    return durations
+def list_makespan(jobs_ns: Iterable[int], workers: int) -> int:
+    """The makespan of these jobs in this order; the reference for every other method."""
+    ends = [0] * workers
+    for job in jobs_ns:
+        heapreplace(ends, ends[0] + job)
+    return max(ends)
 
 
 def random_makespan(law: Distribution, jobs: int, workers: int, rng: Random) -> int:

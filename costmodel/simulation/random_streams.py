@@ -13,7 +13,7 @@ from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.simulation.attempts import ROOT, AttemptTimes, Parts, suspended_parts
+from costmodel.simulation.attempts import ROOT, AttemptTimes, Trials, suspended_parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
 from costmodel.training.life_cycle import Suspension
 from costmodel.training.run import Think, TrainingRun
@@ -28,9 +28,8 @@ linearly, which keeps the mean exact."""
 class ThinkQuantiles:
     """Quantiles of the total think time of an attempt in ns, by number of pauses."""
 
-    def __init__(self, think: Think, pauses: Sequence[int], suspension: Suspension | None = None) -> None:
-        """``pauses``: all numbers of pauses in use."""
-        wanted = sorted(set(pauses))
+    def __init__(self, think: Think, trials: Trials, suspension: Suspension | None = None) -> None:
+        wanted = sorted({attempt.pauses for attempt in (*trials.successes, *trials.failures)})
         anchors = [number for number in _anchors(wanted[0], wanted[-1]) if number]
         laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in anchors}
         strata = laws[anchors[0]] if anchors else strata_of_sum(0, 0.0, PER_OCTAVE)
@@ -50,7 +49,7 @@ class ThinkQuantiles:
         self.suspended: dict[int, list[tuple[int, int]]] = {}  # likewise: the delay by resuming, the suspended time
         if suspension is not None:
             for number, sums in self.by_pauses.items():
-                self.suspended[number] = suspended_parts(think, number, suspension, sums, [0.0, *self.edges, 1.0])
+                self.suspended[number] = suspended_parts(think, number, suspension, sums)
 
 
 def _anchors(low: int, high: int) -> list[int]:
@@ -58,20 +57,6 @@ def _anchors(low: int, high: int) -> list[int]:
     while anchors[-1] < high:
         anchors.append(min(high, max(anchors[-1] + 1, int(anchors[-1] * APART))))
     return anchors
-
-
-def _normals(rng: Random, count: int) -> list[float]:
-    """Return ``count`` results of ``gauss(0, 1)`` from the start of a pair, without a call per result."""
-    random = rng.random
-    numbers: list[float] = []
-    log, sqrt, cos, sin = math.log, math.sqrt, math.cos, math.sin
-    for _ in range(count // 2):
-        angle = random() * math.tau
-        radius = sqrt(-2.0 * log(1.0 - random()))
-        numbers += (cos(angle) * radius, sin(angle) * radius)
-    if count % 2:
-        numbers.append(rng.gauss(0, 1))
-    return numbers
 
 
 class StepDraws(NamedTuple):
@@ -101,20 +86,20 @@ class AttemptDraw(NamedTuple):
     failed_suspended: tuple[int, int] = (0, 0)
 
 
-class World:
+class RandomStream:
     """A random stream: a resample of the trials and a seed."""
 
     def __init__(
         self,
         training_run: TrainingRun,
-        successes: Sequence[Parts],
-        failures: Sequence[Parts],
-        weights: tuple[list[int], list[int], float],
+        trials: Trials,
         law: ThinkQuantiles | None,
         seed: int,
+        times: Sequence[int] | None = None,
     ) -> None:
-        """``weights``: from ``Trials.weighted``."""
-        self._weights, self._failed_weights, recorded = weights
+        """``times``: how often a resample has each trial; None: once."""
+        successes, failures = trials.successes, trials.failures
+        self._weights, self._failed_weights, recorded = trials.weighted(times)
         self.failure = recorded if training_run.failure_rate is None else training_run.failure_rate
         self.hazard = training_run.failure_hazard or 0.0
         if self.hazard:
@@ -158,11 +143,6 @@ class World:
         drawn = [int(rng.random() * self._images) for _ in range(-(-rollouts // self.group))]
         return [image for image in drawn for _ in range(self.group)][:rollouts]
 
-    def forget(self) -> None:
-        """Forget the drawn steps; a new draw returns the same."""
-        self._steps.clear()
-        self._attempt_draws.clear()
-
     def _draw(self, key: int, rollouts: int, rng: Random) -> StepDraws:
         random, total = rng.random, self._weights[-1]
         prompts = -(-rollouts // self.group)
@@ -175,8 +155,7 @@ class World:
             edges, table = self._edges, self._thinks
             if self._common:
                 of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
-                normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the second half of a pair
-                ranks = self._ranks(of_prompt, normals + _normals(rng, rollouts - len(normals)))
+                ranks = self._ranks(of_prompt, [rng.gauss(0, 1) for _ in range(rollouts)])
                 strata = [bisect_right(edges, rank) for rank in ranks]
             else:
                 strata = [bisect_right(edges, random()) for _ in rows]
@@ -231,12 +210,12 @@ class World:
         return cached
 
 
-class View:
+class AttemptStream:
     """A random stream without some causes."""
 
     def __init__(
         self,
-        world: World,
+        stream: RandomStream,
         successes: Sequence[AttemptTimes],
         failures: Sequence[AttemptTimes],
         *,
@@ -248,12 +227,12 @@ class View:
 
         Unless ``resuming``, a suspended sandbox continues at once.
         """
-        self.world = world
+        self.stream = stream
         self._thinking, self._resuming = thinking, resuming
         self._successes = successes
         self._failures = failures
-        self._failure = world.failure if failing else 0.0
-        self._hazard = world.hazard if failing else 0.0
+        self._failure = stream.failure if failing else 0.0
+        self._hazard = stream.hazard if failing else 0.0
 
     def first(self, draws: StepDraws, *, warm: bool = False) -> list[AttemptTimes]:
         """Return the first attempts of a step's rollouts; ``warm``: with a pool sandbox."""
@@ -273,19 +252,19 @@ class View:
         if self._failure:
             for rollout, chance in enumerate(draws.chances):
                 if chance < self._failure:
-                    times[rollout] = self._failed(self.world.attempt_draw(draws, rollout, 0), warm)
+                    times[rollout] = self._failed(self.stream.attempt_draw(draws, rollout, 0), warm)
         return times
 
     def attempt(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
         """Return attempt number ``tries`` of a rollout with failed attempts only."""
-        draw = self.world.attempt_draw(draws, rollout, tries)
+        draw = self.stream.attempt_draw(draws, rollout, tries)
         if self._hazard:
             return self._struck(
                 self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended), draw.patience_h
             )
         if draw.chance < self._failure:
             return self._failed(draw, warm)
-        if self.world.limited and self._spent(draws, rollout, tries):
+        if self.stream.limited and self._spent(draws, rollout, tries):
             return self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
         attempt = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
         return self._asleep(attempt, draws.suspended[rollout]) if draws.suspended else attempt
@@ -293,7 +272,7 @@ class View:
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
         """Whether an earlier attempt was the rollout's success, ended by the time limit."""
         first = draws.chances[rollout] if draws.chances else 1.0
-        later = (self.world.attempt_draw(draws, rollout, before).chance for before in range(1, tries))
+        later = (self.stream.attempt_draw(draws, rollout, before).chance for before in range(1, tries))
         return first >= self._failure or any(chance >= self._failure for chance in later)
 
     def _success(self, row: int, think_ns: int, warm: bool) -> AttemptTimes:
@@ -305,10 +284,10 @@ class View:
         return _cut(attempt, until) if until < attempt.span else attempt
 
     def _failed(self, draw: AttemptDraw, warm: bool) -> AttemptTimes:
-        if self.world.as_recorded:
+        if self.stream.as_recorded:
             failed = _shifted(self._failures[draw.failed_row], draw.failed_think_ns * self._thinking, warm)
             failed = self._asleep(failed, draw.failed_suspended)
-            return failed._replace(ok=None) if self.world.dropped[draw.failed_row] else failed
+            return failed._replace(ok=None) if self.stream.dropped[draw.failed_row] else failed
         attempt = self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
         queued = attempt.queued
         return _cut(attempt, queued + round(draw.moment * (attempt.span - queued)))

@@ -1,7 +1,7 @@
 """Expected wall-clock of a run, with waits for throttles, warm pool and over-provisioning.
 
-The run is simulated with independent random streams until the error of its wall-clock is below the tolerance, or the
-budget of attempts is used. The mean occupied time of an attempt is known exactly, and serves as a control variate.
+The run is simulated with independent random streams, twice as many each time, until the error of its wall-clock is
+below half of the tolerance, or the budget of attempts is used.
 
 Trajectories without training steps are a stream with no training time. A step of many rollouts per worker is simulated
 at two smaller sizes, and extrapolated on a straight line. A system too large for the budget is simulated smaller. The
@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import Trials, timed
 from costmodel.simulation.makespan import CONFIDENCE, expected_max, unseen_chance
-from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.step_sampling import Horizon, horizon, settling, smaller
+from costmodel.simulation.step_sampling import StepSample, sample_steps, settling, smaller
 from costmodel.simulation.timeline import StepTaken, simulate_steps
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
@@ -29,10 +29,11 @@ from costmodel.training.run import TrainingRun
 
 ATTEMPTS: Final = 64_000
 """Budget of attempts of one run: some tenths of a second."""
-ENOUGH: Final = 5
-"""Least simulated share of the run before a small error is accepted."""
-WORLDS: Final = 8
-MOST_WORLDS: Final = 512
+FIRST: Final = 4
+"""The first random streams use one part in four of the budget, more only where a run settles late."""
+STREAMS: Final = 8
+"""Random streams before the error is looked at."""
+MOST_STREAMS: Final = 512
 MOST_STEPS: Final = 40
 LONG, SHORT = 26, 13
 """Rollouts per worker in the two smaller steps that a long step is extrapolated from."""
@@ -67,63 +68,47 @@ class _Plan(NamedTuple):
     """The simulated part of a run, and its weight."""
 
     rules: StepRules
-    horizon: Horizon
+    sample: StepSample
     share: float  # weight of each counted rollout
     weight: float  # of this plan in the sum
 
 
-def simulate_run(
-    trials: Trials, training_run: TrainingRun, law: Distribution, attempt_ns: tuple[float, float] | None
-) -> SimulatedRun:
+def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -> SimulatedRun:
     """Return the expected run with attempts drawn from these trials.
 
-    ``law`` is the distribution of a worker's busy time per trajectory. ``attempt_ns`` is the mean occupied time of an
-    attempt, with a new sandbox and with a sandbox of the pool; None: unknown.
+    ``law`` is the distribution of a worker's busy time per trajectory.
     """
-    scale, plans = _plans(trials, training_run, law, max(WORLDS, training_run.precision.effort * ATTEMPTS))
-    thinking = None
-    if training_run.think is not None:
-        thinking = ThinkQuantiles(
-            training_run.think, [attempt.pauses for attempt in (*trials.successes, *trials.failures)]
-        )
+    precision = training_run.precision
+    budget = precision.effort * ATTEMPTS
+    scale, plans = _plans(trials, training_run, law, max(STREAMS, budget))
+    thinking = None if training_run.think is None else ThinkQuantiles(training_run.think, trials)
     successes, failures = timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False)
-    weights = trials.weighted([1] * trials.count)
-    worlds_found: list[list[float]] = []
-    off: list[float] = []
+    totals_by_stream: list[list[float]] = []
     clocks: Counter[int] = Counter()
-    spent = 0.0
-    controlled = attempt_ns is not None and training_run.over_provision == 0
+    spent, wanted = 0.0, STREAMS
     while True:
-        seed = training_run.precision.seed + (len(worlds_found) + 1 << 32)
-        world = World(training_run, trials.successes, trials.failures, weights, thinking, seed)
-        view = View(world, successes, failures)
+        stream = RandomStream(training_run, trials, thinking, precision.seed + (len(totals_by_stream) + 1 << 32))
+        source = AttemptStream(stream, successes, failures)
         totals = [0.0] * (3 + len(_COUNTED))
-        noise = 0.0
         for plan in plans:
-            steps = _steps(plan, view, clocks)
+            steps = _steps(plan, source, clocks)
             for place, amount in enumerate(_amounts(steps, plan)):
                 totals[place] += plan.weight * amount
-            if controlled and attempt_ns is not None:
-                noise += plan.weight * plan.share * _noise(steps, plan.rules, attempt_ns)
             spent += sum(step.attempts for _, step, _ in steps)
-        worlds_found.append(totals)
-        off.append(noise)
-        looks = len(worlds_found) % WORLDS == 0 and (len(worlds_found) // WORLDS).bit_count() == 1
-        full = spent >= training_run.precision.effort * ATTEMPTS or len(worlds_found) >= MOST_WORLDS
-        if len(worlds_found) >= WORLDS and (
-            full or (looks and ENOUGH * spent >= training_run.precision.effort * ATTEMPTS)
-        ):
-            values = [expected(column, off if controlled else None) for column in zip(*worlds_found, strict=True)]
-            wall, step, rollouts, *counted = values
-            wall = _rare(wall, [world[0] for world in worlds_found], law)
-            if full or wall.error <= training_run.precision.tolerance / 2 * wall.value:
-                break
-    mean_clocks = {ns: times / len(worlds_found) for ns, times in clocks.items()}
+        totals_by_stream.append(totals)
+        if len(totals_by_stream) < wanted:
+            continue
+        wall, step, rollouts, *counted = map(expected, zip(*totals_by_stream, strict=True))
+        wall = _rare(wall, [totals[0] for totals in totals_by_stream], law)
+        wanted *= 2
+        if wall.error <= precision.tolerance / 2 * wall.value or wanted > MOST_STREAMS or 2 * spent > budget:
+            break
+    mean_clocks = {ns: times / len(totals_by_stream) for ns, times in clocks.items()}
     outcome = SimulatedRun(wall, step, rollouts, **dict(zip(_COUNTED, counted, strict=True)), clocks=mean_clocks)
     return _with_size(outcome, training_run, law, scale) if scale > 1 else outcome
 
 
-def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, StepTaken, int]]:
+def _steps(plan: _Plan, source: AttemptStream, clocks: Counter[int]) -> list[tuple[float, StepTaken, int]]:
     """Return each simulated step with its weight in the run and its size."""
     sampled: list[tuple[float, StepTaken, int]] = []
     clocks_of_steps: list[Sequence[int]] = []
@@ -133,9 +118,9 @@ def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, S
             clocks_of_steps.append(clocks_ns)
         return 0.0
 
-    for part in plan.horizon.parts:
-        steps = simulate_steps(plan.rules, view, part.stretch, bill)
-        sampled += zip(part.stands_for, steps[part.lead :], part.stretch.sizes[part.lead :], strict=True)
+    for segment in plan.sample.segments:
+        steps = simulate_steps(plan.rules, source, segment, bill)
+        sampled += zip(segment.stands_for, steps, segment.sizes[segment.lead :], strict=True)
     for (times, _, _), clocks_ns in zip(sampled, clocks_of_steps, strict=False):
         for ns in clocks_ns:
             clocks[ns] += plan.weight * plan.share * times  # type: ignore[assignment]
@@ -152,22 +137,6 @@ def _amounts(steps: Sequence[tuple[float, StepTaken, int]], plan: _Plan) -> Iter
         yield plan.share * math.fsum(times * getattr(step, name) for times, step, _ in steps)
 
 
-def _noise(steps: Iterable[tuple[float, StepTaken, int]], rules: StepRules, attempt_ns: tuple[float, float]) -> float:
-    """Return the excess of the attempts' occupied time, with expectation 0."""
-    made_ns, pooled_ns = attempt_ns
-    return math.fsum(
-        times
-        * (
-            step.held_ns
-            - step.waited_ns
-            - (step.attempts - size) * rules.backoff_ns
-            - (step.attempts - step.hits) * made_ns
-            - step.hits * pooled_ns
-        )
-        for times, step, size in steps
-    )
-
-
 def _plans(trials: Trials, training_run: TrainingRun, law: Distribution, budget: float) -> tuple[int, list[_Plan]]:
     """How many times smaller the simulated system is, and its plans: two where a step is long."""
     run, workers, group = training_run, training_run.usable_workers, training_run.group_size or 1
@@ -181,27 +150,22 @@ def _plans(trials: Trials, training_run: TrainingRun, law: Distribution, budget:
     rules = StepRules.of(run)
     settled = settling(rules, law.mean)
     needed = settled + (3 * rules.launched(rules.size) if rules.policy.barrier else LONG * workers)
-    scale, less = smaller(run, math.ceil(min(run.trajectories, needed) * WORLDS / budget))
+    scale, less = smaller(run, math.ceil(min(run.trajectories, needed) * STREAMS / budget))
     parts = [(1.0, less)]
     if long:
-        parts = [(1.0, _with_steps(less, LONG, steps)), (0.0, _with_steps(less, SHORT, steps))]
-        waves, (longer, shorter) = (
-            size / workers,
-            ((part_run.step_rollouts or 1) / part_run.usable_workers for _, part_run in parts),
-        )
-        more = (waves - longer) / (longer - shorter)
-        parts = [(1 + more, parts[0][1]), (-more, parts[1][1])]
+        shorter = _with_steps(less, SHORT, steps)
+        less = _with_steps(less, LONG, steps)
+        waves = [part.step_rollouts / part.usable_workers for part in (less, shorter) if part.step_rollouts]
+        more = (size / workers - waves[0]) / (waves[0] - waves[1])
+        parts = [(1 + more, less), (-more, shorter)]
     plans = []
     for weight, part in parts:
         rules = StepRules.of(part)
-        highest = int(budget / WORLDS / rules.launched(rules.size))
-        world = World(part, trials.successes, trials.failures, trials.weighted([1] * trials.count), None, 0)
-        plan = horizon(
-            part, rules, world, highest if not rules.policy.barrier else min(MOST_STEPS, highest), settled / scale
-        )
+        highest = min(MOST_STEPS, int(budget / FIRST / STREAMS / rules.launched(rules.size)))
+        sample = sample_steps(part, rules, RandomStream(part, trials, None, 0), highest, settled / scale)
         # A long step has as many waves as the part has; else the part has all of the run's rollouts.
         rollouts = training_run.trajectories if not long else part.trajectories * workers / part.usable_workers
-        plans.append(_Plan(rules, plan, rollouts / part.trajectories * plan.whole / plan.steps, weight))
+        plans.append(_Plan(rules, sample, rollouts / part.trajectories * sample.whole / sample.steps, weight))
     return scale, plans
 
 
@@ -212,23 +176,12 @@ def _with_steps(training_run: TrainingRun, waves: int, steps: int) -> TrainingRu
     return replace(training_run, batch=size, prompts=None, trajectories=size * steps)
 
 
-def expected(values: Sequence[float], off: Sequence[float] | None) -> SimulatedValue:
-    """Return the mean with its error; ``off`` is noise with expectation 0."""
+def expected(values: Sequence[float]) -> SimulatedValue:
+    """Return the mean with its error."""
     count = len(values)
     mean = math.fsum(values) / count
-    deviations = [value - mean for value in values]
-    freedom = count - 1
-    if off is not None:
-        center = math.fsum(off) / count
-        around = [number - center for number in off]
-        square = math.fsum(number * number for number in around)
-        if square > 0:
-            slope = math.fsum(d * number for d, number in zip(deviations, around, strict=True)) / square
-            deviations = [d - slope * number for d, number in zip(deviations, around, strict=True)]
-            mean -= slope * center
-            freedom -= 1
-    variance = math.fsum(d * d for d in deviations) / freedom
-    return SimulatedValue(mean, student_t(freedom, CONFIDENCE) * math.sqrt(variance / count))
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    return SimulatedValue(mean, student_t(count - 1, CONFIDENCE) * math.sqrt(variance / count))
 
 
 def _rare(wall: SimulatedValue, walls: Sequence[float], law: Distribution) -> SimulatedValue:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes
 from costmodel.simulation.cluster import Nodes
-from costmodel.simulation.random_streams import StepDraws, View
+from costmodel.simulation.random_streams import AttemptStream, StepDraws
 from costmodel.simulation.rules import StepRules
 from costmodel.training.run import RESAMPLE
 
@@ -56,12 +56,16 @@ class State:
     """State of one run under one random stream, without its workers."""
 
     def __init__(
-        self, rules: StepRules, view: View, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()
+        self,
+        rules: StepRules,
+        source: AttemptStream,
+        disks: Sequence[Iterable[int]] = (),
+        built: Iterable[int] = (),
     ) -> None:
         """Everything is ready: the burst unused, the pool full. ``disks``: images on the nodes; ``built``: built
         images."""
         self.rules = rules
-        self.view = view
+        self.source = source
         self.gap_ns, self.allowance_ns = rules.gap_ns, (rules.burst - 1) * rules.gap_ns
         self.full_ns = 0.0  # time of the full burst
         self.nodes = None if rules.cluster is None else Nodes(rules.cluster, disks, built)
@@ -109,7 +113,7 @@ class State:
         if self.pool is not None and self.pool.group is not None:
             self._unclaimed.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
         if self.rules.forks:
-            prepare_ns = self.view.world.prepare_ns
+            prepare_ns = self.source.stream.prepare_ns
             self.clocks_ns += [prepare_ns[row] for row in draws.rows[:count:group]]
         if self.redone is not None:
             for number in range(-(-count // group)):
@@ -123,19 +127,19 @@ class State:
         if before.times + 1 == self.rules.cap:
             return before.rollouts
         repetition = before._replace(times=before.times + 1)
-        draws = self.view.world.step(before.step, before.rollouts, prompt=before.number, redone=repetition.times)
+        draws = self.source.stream.step(before.step, before.rollouts, prompt=before.number, redone=repetition.times)
         self.redone[self._join(draws, before.rollouts)] = repetition
         return 0
 
     def _join(self, draws: StepDraws, count: int) -> int:
         """Return the number of the first new prompt."""
         first, base = len(self.first), self.prompt[-1] + 1 if self.prompt else 0
-        self.first += self.view.first(draws)[:count]
+        self.first += self.source.first(draws)[:count]
         if self.rules.recycle_ns is not None:
             for rollout, image in enumerate(draws.images[:count], first):
                 self.waiting.setdefault(image, deque()).append(rollout)
         if self.pool is not None or self.rules.recycle_ns is not None:
-            self.warm += self.view.first(draws, warm=True)[:count]
+            self.warm += self.source.first(draws, warm=True)[:count]
         self.image += draws.images[:count]
         self.prompt += [base + number // self.rules.group for number in range(count)]
         self._drawn += [(draws, first)] * count
@@ -155,7 +159,7 @@ class State:
         if not tries:
             return self.warm[rollout]
         draws, first = self._drawn[rollout]
-        return self.view.attempt(draws, rollout - first, tries, warm=warm)
+        return self.source.attempt(draws, rollout - first, tries, warm=warm)
 
     def granted(self, now: int) -> float:
         """Request a create now and return the time of its grant, in ns."""

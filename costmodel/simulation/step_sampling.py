@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from costmodel.simulation.cluster import Nodes
-from costmodel.simulation.random_streams import World
+from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.timeline import Stretch
+from costmodel.simulation.timeline import Segment
 from costmodel.training.run import TrainingRun
 
 FEW: Final = 3
@@ -42,45 +42,39 @@ ROUND: Final = 1 << 20
 """Distance between the step numbers of two rounds."""
 
 
-class HorizonPart(NamedTuple):
-    """A stretch with the weight of each counted step; the first ``lead`` steps are not counted."""
-
-    stretch: Stretch
-    stands_for: tuple[float, ...]
-    lead: int = 0
-
-
-class Horizon(NamedTuple):
-    """The simulated parts of a run, repeated for ``rounds``."""
+class StepSample(NamedTuple):
+    """The simulated segments of a run, repeated for ``rounds``."""
 
     steps: int
-    parts: tuple[HorizonPart, ...]  # of the first round
+    segments: tuple[Segment, ...]  # of the first round
     whole: float  # full steps with as many rollouts as the run
     rounds: int = 1
-    later: tuple[HorizonPart, ...] = ()  # of every later round; (): as the first
+    later: tuple[Segment, ...] = ()  # of every later round; (): as the first
     alike: int = 1  # number of last steps of the first round that represent these
 
     @property
     def simulated(self) -> int:
         """Number of simulated steps under one random stream."""
-        return sum(len(part.stretch.sizes) for number in range(self.rounds) for part in self.of(number))
+        return sum(len(segment.sizes) for number in range(self.rounds) for segment in self.of(number))
 
     @property
     def stands_for(self) -> list[float]:
         """Weight of each counted step, round by round."""
+        weights = [weight for segment in self.segments for weight in segment.stands_for]
         if not self.later:
-            return [times / self.rounds for part in self.parts for times in part.stands_for] * self.rounds
-        times = [times for part in self.parts for times in part.stands_for]
-        early, last = times[: -self.alike], math.fsum(times[-self.alike :])
-        alike = self.alike + sum(len(part.stands_for) for part in self.later) * (self.rounds - 1)
+            return [weight / self.rounds for weight in weights] * self.rounds
+        early, last = weights[: -self.alike], math.fsum(weights[-self.alike :])
+        alike = self.alike + sum(len(segment.stands_for) for segment in self.later) * (self.rounds - 1)
         return early + [last / alike] * alike
 
-    def of(self, number: int) -> list[HorizonPart]:
-        """Return the parts of one round, with separate random numbers."""
-        parts = self.later if number and self.later else self.parts
-        return [
-            part._replace(stretch=part.stretch._replace(first=part.stretch.first + number * ROUND)) for part in parts
-        ]
+    def rollouts(self, number: int) -> int:
+        """Return the kept rollouts of one round."""
+        return sum(sum(segment.sizes) for segment in self.of(number))
+
+    def of(self, number: int) -> list[Segment]:
+        """Return the segments of one round, with separate random numbers."""
+        segments = self.later if number and self.later else self.segments
+        return [segment._replace(first=segment.first + number * ROUND) for segment in segments]
 
 
 def settling(rules: StepRules, busy_ns: float) -> float:
@@ -104,7 +98,9 @@ def settling(rules: StepRules, busy_ns: float) -> float:
     return rollouts
 
 
-def horizon(training_run: TrainingRun, rules: StepRules, world: World, highest: int, settled: float = 0.0) -> Horizon:
+def sample_steps(
+    training_run: TrainingRun, rules: StepRules, stream: RandomStream, highest: int, settled: float = 0.0
+) -> StepSample:
     """Select the steps of a training run. A round has about ``highest`` steps, of a stream as many as necessary.
 
     Limits and pools settle within ``settled`` rollouts.
@@ -114,36 +110,35 @@ def horizon(training_run: TrainingRun, rules: StepRules, world: World, highest: 
     pulls = rules.cluster is not None and rules.cluster.fills
     whole = training_run.trajectories / rules.size
     if not rules.policy.barrier:
-        return _of_a_stream(rules, world, count, rest or rules.size, highest, settled)
+        return _of_a_stream(rules, stream, count, rest or rules.size, highest, settled)
     before = 0 if _alike(rules) else math.ceil(settled / rules.launched(rules.size))
     highest = max(FEW, highest, 2 * before + 1 if before else 0)
     if count <= (2 * highest if pulls else highest):
         sizes = (rules.size,) * full + (rest,) * (rest > 0)
-        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
+        return StepSample(count, (Segment(0, sizes, (1.0,) * count),), float(count))
     if pulls:
-        return _places(rules, world, count, highest, whole)
+        return _along_the_run(rules, stream, count, highest, whole)
     last = (rest,) if rest and count < MANY else ()
     like = full if last else count
     first = 0 if _alike(rules) else highest // 2
     stands_for = (1.0,) * first + ((like - first) / (highest - first),) * (highest - first) + (1.0,) * len(last)
-    stretch = Stretch(0, (rules.size,) * highest + last, after=0 if last else rules.size)
-    return Horizon(count, (HorizonPart(stretch, stands_for),), float(count) if last else whole)
+    segment = Segment(0, (rules.size,) * highest + last, stands_for, after=0 if last else rules.size)
+    return StepSample(count, (segment,), float(count) if last else whole)
 
 
-def following(plan: Horizon, rules: StepRules) -> Horizon | None:
+def following(plan: StepSample, rules: StepRules) -> StepSample | None:
     """Return the same steps for a run without image pulls; None: the run pulls images."""
     if rules.cluster is not None and rules.cluster.fills:
         return None
     if not rules.policy.barrier:
         return plan
 
-    def follows(part: HorizonPart) -> HorizonPart:
-        counted = part.stretch.first + part.lead
+    def follows(segment: Segment) -> Segment:
+        counted = segment.first + segment.lead
         lead = 0 if _alike(rules) else min(LEAD, counted)
-        sizes = (rules.size,) * lead + part.stretch.sizes[part.lead :]
-        return part._replace(stretch=Stretch(counted - lead, sizes), lead=lead)
+        return Segment(counted - lead, (rules.size,) * lead + segment.sizes[segment.lead :], segment.stands_for, lead)
 
-    return plan._replace(parts=tuple(map(follows, plan.parts)), later=tuple(map(follows, plan.later)))
+    return plan._replace(segments=tuple(map(follows, plan.segments)), later=tuple(map(follows, plan.later)))
 
 
 def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
@@ -209,22 +204,23 @@ def _stream_steps(rules: StepRules) -> tuple[int, int, int]:
     return max(FEW, math.ceil(SETTLING * waves)), max(LASTING, math.ceil(LASTING * waves)), math.ceil(waves) + 1
 
 
-def _of_a_stream(rules: StepRules, world: World, count: int, last: int, highest: int, settled: float) -> Horizon:
+def _of_a_stream(
+    rules: StepRules, stream: RandomStream, count: int, last: int, highest: int, settled: float
+) -> StepSample:
     """Return start, settled part and end of a stream in one piece; the ``last`` step may be smaller."""
     start, lasting, ending = _stream_steps(rules)
     start += min(count, math.ceil(settled / rules.size))
     if rules.cluster is not None and rules.cluster.fills:
-        start = max(start, _until_full(rules, world, count))
+        start = max(start, _until_full(rules, stream, count))
     lasting = max(lasting, highest - start - ending)
     simulated = min(count, start + lasting + ending)
     stands_for = (1.0,) * simulated
     if simulated < count:
         stands_for = (1.0,) * start + ((count - start - ending) / lasting,) * lasting + (1.0,) * ending
-    stretch = Stretch(0, (rules.size,) * (simulated - 1) + (last,))
-    return Horizon(count, (HorizonPart(stretch, stands_for),), float(count))
+    return StepSample(count, (Segment(0, (rules.size,) * (simulated - 1) + (last,), stands_for),), float(count))
 
 
-def _until_full(rules: StepRules, world: World, count: int) -> int:
+def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
     """After how many steps of a stream nodes pull no less than before, if each worker always has a pod."""
     assert rules.cluster is not None
     nodes, workers = Nodes(rules.cluster), rules.workers
@@ -242,21 +238,21 @@ def _until_full(rules: StepRules, world: World, count: int) -> int:
                 and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE)
             ):
                 return number
-        for image in world.images(number, rules.size):
+        for image in stream.images(number, rules.size):
             if len(seated) == workers:
                 nodes.let_go([seated.popleft()])
             seated.append(nodes.take(image, 0)[0])
     return count
 
 
-def _places(rules: StepRules, world: World, count: int, highest: int, whole: float) -> Horizon:
+def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: int, whole: float) -> StepSample:
     """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
     the last place if disks are full there."""
     lead = (
         0 if not rules.policy.overlaps and not (rules.cluster and rules.cluster.ahead) and not rules.partial else LEAD
     )
     wanted = max(3, highest // (lead + 1))
-    before = _filling(rules, world, count, wanted, lead)
+    before = _filling(rules, stream, count, wanted, lead)
     at = sorted(before)
     last = at[-1]
     weights = [0.0] * len(at)
@@ -265,7 +261,7 @@ def _places(rules: StepRules, world: World, count: int, highest: int, whole: flo
         weights[place] += (following_start - start) / 2
         weights[place + 1] += (following_start - start) / 2
     weights[-1] += count - 0.5 - last
-    parts: list[HorizonPart] = []
+    segments: list[Segment] = []
     drawn = 0
     full = last < count - 1
     copies = max(1, wanted - len(at) + 1) if full else 1
@@ -273,19 +269,15 @@ def _places(rules: StepRules, world: World, count: int, highest: int, whole: flo
         lead_steps, times = min(lead, number), copies if number == last else 1
         for _ in range(times):
             disks, built = before[number]
-            stretch = Stretch(drawn, (rules.size,) * (lead_steps + 1), disks, built, rules.size)
-            parts.append(HorizonPart(stretch, (weight / times,), lead_steps))
+            sizes = (rules.size,) * (lead_steps + 1)
+            segments.append(Segment(drawn, sizes, (weight / times,), lead_steps, disks, built, rules.size))
             drawn += lead_steps + 1
-    last_part = parts[-1]
-    later = [
-        last_part._replace(stretch=last_part.stretch._replace(first=place * (last_part.lead + 1)))
-        for place in range(wanted)
-    ]
-    return Horizon(count, tuple(parts), whole, later=tuple(later) if full else (), alike=copies)
+    later = [segments[-1]._replace(first=place * len(segments[-1].sizes)) for place in range(wanted)]
+    return StepSample(count, tuple(segments), whole, later=tuple(later) if full else (), alike=copies)
 
 
 def _filling(
-    rules: StepRules, world: World, count: int, wanted: int, lead: int
+    rules: StepRules, stream: RandomStream, count: int, wanted: int, lead: int
 ) -> dict[int, tuple[list[list[int]], list[int]]]:
     """Return disks and built images ``lead`` steps before each ``wanted`` step, by number.
 
@@ -303,7 +295,7 @@ def _filling(
         contents.update({place: now for place in places if max(0, place - lead) == number})
         before = nodes.pulled_gb
         builds.append(len(nodes.built))
-        images = world.images(number, launched)
+        images = stream.images(number, launched)
         if nodes.pulls_ahead:
             nodes.pull_ahead(images[:: rules.group], 0)
         for first in range(0, launched, workers):

@@ -1,11 +1,11 @@
-"""Some steps of a run in one world: rollouts and trainer in turn, as the policy says."""
+"""Some steps of a run in one stream: rollouts and trainer in turn, as the policy says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from costmodel.simulation.random_streams import View
+from costmodel.simulation.random_streams import AttemptStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import SimulatedWorker, Simulator
 from costmodel.simulation.state import State, Totals
@@ -31,29 +31,31 @@ class StepTaken(NamedTuple):
     suspended_ns: float = 0.0  # of sandboxes; not in ``usd``
 
 
-class Stretch(NamedTuple):
-    """Consecutive steps of a run."""
+class Segment(NamedTuple):
+    """Consecutive simulated steps of a run, and how many steps of the run each stands for."""
 
     first: int  # number of its random stream
     sizes: tuple[int, ...]  # kept rollouts per step
+    stands_for: tuple[float, ...] = ()  # weight of each step after the lead
+    lead: int = 0  # first steps that do not count
     disks: Sequence[Iterable[int]] = ()  # images on nodes before the first step
     built: Sequence[int] = ()  # images built before the first step
     after: int = 0  # rollouts kept by the following step; 0: the end of the run
 
 
-def simulate_steps(rules: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
-    """Simulate the steps of a stretch."""
-    state = State(rules, view, stretch.disks, stretch.built)
-    if state.nodes is not None and not any(stretch.disks):
-        _pull_ahead(state, stretch.first, stretch.sizes[0], 0)
-    steps = (_in_turn if rules.policy.barrier else _stream)(state, stretch)
+def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:
+    """Return the steps of a segment after its lead."""
+    state = State(rules, source, segment.disks, segment.built)
+    if state.nodes is not None and not any(segment.disks):
+        _pull_ahead(state, segment.first, segment.sizes[0], 0)
+    steps = (_in_turn if rules.policy.barrier else _stream)(state, segment)
     trained, totals, clocks, taken = 0, Totals(), 0, []
     for step in steps:
         usd = bill(state.clocks_ns[clocks : step.clocks])
         added = (now - before for before, now in zip(totals, step.totals, strict=True))
         taken.append(StepTaken(step.trained - trained, step.rollouts_ns, usd, *added))
         trained, totals, clocks = step.trained, step.totals, step.clocks
-    return taken
+    return taken[segment.lead :]
 
 
 class _Step(NamedTuple):
@@ -65,17 +67,17 @@ class _Step(NamedTuple):
     clocks: int  # how many sandboxes there were
 
 
-def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
+def _in_turn(state: State, segment: Segment) -> list[_Step]:
     """Steps with a barrier."""
     rules = state.rules
     start = trained = 0
     carried: list[SimulatedWorker] = []
     ends = []
-    following = (*stretch.sizes[1:], stretch.after)
-    for number, (keep, coming) in enumerate(zip(stretch.sizes, following, strict=True), stretch.first):
+    following = (*segment.sizes[1:], segment.after)
+    for number, (keep, coming) in enumerate(zip(segment.sizes, following, strict=True), segment.first):
         launched = rules.launched(keep)
         fresh = max(0, launched - len(carried))
-        state.load(state.view.world.step(number, launched), fresh, number)
+        state.load(state.source.stream.step(number, launched), fresh, number)
         crew = Simulator(state, start, min(rules.workers, len(carried) + fresh))
         crew.start(carried)
         if state.nodes is not None and state.nodes.pulls_ahead:
@@ -90,22 +92,22 @@ def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
     return ends
 
 
-def _stream(state: State, stretch: Stretch) -> list[_Step]:
+def _stream(state: State, segment: Segment) -> list[_Step]:
     """Simulate rollouts without a barrier."""
     rules = state.rules
-    coming = list(enumerate(stretch.sizes, stretch.first))
+    coming = list(enumerate(segment.sizes, segment.first))
 
     def more(steps_trained: int) -> bool:
-        loaded = len(stretch.sizes) - len(coming)
+        loaded = len(segment.sizes) - len(coming)
         if not coming or (rules.staleness and loaded >= steps_trained + rules.staleness):
             return False
         number, size = coming.pop(0)
-        state.load(state.view.world.step(number, size), size, number)
+        state.load(state.source.stream.step(number, size), size, number)
         if state.nodes is not None:
-            _pull_ahead(state, number + 1, coming[0][1] if coming else stretch.after, crew.now)
+            _pull_ahead(state, number + 1, coming[0][1] if coming else segment.after, crew.now)
         return True
 
-    total = sum(stretch.sizes)
+    total = sum(segment.sizes)
     crew = Simulator(state, 0, min(rules.workers, total), more)
     crew.start([])
     crew.work(total)
@@ -119,5 +121,5 @@ def _stream(state: State, stretch: Stretch) -> list[_Step]:
 def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
     """Pull the images of a step of ``size`` rollouts ahead, where the placement does."""
     if state.nodes is not None and state.nodes.pulls_ahead:
-        images = state.view.world.images(number, state.rules.launched(size))
+        images = state.source.stream.images(number, state.rules.launched(size))
         state.nodes.pull_ahead(images[:: state.rules.group], now)

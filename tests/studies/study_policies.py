@@ -22,10 +22,11 @@ from costmodel.simulation.attempts import Parts
 from costmodel.statistics.distribution import Distribution
 from costmodel.training.run import TrainingRun
 from tests.support.cost_model.policy_cases import a_case, compared
-from tests.support.cost_model.simpy_twin import Asked, Recorded, Twin
+from tests.support.cost_model.step_twin import StepTwin
+from tests.support.cost_model.step_twin_trials import StepAsked, StepTrial
 from tests.support.cost_model.stepping import parts, stepped
 
-CASES, RUNS = 200, 40
+CASES, RUNS = 60, 40
 S = 10**9
 ATTEMPTS, SIMPY_ATTEMPTS = 100_000, 6_000
 
@@ -77,9 +78,10 @@ def speed() -> list[str]:
         steps = stepped(TrainingRun(**ask | more), trials, failures, steps=ATTEMPTS // 500)
         took = time.process_time() - begin
         lines.append(f"{name:22} {sum(step.attempts for step in steps) / took / 1e6:13.2f}")
-    recorded = [Recorded(True, 0.0, (value / S,)) for value in law.values]
+    recorded = [StepTrial(True, 0.0, 0.0, 0.0, ((value / S, value / S),), 0.0, 0.0) for value in law.values]
+    asked = {"rollouts": SIMPY_ATTEMPTS, "workers": 500, "batch": SIMPY_ATTEMPTS, "policy": "async"}
     begin = time.process_time()
-    Twin(Asked(trials=recorded, rollouts=SIMPY_ATTEMPTS, workers=500, rate=20.0, burst=10), Random(3)).run()
+    StepTwin(StepAsked(trials=recorded, rate=20.0, burst=10, **asked), "speed").run()
     took = time.process_time() - begin
     return [*lines, f"{'SimPy twin, create rate':22} {SIMPY_ATTEMPTS / took / 1e6:13.3f}"]
 

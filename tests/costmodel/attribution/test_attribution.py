@@ -24,9 +24,11 @@ from costmodel import (
 from costmodel.attribution import replications
 from costmodel.attribution.resamples import interval_of
 from costmodel.projection.row import CAUSES, Share
-from costmodel.simulation.random_streams import World
+from costmodel.simulation.attempts import Trials
+from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.step_sampling import horizon
+from costmodel.simulation.step_sampling import sample_steps
+from costmodel.statistics.distribution import Distribution
 from costmodel.workload.pool import pools
 from tests.support.cost_model.attributed_worlds import AMOUNTS, holds, recorded, two_sided
 from tests.support.cost_model.attributed_worlds import attributed as attributed_run
@@ -244,17 +246,6 @@ def test_intervals_hold_the_truth_even_if_steps_differ_as_much_as_trials_leave_o
     assert inside / 400 > 0.9
 
 
-def test_every_assumption_has_its_source(varied: Path) -> None:
-    told = attributed(varied, failure_rate=0.05, think=Think(8 * S, 1.2), **GPUS).assumptions
-    assert {one.name: (one.value, one.source) for one in told if one.name in ("failure_rate", "think", "gpus")} == {
-        "failure_rate": ("0.05", "asked for"),
-        "think": ("lognormal, median 8 s, sigma 1.2", "asked for"),
-        "gpus": ("8", "asked for"),
-    }
-    assert all(one.value and one.source for one in told)
-    assert ("failure_rate", "4 of 34 attempts", "measured") in attributed(varied).assumptions
-
-
 def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     (pool,) = pools([load(varied)])  # type: ignore[list-item]
     assert pool.trials
@@ -263,16 +254,16 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     for count in (1, 7, 160, 161, 5000, 160_000):
         for more in ({}, {"create_rate": 1.0}, images, pulled, {"policy": "async"}):
             asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
-            world = World(asked, [], [], ([1], [], 0.0), None, 0)
-            plan = horizon(asked, StepRules.of(asked), world, 6)
+            world = RandomStream(asked, Trials.of(Distribution.of([1])), None, 0)
+            plan = sample_steps(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
             assert plan.simulated <= (26 if "policy" in more else 12)
             ends = plan.simulated == plan.steps  # the last step that is simulated is the run's
-            assert more is not pulled or {part.stretch.after for part in plan.parts} == {0 if ends else 16}
+            assert more is not pulled or {segment.after for segment in plan.segments} == {0 if ends else 16}
 
 
 def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replications, "WORLDS", (2, 2))  # equal trials: one world is like another
+    monkeypatch.setattr(replications, "STREAMS", (2, 2))  # equal trials: one world is like another
     for more in ({}, {"nodes": 32, "pods_per_node": 8}, {"create_rate": 100.0}, {"warm_pool": 32, "refill_s": 5.0}):
         monkeypatch.setattr(replications, "ATTEMPTS", 3_300)
         monkeypatch.setattr(replications, "BUDGET", 130_000)

@@ -12,7 +12,7 @@ import pytest
 
 from costmodel import Images, NoPrice, PriceError, Think, TrainingRun, TrainingRunError, load_prices
 from costmodel.recording.trial import CellIdentity
-from costmodel.simulation.attempts import Retries, effective_workers, throttle_floor_ns
+from costmodel.simulation.attempts import Retries
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import (
     Interval,
@@ -34,14 +34,6 @@ def test_retries_by_hand() -> None:
     assert (fifth.attempts, fifth.delivered) == (Fraction(6, 5), Fraction(24, 25))
     assert Retries(Fraction(1, 5), None).attempts == Fraction(5, 4)
     assert float(Retries(Fraction(1, 2), 1000).delivered) == pytest.approx(1)
-
-
-def test_throttles() -> None:
-    assert throttle_floor_ns(1100, 20, 100) == 50 * S
-    assert throttle_floor_ns(50, 20, 100) == 0
-    assert effective_workers(500, 20, 5 * S) == 100
-    assert effective_workers(50, 20, 5 * S) == 50
-    assert effective_workers(50, None, 5 * S) == 50
 
 
 SHEET = """
@@ -84,9 +76,8 @@ def test_price_sheets(tmp_path: Path) -> None:
     assert str(raised.value) == f"{raised.value.problem}; add to it\n\n{raised.value.stanza}"
 
 
-def test_the_shipped_sheet_is_dated_and_sourced() -> None:
-    prices = load_prices("aws-fargate")
-    ecs = prices.sandbox(IDENTITY._replace(substrate="ecs", variant="fargate"))
+def test_fargate_sells_memory_by_the_vcpu() -> None:
+    ecs = load_prices("aws-fargate").sandbox(IDENTITY._replace(substrate="ecs", variant="fargate"))
     assert ecs.usd_hour(IDENTITY) == pytest.approx(0.04048 + 2 * 0.004445 + 0.005)  # 1 GiB is sold as 2
     assert (ecs.minimum_ns, ecs.source.startswith("https://")) == (60 * S, True)
 

@@ -26,7 +26,7 @@ laws = durations.map(Distribution.of)
 def expect(law: Distribution, jobs: int, workers: int, *, effort: float = 0.03, **asked: Any) -> SimulatedRun:
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
     training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
-    return simulate_run(Trials.of(law), training_run, law, (law.mean, law.mean))
+    return simulate_run(Trials.of(law), training_run, law)
 
 
 def retried(
@@ -47,7 +47,7 @@ def retried(
     law = Distribution.of([*good, *bad])
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
     training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
-    return simulate_run(trials, training_run, law, (law.mean, law.mean - startup))
+    return simulate_run(trials, training_run, law)
 
 
 @few
@@ -72,7 +72,7 @@ def test_enough_workers_give_the_order_statistic(law: Distribution, jobs: int) -
     found = expect(law, jobs, jobs)
     slack = 1e-3 * expected_max(law, jobs)
     assert abs(found.wall_ns.value - expected_max(law, jobs)) <= 2 * found.wall_ns.error + slack
-    assert found.held_ns.value == pytest.approx(jobs * law.mean, rel=1e-9)  # the control takes all noise out
+    assert abs(found.held_ns.value - jobs * law.mean) <= 2 * found.held_ns.error + slack * jobs
 
 
 @pytest.mark.parametrize("jobs", [400, 3_000, 10**6, 10**12])
@@ -85,7 +85,7 @@ def test_long_streams_end_where_the_renewal_form_says(jobs: int, sigma: float) -
     assert low - found.wall_ns.error <= found.wall_ns.value <= high + found.wall_ns.error
     known = renewal_makespan(law, jobs, 20)
     assert abs(found.wall_ns.value - known) <= found.wall_ns.error + 2e-3 * known
-    assert found.wall_ns.error < 0.01 * known
+    assert found.wall_ns.error < 0.02 * known
 
 
 def test_a_burst_at_a_barrier_hits_the_stock_and_nothing_more() -> None:
@@ -112,7 +112,7 @@ def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
     rate, workers, saved = 1.0, 40, 10
     found = retried(times, [], 10**7, workers, startup=saved * S, warm_pool=50, refill_rate=rate, effort=0.5)
     cold = sum(times) / len(times) / S
-    assert found.hits.value / found.attempts.value == pytest.approx(rate * cold / (workers + rate * saved), rel=0.01)
+    assert found.hits.value / found.attempts.value == pytest.approx(rate * cold / (workers + rate * saved), rel=0.02)
 
 
 @few
@@ -127,7 +127,7 @@ def test_retries_are_walds_identity(good: list[int], bad: list[int], cap: int, b
     )
     mean = (sum(good) + sum(bad)) / (len(good) + len(bad))
     held = found.attempts.value * mean + (found.attempts.value - jobs) * backoff
-    assert found.held_ns.value == pytest.approx(held, rel=0.05, abs=5)
+    assert abs(found.held_ns.value - held) <= 3 * found.held_ns.error + 0.05 * held + 5
 
 
 @few

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Images, Think, TrainingRunError
-from costmodel.simulation.attempts import Parts, suspended_parts
-from costmodel.training.life_cycle import Suspension
+from costmodel.simulation.attempts import Parts
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 
 SECONDS = st.integers(0, 20)
@@ -49,16 +48,6 @@ def test_a_threshold_above_all_pauses_changes_nothing(trials: list[Parts], seed:
     plain = training_run(think=THINK)
     never = replace(plain, suspend_after_s=1e6, suspend_s=4.0, resume_s=1.0)
     assert stepped(plain, trials, steps=2, seed=seed) == stepped(never, trials, steps=2, seed=seed)
-
-
-@pytest.mark.parametrize("pauses", [1, 7, 60])
-def test_the_mean_of_suspended_parts_is_exact(pauses: int) -> None:
-    """Four strata of equal weight: their means are the partial expectations of a lognormal, times the pauses."""
-    edges = [0.0, 0.25, 0.5, 0.75, 1.0]
-    sums = [round(pauses * share * THINK.mean_ns) for share in (0.5, 0.8, 1.1, 1.6)]
-    found = suspended_parts(THINK, pauses, Suspension(0, 0, S), sums, edges)
-    assert sum(delay for delay, _ in found) / 4 == pytest.approx(pauses * S, rel=1e-6)
-    assert [part for _, part in found] == pytest.approx(sums, rel=1e-6)
 
 
 @settings(max_examples=30, deadline=None)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from random import Random
 from statistics import NormalDist
 
 import pytest
 
-from costmodel.simulation.random_streams import _normals
 from costmodel.statistics import lognormal_sum
 from costmodel.statistics.lognormal_sum import CELLS, WHOLE, strata_of_sum
 
@@ -41,12 +39,3 @@ def test_a_stratum_of_one_pause_is_between_its_quantiles() -> None:
 def test_nobody_who_does_not_pause_thinks_and_pauses_without_spread_are_their_median() -> None:
     assert strata_of_sum(0, 1.0, 4) == ((WHOLE, 0.0),)
     assert strata_of_sum(7, 0.0, 4) == ((WHOLE, 7.0),)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 9])
-def test_normal_numbers_are_those_of_single_calls(count: int) -> None:
-    alone, together = Random(5), Random(5)
-    expected = [alone.gauss(0, 1) for _ in range(count)]
-    assert _normals(together, count) == expected
-    assert together.gauss(0, 1) == alone.gauss(0, 1)  # and whoever goes on, with the other one of a pair too, as well
-    assert together.random() == alone.random()

@@ -15,7 +15,8 @@ from costmodel.projection.wall_clock import timed_run
 from costmodel.workload.pool import attempts, pools
 from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.cost_model.simpy_twin import Asked, Recorded, Twin
+from tests.support.cost_model.step_twin import StepTwin
+from tests.support.cost_model.step_twin_trials import StepAsked, StepTrial
 
 LAWS: Final[dict[str, Callable[[Random], float]]] = {
     "gamma CV .3": lambda rng: rng.gammavariate(11.1, 1.8),
@@ -39,7 +40,7 @@ class Case:
     law: str
     policies: tuple[str, ...]
     training_run: TrainingRun
-    asked: Asked
+    asked: StepAsked
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,13 @@ def a_case(seed: int) -> Case:
         length, ok = LAWS[law](rng), not (fails and number % 7 == 3)
         cold = round(length * rng.uniform(0.1, 0.4), 3)
         each = round((length - cold) / 4 if ok else (length - cold) / 8, 3)
-        trials.append(Recorded(ok, cold, (each,) * (4 if ok else 2), cleanup_s=0.5))
-    mean = sum(one.cold_s + sum(one.actions_s) for one in trials) / TRIALS
+        commands = ((each, each),) * (4 if ok else 2)
+        trials.append(StepTrial(ok, cold, 0.0, 0.0, commands, gap_s=0.0, cleanup_s=0.5))
+    lengths = sorted(one.create_s + sum(took for took, _ in one.commands_s) for one in trials)
+    mean = sum(lengths) / TRIALS
     rollouts, workers = rng.choice((40, 90, 150)), rng.choice((10, 25, 60))
     asked: dict[str, Any] = {"trials": trials, "rollouts": rollouts, "workers": workers}
+    asked |= {"batch": rollouts, "policy": "async"}
     training_run: dict[str, Any] = {"trajectories": rollouts, "workers": workers, "precision": Precision(seed=seed)}
 
     def both(ours: str, theirs: str, value: Any) -> None:
@@ -83,10 +87,9 @@ def a_case(seed: int) -> Case:
         both("create_rate", "rate", round(workers / mean * rng.choice((0.4, 0.8, 1.5)), 3))
         both("create_burst", "burst", rng.choice((1, 5, 20)))
     if fails:
-        both("max_attempts", "cap", rng.choice((None, 2, 4)))
+        both("max_attempts", "max_attempts", rng.choice((None, 2, 4)))
         both("backoff_s", "backoff_s", rng.choice((0.0, round(mean / 3, 2))))
     if "timeout" in policies:
-        lengths = sorted(one.cold_s + sum(one.actions_s) for one in trials)
         thinks = 0.45 * mean * ("think" in policies)
         both("timeout_s", "timeout_s", round(lengths[TRIALS * 4 // 5] + thinks, 4) + 0.00005)
     if "think" in policies:
@@ -110,8 +113,7 @@ def a_case(seed: int) -> Case:
         training_run["gpus"] = 1 if "trainer" in policies else None
     if "over" in policies:
         both("over_provision", "over", rng.choice((0.2, 0.5)))
-        both("partial_rollouts", "partial", rng.random() < 0.5)
-    return Case(law, policies, TrainingRun(**training_run), Asked(**asked))
+    return Case(law, policies, TrainingRun(**training_run), StepAsked(**asked))
 
 
 def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
@@ -119,9 +121,9 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     events = [
         trial(
             number,
-            create=round(one.cold_s * S) - 1,
+            create=round(one.create_s * S) - 1,
             ready=1,
-            actions=[round(action * S) for action in one.actions_s],
+            actions=[round(took * S) for took, _ in one.commands_s],
             cleanup=round(one.cleanup_s * S),
             outcome="ok" if one.ok else "failed",
         )
@@ -130,12 +132,11 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     recording = load(write(folder / "case.msgpack", events, cell(actions=4)))
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
-    (row,) = project([recording], case.training_run, load_prices(folder / "sheet.toml"))
+    (row,) = project([recording], case.training_run, load_prices(folder / "sheet.toml"), effort=0.0, stressed=False)
     (pool,) = pools([recording])
     timed = present(timed_run(attempts(pool, pool.length, case.training_run), pool, case.training_run))
     outcome = timed.run.outcome
-    rng = Random(f"twin {case.training_run.precision.seed}")
-    found = [Twin(case.asked, rng).run() for _ in range(runs)]
+    found = [StepTwin(case.asked, f"twin {case.training_run.precision.seed} {run}").run() for run in range(runs)]
 
     def mean(value: Callable[[Any], float]) -> tuple[float, float]:
         values = [value(one) for one in found]
@@ -152,7 +153,7 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
             hours_error = outcome.held_ns.error / 1e9
         elif case.training_run.warm_pool:
             hours_error += outcome.held_ns.error / 1e9
-    busy = mean(lambda one: one.held_s + one.backoff_s + one.waited_s)
+    busy = mean(lambda one: one.worker_s)
     yield Compared("worker-hours", present(row.worker_hours).value * hour, hours_error, *busy)
     if row.gpu is not None:
         steps = -(-case.training_run.trajectories // (case.training_run.batch or 1))
@@ -168,13 +169,9 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     )
     yield Compared("billed", present(row.cost).sandbox_usd.value, billed_error, *mean(lambda one: one.billed_s))
     for name, one, value in (
-        ("creates", outcome.attempts, lambda one: one.attempts),
-        ("throttled", outcome.waited_ns, lambda one: one.waited_s * 1e9),
-        ("hits", outcome.hits, lambda one: one.hits),
-        ("wasted", outcome.wasted_ns, lambda one: one.wasted_s * 1e9),
-        ("idle pool", outcome.idle_ns, lambda one: one.idle_s * 1e9),
+        ("creates", outcome.attempts, lambda one: one.counts["attempts"]),
+        ("throttled", outcome.waited_ns, lambda one: one.waited["token"] * 1e9),
+        ("hits", outcome.hits, lambda one: one.counts["hits"]),
     ):
         if one.value or mean(value)[0]:
-            if name == "idle pool" and case.training_run.group_size:
-                continue  # a rule of thumb, not an outcome
             yield Compared(name, one.value, one.error, *mean(value))

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from costmodel import Precision, Recording, Think, TrainingRun, load, load_prices
-from costmodel.attribution.replications import Worlds, worlds
+from costmodel.attribution.replications import Replications, replicated
 from costmodel.simulation.timeline import StepTaken
 from costmodel.training.images import Images
 from costmodel.workload.pool import pools
@@ -236,7 +236,7 @@ def _pool(rng: Random, mean: float, workers: int, both: Callable[..., None], tra
 # -- answers ---------------------------------------------------------------------------------------------------------
 
 
-def modelled(case: StepCase, folder: Path) -> Worlds:
+def modelled(case: StepCase, folder: Path) -> Replications:
     """What the step model finds."""
     events = []
     for number, one in enumerate(case.asked.trials):
@@ -257,7 +257,7 @@ def modelled(case: StepCase, folder: Path) -> Worlds:
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
     (pool,) = pools([recording])
-    found = present(worlds(pool, case.training_run, load_prices(folder / "sheet.toml")))
+    found = present(replicated(pool, case.training_run, load_prices(folder / "sheet.toml")))
     return found
 
 
@@ -280,7 +280,7 @@ QUANTITIES: Final[dict[str, tuple[Callable[[StepTaken], float], Callable[[StepFo
 def compared(case: StepCase, folder: Path, runs: int, causes: Sequence[str] = ()) -> Iterator[StepCompared]:
     """Every quantity of a case, and the wall-clock and worker time that each of ``causes`` costs, where it acts."""
     found = modelled(case, folder)
-    weights = found.plan.stands_for
+    weights = found.sample.stands_for
     plain = [StepTwin(case.asked, f"{case.training_run.precision.seed}:{run}").run() for run in range(runs)]
 
     def total(look: Sequence[StepTaken], of: Callable[[StepTaken], float]) -> float:

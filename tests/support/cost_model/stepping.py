@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from itertools import accumulate
 from typing import Any
 
 from costmodel import TrainingRun
-from costmodel.simulation.attempts import Parts, timed
-from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.attempts import Parts, Trials, timed
+from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.timeline import StepTaken, Stretch, simulate_steps
+from costmodel.simulation.timeline import Segment, StepTaken, simulate_steps
+from costmodel.statistics.distribution import Distribution
 
 S = 1_000_000_000
 
@@ -35,17 +35,14 @@ def stepped(
 ) -> list[StepTaken]:
     """The first steps of a run whose attempts are drawn from these, or ``sizes`` of them, before one of ``after``;
     dollars are hours of sandboxes."""
+    trials = Trials.of(Distribution.of([1]))
+    trials.successes, trials.failures = list(successes), list(failures)
     law = None
     if training_run.think is not None:
-        law = ThinkQuantiles(
-            training_run.think, [one.pauses for one in (*successes, *failures)], training_run.suspension
-        )
-    counts = [list(accumulate(one.weight for one in each)) for each in (successes, failures)]
+        law = ThinkQuantiles(training_run.think, trials, training_run.suspension)
     fork_ns = None if training_run.fork_s is None else round(training_run.fork_s * S)
-    bad = counts[1][-1] if failures else 0
-    weights = (counts[0], counts[1], bad / (bad + counts[0][-1]))
-    view = View(
-        World(training_run, successes, failures, weights, law, seed),
+    view = AttemptStream(
+        RandomStream(training_run, trials, law, seed),
         timed(successes, without, 1.0, fork_ns),
         timed(failures, without, 1.0, fork_ns, ok=False),
         failing="failures" not in without,
@@ -53,8 +50,8 @@ def stepped(
     )
     size = training_run.step_rollouts
     assert size is not None
-    stretch = Stretch(0, tuple(sizes) or (size,) * steps, after=after)
-    return simulate_steps(StepRules.of(training_run, without), view, stretch, lambda ns: sum(ns) / 3600 / S)
+    segment = Segment(0, tuple(sizes) or (size,) * steps, after=after)
+    return simulate_steps(StepRules.of(training_run, without), view, segment, lambda ns: sum(ns) / 3600 / S)
 
 
 def training_run(**asked: Any) -> TrainingRun:
