@@ -284,7 +284,7 @@ def _no_room_for_words(victim: Victim) -> Iterator[Blow]:
     if not FULL.exists():
         raise NotHere(str(FULL))
     which = victim.source.choice(("stdout", "stderr"))
-    victim.progress = victim.source.choice(("none", "plain", "json"))
+    victim.progress = victim.source.choice(("none", "plain"))
     with FULL.open("wb") as full:
         victim.streams = {which: full}
         yield lambda: None
@@ -295,7 +295,7 @@ def _nobody_reads(victim: Victim) -> Iterator[Blow]:
     """Whoever reads stdout and stderr goes away."""
     reader, writer = os.pipe()
     victim.streams = {"stdout": writer, "stderr": writer}
-    victim.progress = "json"
+    victim.progress = "plain"
     ends = [reader]
     fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)
 
