@@ -8,7 +8,6 @@ from taxtui import starting
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it with one line and exit code 130."""
-    starting.quickly("__main__")
     handles_interrupt = starting.exit_on_interrupt()
     try:
         from taxtui import cli

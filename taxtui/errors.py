@@ -1,27 +1,5 @@
 """The errors of taxtui, with their exit codes.
 
-::
-
-    TaxtuiError                      exit 1   anything that ends a command with one line
-    ├── UsageError                   exit 2   an option, a name or a combination that cannot work
-    │   └── ScenarioError            exit 2   a scenario or tier file: what, where, how to fix
-    ├── SubstrateError               exit 1   a failure of the provider, never the exit code of a command
-    │   ├── SubstrateUnavailable     exit 3   missing extra, no daemon, no permission, no image
-    │   ├── CreateFailed                      the sandbox could not be created
-    │   │   └── QuotaExceeded                 a quota is used up: a retry does not help
-    │   ├── Throttled                         retry after ``retry_after_s``; becomes ``queued``
-    │   ├── ReadyTimeout                      created, but no command answered in time
-    │   ├── ExecFailed                        the command path failed (not: the command failed)
-    │   │   └── ExecTimeout                   the command outlived its timeout and was killed
-    │   ├── SandboxLost                       the sandbox is gone: evicted, OOM-killed, reclaimed
-    │   └── CleanupFailed                     the sandbox may still exist
-    ├── RunCrashed                   exit 1   a bug, of taxtui or of an adapter, ended a run
-    ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
-    ├── Regressed                    exit 5   ``taxtui compare --fail-above``: a metric is worse than its limit allows
-    │                                         ``taxtui doctor --canary``: a step took longer than its limit
-    ├── TooLittleData                exit 6   ``taxtui compare --fail-above``: inconclusive
-    └── WriteFailed                  exit 1   a file could not be written: disk full, disk gone
-
 An error has a problem (what, where) and, if known, a fix; both together are one line. Neither may contain credentials,
 account ids, or host and user names, because a recording may contain the message.
 """

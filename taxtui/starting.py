@@ -1,12 +1,7 @@
-"""Start and end of a program: rare garbage collections, and one line on Ctrl-C.
-
-Collections during imports and at the end take a quarter of the time of both.
-"""
+"""Ctrl-C during the start of the command line: one line and exit code 130."""
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import signal
 
@@ -14,18 +9,8 @@ TYPE_CHECKING = False  # importing typing takes longer than this module, and Ctr
 if TYPE_CHECKING:
     from typing import Final
 
-RARELY: Final = (50_000, 10, 10)
-"""Thresholds of the garbage collector at the start; Python's own first threshold is 700."""
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C, as in shells."""
-_usual: Final = gc.get_threshold()
-
-
-def quickly(name: str) -> None:
-    """Collect garbage rarely from now on, if ``name`` is the ``__name__`` of a program. Call before other imports."""
-    if name == "__main__":
-        gc.set_threshold(*RARELY)
-        atexit.register(gc.freeze)
 
 
 def exit_on_interrupt() -> bool:
@@ -54,8 +39,6 @@ def print_interrupted() -> None:
 
 
 def loaded() -> None:
-    """Collect garbage as usual from now on, and raise ``KeyboardInterrupt`` on Ctrl-C."""
-    if gc.get_threshold() == RARELY:
-        gc.set_threshold(*_usual)
+    """Raise ``KeyboardInterrupt`` on Ctrl-C from now on."""
     if signal.getsignal(signal.SIGINT) is _exit:
         signal.signal(signal.SIGINT, signal.default_int_handler)

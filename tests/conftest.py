@@ -20,7 +20,7 @@ import hypothesis
 import pytest
 from pytest_timeout import Settings
 
-from taxtui.starting import RARELY
+from taxtui.runner.gc_tuning import COLLECT_AFTER
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
 from tests.support.loop_guard import LoopGuard
@@ -34,7 +34,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
-gc.set_threshold(*RARELY)  # what is collected now is no garbage, and a test makes little
+gc.set_threshold(*COLLECT_AFTER)  # what is collected now is no garbage, and a test makes little
 os.environ["COLUMNS"] = "80"  # tables are as wide as the terminal, which differs from one developer to the next
 
 # What an example takes on a busy machine says nothing about it.

@@ -14,8 +14,7 @@ from taxtui.options.rows import MODE, SUBSTRATE, TIER, choosing, pop_choice
 from taxtui.report.formats import BY_NAME, NAMES
 
 if TYPE_CHECKING:
-    from costmodel import Metric, Recording
-    from taxtui.options.rows import RowChoice
+    from costmodel import Metric
 
 
 @click.command("compare")
@@ -81,63 +80,27 @@ def command(
         for_two |= {"--pool-before": pool_before, "--pool-after": pool_after, "--pair-all": pair_all}
         if flag := next((flag for flag, value in for_two.items() if value), None):
             raise UsageError(f"{flag} compares two recordings", fix="give BEFORE and AFTER")
-        _one_recording(context, before, choice, run_sd, form)
+        from taxtui.commands.report import command as report
+
+        rows = {"substrates": choice.substrates, "tiers": choice.tiers, "modes": choice.modes}
+        context.invoke(report, recordings=(before,), form=form, run_sd=run_sd, **rows)
         return
     if junit is not None and limit is None:
         raise UsageError("--junit needs --fail-above", fix="add --fail-above 10%")
-    _two_recordings(
-        (before, *pool_before),
-        (after, *pool_after),
-        _metrics(names, limit),
-        choice,
-        run_sd,
-        form,
-        pair_all=pair_all,
-        junit=junit,
-        summary=summary,
-        checked=limit is not None,
-    )
-
-
-def _one_recording(context: click.Context, recording: str, choice: RowChoice, run_sd: float | None, form: str) -> None:
-    from taxtui.commands.report import command as report
-
-    rows = {"substrates": choice.substrates, "tiers": choice.tiers, "modes": choice.modes}
-    context.invoke(report, recordings=(recording,), form=form, run_sd=run_sd, **rows)
-
-
-def _two_recordings(
-    before: Sequence[str],
-    after: Sequence[str],
-    metrics: Sequence[Metric],
-    choice: RowChoice,
-    run_sd: float | None,
-    form: str,
-    *,
-    pair_all: bool,
-    junit: Path | None,
-    summary: Path | None,
-    checked: bool,
-) -> None:
-    """Print the table and write the files; with ``checked`` limits, raise an error.
-
-    Raises:
-        Regressed: a metric is worse by more than its limit.
-        TooLittleData: no metric is worse, and the data are too few to show that all stayed within their limits.
-        WriteFailed: a file cannot be written.
-    """
-    from costmodel import compare, pools
+    from costmodel import compare, pools, read_recordings
     from taxtui.commands.files import find_recording
     from taxtui.report.comparison.sections import ComparisonTable
     from taxtui.report.row_limits import ANSWER
 
-    recordings_before, recordings_after = _read(before), _read(after)
-    recordings = (*recordings_before, *recordings_after)
-    identities = [cell.identity for recording in recordings for cell in recording.cells]
+    metrics = _metrics(names, limit)
+    paths_before = [find_recording(name) for name in (before, *pool_before)]
+    paths_after = [find_recording(name) for name in (after, *pool_after)]
+    recordings_before, recordings_after = read_recordings(paths_before), read_recordings(paths_after)
+    identities = [cell.identity for recording in (*recordings_before, *recordings_after) for cell in recording.cells]
     matches = sum(map(choice.means, identities))
     if matches < len(identities):
         choice.of([*pools(recordings_before), *pools(recordings_after)])  # refuses an option without a matching cell
-    ANSWER.check(matches, [find_recording(name) for name in (*before, *after)], "--tier, --mode or --substrate")
+    ANSWER.check(matches, [*paths_before, *paths_after], "--tier, --mode or --substrate")
     result = compare(recordings_before, recordings_after, metrics, run_sd, wanted=choice.means, pair_all=pair_all)
     table = ComparisonTable(result, recordings_before, recordings_after)
     if junit is not None:
@@ -150,9 +113,9 @@ def _two_recordings(
     if not BY_NAME[form].people:
         for note in table.unpaired():
             click.echo(f"taxtui: {note}", err=True)
-    if checked and result.beyond:
+    if limit is not None and result.beyond:
         raise Regressed(table.summary(beyond=True))
-    if checked and result.beyond is None:
+    if limit is not None and result.beyond is None:
         raise TooLittleData(table.summary(beyond=None), fix="record more repetitions: taxtui run --repeat 5")
 
 
@@ -169,13 +132,6 @@ def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:
             raise UsageError(f"--metric {metric.name} is given twice", fix="give the metric once, with its limit")
         metrics[metric.name] = metric
     return list(metrics.values())
-
-
-def _read(names: Sequence[str]) -> list[Recording]:
-    from costmodel import read_recordings
-    from taxtui.commands.files import find_recording
-
-    return read_recordings([find_recording(name) for name in names])
 
 
 def _replace(path: Path, text: str) -> None:

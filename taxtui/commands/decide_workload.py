@@ -62,11 +62,20 @@ def estimated(
     providers: Sequence[Provider],
     read: Callable[[str], Recording | Published],
 ) -> list[Provider]:
-    """Return the estimate of the substrate to move to, if neither a recording nor ``--compose`` has the substrate."""
+    """Return the estimate of the substrate to move to, if neither a recording nor ``--compose`` has the substrate.
+
+    Raises:
+        UsageError: the substrate is unknown.
+    """
     from costmodel import known_providers, load_provider, matches_spec
 
-    is_provider = goal in known_providers() and goal not in {provider.substrate for provider in providers}
-    return [load_provider(goal, read)] if is_provider and not any(matches_spec(cell, goal) for cell in cells) else []
+    composed = {provider.substrate for provider in providers}
+    if goal.partition(":")[0] in composed or any(matches_spec(cell, goal) for cell in cells):
+        return []
+    if goal in known_providers():
+        return [load_provider(goal, read)]
+    labels = ", ".join(dict.fromkeys(cell.label for cell in cells)) or "none"
+    raise UsageError(f"nothing was recorded of {goal}", fix=f"recorded: {labels}; --compose adds a provider")
 
 
 def choose_workload(

@@ -97,20 +97,23 @@ def _canary(names: tuple[str, ...], probing: bool, form: str, limits: dict[str, 
         raise UsageError("--canary and --probe are two checks", fix="give one of them")
     acquire = limits.pop("acquire") or "create"
     limits_ns = {
-        f"{name.removeprefix('max_')}_ns": None if text is None else parse_duration_ns(text)
-        for name, text in limits.items()
+        name.removeprefix("max_"): parse_duration_ns(text) for name, text in limits.items() if text is not None
     }
-    results = doctor_canary.canaries(names, acquire, doctor_canary.CanaryLimits(**limits_ns))
+    results = doctor_canary.canaries(names, acquire, limits_ns)
     click.echo(BY_NAME[form].render(doctor_canary.report(results)))
     sys.exit(doctor_canary.exit_code(results))
 
 
 def _facts() -> Iterator[Fact]:
-    yield from (("versions", name, value) for name, value in _versions())
-    yield from (("limits", name, value) for name, value in _limits())
-    yield from (("clocks", name, value) for name, value in _clocks())
-    yield from (("isolation", name, value) for name, value in _isolation())
-    yield from (("leftovers", name, value) for name, value in _leftovers())
+    parts = {
+        "versions": _versions,
+        "limits": _limits,
+        "clocks": _clocks,
+        "isolation": _isolation,
+        "leftovers": _leftovers,
+    }
+    for part, read in parts.items():
+        yield from ((part, name, value) for name, value in read())
 
 
 def _versions() -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, NamedTuple
@@ -31,14 +31,6 @@ _STATES: Final = {
 }
 
 
-class CanaryLimits(NamedTuple):
-    """Upper limit of each step, in ns; None: no limit."""
-
-    start_ns: int | None = None
-    exec_ns: int | None = None
-    release_ns: int | None = None
-
-
 class CanaryResult(NamedTuple):
     """The result of a canary. A time is None if the step did not end."""
 
@@ -51,16 +43,16 @@ class CanaryResult(NamedTuple):
     fix: str = ""
     exit_code: int = 0
 
-    def checked(self, limits: CanaryLimits) -> CanaryResult:
-        """Return the result with the exit code of a step above its limit; an earlier failure stays."""
+    def checked(self, limits_ns: Mapping[str, int]) -> CanaryResult:
+        """Return the result with the exit code of a step above its limit; an earlier failure stays.
+
+        ``limits_ns``: upper limits by step: start, exec, release.
+        """
+        times_ns = {"start": self.start_ns, "exec": self.exec_ns, "release": self.release_ns}
         above = [
-            f"{name} {duration(value)} is above {duration(limit)}"
-            for name, value, limit in (
-                ("start", self.start_ns, limits.start_ns),
-                ("command", self.exec_ns, limits.exec_ns),
-                ("release", self.release_ns, limits.release_ns),
-            )
-            if value is not None and limit is not None and value > limit
+            f"{step} {duration(value)} is above {duration(limits_ns[step])}"
+            for step, value in times_ns.items()
+            if value is not None and step in limits_ns and value > limits_ns[step]
         ]
         if self.exit_code or not above:
             return self
@@ -77,7 +69,7 @@ class CanaryResult(NamedTuple):
         return [NOTHING if value is None else duration(value) for value in times_ns]
 
 
-def canaries(names: Sequence[str], acquire: str, limits: CanaryLimits) -> list[CanaryResult]:
+def canaries(names: Sequence[str], acquire: str, limits_ns: Mapping[str, int]) -> list[CanaryResult]:
     """Run a canary on each substrate in turn; an interrupted canary is the last.
 
     Raises:
@@ -88,7 +80,7 @@ def canaries(names: Sequence[str], acquire: str, limits: CanaryLimits) -> list[C
     doctor_substrates.parsed(names)  # refuse a wrong name before any sandbox exists
     results = []
     for name in names:
-        results.append(_canary(name, acquire).checked(limits))
+        results.append(_canary(name, acquire).checked(limits_ns))
         if results[-1].exit_code == INTERRUPTED_EXIT:
             break
     return results

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from costmodel import events, table_columns
+from costmodel import table_columns
 from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
 from taxtui.importers import registry
-from taxtui.importers.importing import ImportResult, files_of, import_files, reader_for
-from taxtui.importers.protocol import PHASES, Quantity, ReaderOptions
+from taxtui.importers.importing import ImportResult, import_files, reader_for
+from taxtui.importers.protocol import TIMES, ReaderOptions
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from costmodel import Prices
     from taxtui.importers.protocol import Reader
-
-MEANINGS: Final = (events.ACTION, str(Quantity.THINK), *PHASES)
-"""Phases and quantities of ``--map``."""
 
 
 @click.command("import")
@@ -35,18 +31,14 @@ MEANINGS: Final = (events.ACTION, str(Quantity.THINK), *PHASES)
     type=click.Path(path_type=Path),
     help="New file for the recording.",
 )
-@click.option("--map", "spans", multiple=True, metavar="SPAN=PHASE", help=f"otlp: {', '.join(MEANINGS)} by span name.")
+@click.option("--map", "spans", multiple=True, metavar="SPAN=PHASE", help=f"otlp: {', '.join(TIMES)} by span name.")
 @click.option("--keep-names", is_flag=True, help="Keep names of tasks, images, agents, groups; else digests of them.")
-@click.option("--summary", is_flag=True, help="Print `report --table summary` of the recording.")
-@click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
 @click.option("--strict", is_flag=True, help="Refuse an unreadable file, instead of leaving the file out.")
 def command(
     words: tuple[str, ...],
     out: Path,
     spans: tuple[str, ...],
     keep_names: bool,
-    summary: bool,
-    prices: str | None,
     strict: bool,
 ) -> None:
     """Make a recording of the logs of other tools: files, or folders of files.
@@ -54,14 +46,10 @@ def command(
     FORMAT is guessed from the content if left out. Prompts, outputs, commands, paths and keys are never copied.
     Missing values stay unknown and are listed. docs/own-work.md has the content of each format.
     """
-    if prices is not None and not summary:
-        raise UsageError("--prices needs --summary", fix=f"later: taxtui project {out} --prices {prices}")
     name, paths = _format_and_paths(words)
     _refuse_exports(paths)
-    sheet = _price_sheet(prices)
     options = ReaderOptions(_span_phases(spans))
     reader = reader_for(name, paths)
-    count = sum(1 for _ in files_of(reader, paths))
     with progress("reading") as report_share:
         result = import_files(
             reader,
@@ -70,34 +58,10 @@ def command(
             options,
             keep_names=keep_names,
             strict=strict,
-            progress=lambda files: report_share(files / count),
+            progress=report_share,
         )
     for line in _lines(reader, result, out):
         click.echo(clean(line), err=True)
-    if summary:
-        click.echo(_summary(out, sheet))
-
-
-def _price_sheet(name: str | None) -> Prices | None:
-    if name is None:
-        return None
-    from costmodel import load_prices
-
-    return load_prices(name)
-
-
-def _summary(out: Path, prices: Prices | None) -> str:
-    """Return the summary of every cell of a recording."""
-    from taxtui.report.formats import BY_NAME, NAMES, Report
-    from taxtui.report.measured import overview
-    from taxtui.report.measured.rows import rows_of
-    from taxtui.report.measured.samples import read_samples
-    from taxtui.report.measured.sections import marks_of, name_of
-
-    rows = rows_of(read_samples([out])[0])
-    marks = marks_of(rows)
-    names = {row: name_of(row, marks, []) for row in rows}
-    return BY_NAME[NAMES[0]].render(Report(lambda: overview.sections(names, prices)))
 
 
 def _format_and_paths(words: Sequence[str]) -> tuple[str | None, list[Path]]:
@@ -124,8 +88,8 @@ def _span_phases(spans: Sequence[str]) -> dict[str, str]:
     phases: dict[str, str] = {}
     for span in spans:
         name, equals, phase = span.rpartition("=")
-        if not (name and equals and phase in MEANINGS):
-            raise UsageError(f"--map {span}: not NAME=PHASE", fix=f"PHASE is one of {', '.join(MEANINGS)}")
+        if not (name and equals and phase in TIMES):
+            raise UsageError(f"--map {span}: not NAME=PHASE", fix=f"PHASE is one of {', '.join(TIMES)}")
         if phases.setdefault(name, phase) != phase:
             raise UsageError(f"--map {name} is {phases[name]} and {phase}")
     return phases

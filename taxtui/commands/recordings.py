@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from costmodel import (
-    FIXED_LENGTH,
-    Actions,
-    Cell,
-    Event,
-    Header,
-    Length,
-    Notice,
-    RecordingSummary,
-    RunFinished,
-    SourceError,
-    TrialEnded,
-    TrialStarted,
-    read_events,
-)
+from costmodel import Event, Notice, RecordingSummary, SourceError, TrialEnded, read_events
 from taxtui.commands.files import find_recording
 from taxtui.errors import RecordingError, UsageError
 from taxtui.recording.salvage import salvage
@@ -99,7 +85,7 @@ def info(files: tuple[str, ...]) -> None:
         contents = _Contents()
         summary = read_events(path, contents.apply)
         _say(f"{path}: run {summary.header.run_id}, {_state(summary)}")
-        _say(f"  {'ended':24} {contents.ending(summary.header)}")
+        _say(f"  {'ended':24} {contents.ending()}")
         for key, value in sorted(summary.header.software.items()):
             _say(f"  {key:24} {value}")
         _say(f"  {'events':24} {summary.events} in {summary.frames} frames, {summary.size_bytes} bytes")
@@ -136,73 +122,41 @@ def verify(context: click.Context, files: tuple[str, ...], out: Path | None) -> 
 
 
 class _Contents:
-    """Counts trials by cell and outcome, with the reasons of failures and the notices."""
+    """The state of a run at the end of its recording, with the reasons of failures and the notices."""
 
     def __init__(self) -> None:
-        self._cells: dict[int, Cell] = {}
-        self._cell_of: dict[int, int] = {}  # by trial
-        self._warm_ups: set[int] = set()
-        self._actions: Counter[int] = Counter()  # by trial in progress
-        self._lengths: defaultdict[int, Counter[int]] = defaultdict(Counter)  # of successes, by cell
-        self._outcomes: defaultdict[int, Counter[str]] = defaultdict(Counter)  # by cell
-        self._outcome = ""  # of the run; "" without an end
+        from taxtui.live.state import RunState
+
+        self._run = RunState()
         self._reasons: Counter[str] = Counter()
         self._notices: Counter[str] = Counter()
 
     def apply(self, event: Event) -> None:
+        self._run.apply(event)
         match event:
-            case Cell():
-                self._cells[event.id] = event
-            case TrialStarted():
-                self._cell_of[event.trial] = event.cell
-                if event.warm_up:
-                    self._warm_ups.add(event.trial)
-            case Actions(step="action"):
-                self._actions[event.trial] += len(event.duration_ns)
-            case TrialEnded():
-                actions, cell = self._actions.pop(event.trial, 0), self._cell_of.get(event.trial, -1)
-                if event.trial not in self._warm_ups:
-                    self._outcomes[cell][event.outcome] += 1
-                    self._lengths[cell][actions] += event.outcome == "ok"
-                if event.outcome != "ok":
-                    self._reasons[f"{event.outcome} in {event.phase}: {event.error} {event.message}"] += 1
-            case RunFinished():
-                self._outcome = event.outcome
+            case TrialEnded() if event.outcome != "ok":
+                self._reasons[f"{event.outcome} in {event.phase}: {event.error} {event.message}"] += 1
             case Notice() if event.level != "info":
                 self._notices[event.text] += 1
-            case _:
-                pass
 
-    def ending(self, header: Header) -> str:
+    def ending(self) -> str:
         """Return the end of the run, such as ``budget: 20 of 32 trials, 0 failed``; the file may be incomplete."""
-        from taxtui.live.state import RunState
-
-        run = RunState()
-        run.apply(header)
-        plans = [cell.planned for cell in run.cells.values()]
-        counts_planned = [planned for planned in plans if planned is not None]
-        outcomes = self._outcomes.values()
-        ended, ok = sum(counts.total() for counts in outcomes), sum(counts["ok"] for counts in outcomes)
-        planned = f" of {sum(counts_planned):,}" if counts_planned and len(counts_planned) == len(plans) else ""
-        return f"{self._outcome or 'no end is recorded'}: {ended:,}{planned} trials, {ended - ok:,} failed"
+        cells = self._run.cells.values()
+        ended, ok = sum(cell.finished for cell in cells), sum(cell.ok for cell in cells)
+        plans = [cell.planned for cell in cells if cell.planned is not None]
+        planned = f" of {sum(plans):,}" if plans and len(plans) == len(cells) else ""
+        return f"{self._run.outcome or 'no end is recorded'}: {ended:,}{planned} trials, {ended - ok:,} failed"
 
     def lines(self) -> list[str]:
         lines = []
         provenances = {"stand_in": " STAND-IN, not the provider", "imported": " IMPORTED, not measured"}
-        for number, cell in sorted(self._cells.items()):
-            name = ":".join(filter(None, [cell.substrate, cell.variant]))
-            counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self._outcomes[number].items()))
-            workload = f"{cell.tier} x {self._length(number, cell)} {cell.mode} c={cell.concurrency}"
-            lines.append(f"{name:20} {workload:22} {counts or 'no trials'}{provenances.get(cell.provenance, '')}")
+        for _, cell in sorted(self._run.cells.items()):
+            counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(cell.outcomes.items()))
+            workload = f"{cell.workload.replace('×', ' x ')} {cell.mode} c={cell.concurrency}"
+            lines.append(f"{cell.label:20} {workload:22} {counts or 'no trials'}{provenances.get(cell.provenance, '')}")
         lines += [f"{count} x {reason}" for reason, count in self._reasons.most_common()]
         lines += [f"{count} x notice: {text}" for text, count in self._notices.most_common()]
         return lines
-
-    def _length(self, number: int, cell: Cell) -> str:
-        lengths = self._lengths[number]
-        if cell.length == FIXED_LENGTH:
-            return f"{cell.actions:,}"
-        return str(Length.weighted(lengths)) if lengths.total() else "varied"
 
 
 def _state(summary: RecordingSummary) -> str:

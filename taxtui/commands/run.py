@@ -131,7 +131,7 @@ class _RunCommand(SetCommand):
 )
 @click.option(
     "--progress",
-    type=click.Choice(["auto", "plain", "json", "none"]),
+    type=click.Choice(["auto", "plain", "none"]),
     default="auto",
     show_default=True,
     help="Form of the progress on stderr.",
@@ -170,6 +170,8 @@ def command(
         if scenario is not None and scenario.endswith(".msgpack"):
             raise UsageError(f"{scenario} is a recording, not a scenario", fix=f"print it: taxtui report {scenario}")
         plan = plan_of(scenario, options)
+        if any(cell.think.mean_ns for cell in plan.cells):  # hours may pass without a word
+            chosen = outline(plan)
     if dry_run:
         with show_progress("estimating"):
             lines = describe(plan, str(options["prices"] or ""))
@@ -191,7 +193,7 @@ def command(
     run = _run(plan, prices, output, resume, run_id, software, ray)
     run_output = RunOutput(progress, plan.budget_s, controlled=control is not None, load=load, plan=chosen)
     asyncio.run(_execute(run, control, run_output.show))
-    run_output.end(run.progress, run.outcome)
+    run_output.end()
     conclude(run, run_output)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import sys
 import time
@@ -40,7 +39,7 @@ def say_clean(text: str) -> None:
 
 
 class RunOutput:
-    """Progress on standard error: a line that is rewritten, lines, JSON lines, or nothing."""
+    """Progress on standard error: a line that is rewritten, lines, or nothing."""
 
     def __init__(
         self, kind: str, budget_s: float | None, *, controlled: bool = False, load: str = "", plan: str = ""
@@ -55,7 +54,7 @@ class RunOutput:
             plan: lines about a plan chosen by taxtui, or "".
         """
         self.kind = ("line" if sys.stderr.isatty() else "plain") if kind == "auto" else kind
-        self.for_people = self.kind != "json" and not controlled
+        self.for_people = not controlled
         self._first_lines = [text for text in (*plan.splitlines(), load) if text and self.for_people]
         self._budget_s = budget_s
         self._began = self._estimated_at = time.monotonic()
@@ -69,9 +68,7 @@ class RunOutput:
     def show(self, progress: Progress) -> None:
         """Print the progress after a change."""
         self._say_first_lines()
-        if self.kind == "json":
-            self._json(progress, {"last": False})
-        elif self.kind == "line":
+        if self.kind == "line":
             say(f"\r\x1b[K{self._line(progress)}", nl=False)
         elif self.kind == "plain":
             tenth = progress.ended * PLAIN_LINES // max(1, progress.planned)
@@ -79,25 +76,16 @@ class RunOutput:
                 self._tenth = tenth
                 say(self._line(progress))
 
-    def end(self, progress: Progress, outcome: str) -> None:
-        """Print the end for programs, and erase the line for people; ``conclude`` prints the end for people."""
+    def end(self) -> None:
+        """Erase the line; ``conclude`` prints the end."""
         self._say_first_lines()
-        if self.kind == "json":
-            stopped = {"stopped": progress.cut_short} if progress.cut_short else {}
-            self._json(progress, {"last": True, "outcome": outcome} | stopped)
-        elif self.kind == "line":
+        if self.kind == "line":
             say("\r\x1b[K", nl=False)
 
     def _say_first_lines(self) -> None:
         for text in self._first_lines:
             say_clean(f"taxtui: {text}")
         self._first_lines = []
-
-    def _json(self, progress: Progress, more: dict[str, object]) -> None:
-        facts: dict[str, object] = {"planned": progress.planned, "ended": progress.ended, "ok": progress.ok}
-        if progress.repetitions > 1:
-            facts |= {"repetition": progress.repetition, "repetitions": progress.repetitions}
-        say(json.dumps(facts | {"in_flight": progress.in_flight} | more))
 
     def _line(self, progress: Progress) -> str:
         left_s = self._remaining_s(progress)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from taxtui.errors import SubstrateUnavailable, UsageError
@@ -20,16 +18,13 @@ from taxtui.errors import SubstrateUnavailable, UsageError
     metavar="NAME",
     help="Write the first files of a new substrate, and build nothing.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
-def command(base: str | None, push: str | None, new_name: str | None, form: str) -> None:
+def command(base: str | None, push: str | None, new_name: str | None) -> None:
     """Build the fixtures of T1 and T2, and the container image with the fixtures if docker can be used.
 
     Prints the folder of the fixtures and the name of the image. Existing parts are verified and kept; --base
     builds the image again. The first time needs git, pip, the package index and an image registry.
     Exit code 3: --base or --push was given, and docker cannot be used.
     """
-    import msgspec
-
     if new_name is not None:
         if base is not None or push is not None:
             raise UsageError("--new builds no image", fix="drop --base and --push")
@@ -38,20 +33,16 @@ def command(base: str | None, push: str | None, new_name: str | None, form: str)
     from taxtui.workloads import fixtures
 
     folder = fixtures.ensure(_say)
-    built: dict[str, Any] | None = None
+    name = ""
     try:
-        built = _image(base, push)
+        name = _image(base, push)
     except SubstrateUnavailable as error:
         if base is not None or push is not None:
             raise
         _say(f"taxtui: no image for docker: {error}")
-    facts = {"path": str(folder), "digest": fixtures.DIGEST, "commit": fixtures.COMMIT, "tree": fixtures.TREE}
-    if form == "json":
-        click.echo(msgspec.json.encode({"fixtures": facts, "image": built}))
-        return
     click.echo(folder)
-    if built is not None:
-        click.echo(built["image"])
+    if name:
+        click.echo(name)
 
 
 def _write_substrate(name: str) -> None:
@@ -65,17 +56,14 @@ def _write_substrate(name: str) -> None:
     click.echo(f"next: install this folder, then python -m taxtui.sandboxes.conformance {name}")
 
 
-def _image(base: str | None, push: str | None) -> dict[str, Any]:
-    """Return the existing image, or build a new one. Raises ``SubstrateUnavailable``: docker cannot be used."""
-    import msgspec
-
+def _image(base: str | None, push: str | None) -> str:
+    """Return the name of the existing or built image. Raises ``SubstrateUnavailable``: docker cannot be used."""
     from taxtui.workloads import image
 
     if base is None and push is None and image.exists():
         _say(f"{image.DEFAULT_IMAGE} exists already")
-        return {"image": image.DEFAULT_IMAGE, "digest": image.DIGEST}
-    result: dict[str, Any] = msgspec.to_builtins(image.build(base, push=push, progress=_say))
-    return result
+        return image.DEFAULT_IMAGE
+    return image.build(base, push=push, progress=_say).image
 
 
 def _say(line: str) -> None:

@@ -102,9 +102,9 @@ def import_files(
     *,
     keep_names: bool = False,
     strict: bool = False,
-    progress: Callable[[int], object] = lambda files: None,
+    progress: Callable[[float], object] = lambda share: None,
 ) -> ImportResult:
-    """Write a recording of all trials in the files. ``progress`` is called with the number of files.
+    """Write a recording of all trials in the files. ``progress`` is called with the finished share of the files.
 
     Raises:
         UsageError: the format has no such option, ``out`` exists, or a path is given twice.
@@ -120,7 +120,8 @@ def import_files(
     names = Names(keep=keep_names)
     result = ImportResult()
     spool = Spool()
-    for path in files_of(reader, paths):
+    files = list(files_of(reader, paths))
+    for path in files:
         for item in _trials(reader, path, options):
             if isinstance(item, ImportedTrial):
                 spool.add(names.clean(item))
@@ -132,7 +133,7 @@ def import_files(
             if len(result.named) < NAMED:
                 result.named.append(f"{where}: {item.why}")
         result.files += 1
-        progress(result.files)
+        progress(result.files / len(files))
     if not len(spool):
         raise _nothing_read(reader, result)
     result.unknown = list(missing_quantities(spool))

@@ -52,6 +52,10 @@ class Quantity(StrEnum):
     SUBSTRATE = "substrate"
 
 
+TIMES: Final = (*PHASES, Quantity.THINK, events.ACTION)
+"""Times of a CSV row and of ``--map``: phases, model time and action."""
+
+
 class Unknown(NamedTuple):
     """A quantity that a trial lacks, and the reason. Both are the reader's words, never the file's."""
 

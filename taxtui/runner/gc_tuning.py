@@ -6,12 +6,10 @@ import gc
 import sys
 from typing import Final
 
-from taxtui.starting import RARELY
-
 SWITCH_INTERVAL_S: Final = 0.0005
 """A blocking SDK in a thread may hold the interpreter for this long; the default of 5 ms would
 show in every latency (p50 of the loop's lag next to a busy thread: 5.4 ms, now 0.8 ms)."""
-COLLECT_AFTER: Final = RARELY
+COLLECT_AFTER: Final = (50_000, 10, 10)
 """Cycles are looked for this rarely. With 2,000 trials in flight the default of 700 looks through all of them every
 second: a quarter of the processor time of the run, and most of the loop's lag. This takes some 20 MB instead."""
 

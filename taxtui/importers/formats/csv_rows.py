@@ -13,6 +13,7 @@ from costmodel import events, open_regular
 from taxtui.importers.files import Unreadable, unreadable
 from taxtui.importers.protocol import (
     PHASES,
+    TIMES,
     Failure,
     ImportedTrial,
     Quantity,
@@ -35,8 +36,6 @@ COLUMNS: Final = frozenset(
     )
 )
 """Supported columns; other columns are ignored."""
-KINDS: Final = (*PHASES, Quantity.THINK, events.ACTION)
-"""Values of the column ``phase``."""
 MOST_CHARACTERS: Final = 1 << 20
 """Limit of a field."""
 MOST_LINE: Final = 4 << 20
@@ -166,8 +165,8 @@ def _trial(rows: list[NumberedRow]) -> ImportedTrial:
 def _add(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
     """Add a row; report unreadable times."""
     kind = row["phase"]
-    if kind not in KINDS:
-        raise Unreadable(f"the phase in line {number} is none of {', '.join(KINDS)}")
+    if kind not in TIMES:
+        raise Unreadable(f"the phase in line {number} is none of {', '.join(TIMES)}")
     took_ns = duration_ns(_number(row["duration_s"]))
     start_ns, end_ns = _instant(row["start"]), _instant(row["end"])
     if start_ns is not None and end_ns is not None and end_ns < start_ns:

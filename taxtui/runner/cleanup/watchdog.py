@@ -8,10 +8,6 @@ until a search finds none for the longest duration of a create.
 
 from __future__ import annotations
 
-from taxtui import starting
-
-starting.quickly(__name__)
-
 import asyncio
 import contextlib
 import os

@@ -7,10 +7,6 @@ measurement. The end of the input cancels the worker: it cleans up and does not 
 
 from __future__ import annotations
 
-from taxtui import starting
-
-starting.quickly(__name__)
-
 import asyncio
 import contextlib
 import os

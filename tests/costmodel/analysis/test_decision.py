@@ -372,7 +372,7 @@ def test_the_command_names_what_to_measure_of_a_provider(recording: str) -> None
         ),
         (
             ["--from", "docker", "--to", "nowhere", "--tier", "T2"],
-            "nothing was recorded of nowhere T2 x 3 exec; there are docker T2 exec, kubernetes T2 exec, docker T1 exec",
+            "nothing was recorded of nowhere; recorded: docker, kubernetes; --compose adds a provider",
         ),
         (
             ["--from", "docker", "--to", "e2b", "--tier", "T9"],

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui.commands import doctor, doctor_substrates
-from taxtui.commands.doctor_canary import CanaryLimits, CanaryResult, exit_code
+from taxtui.commands.doctor_canary import CanaryResult, exit_code
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
@@ -158,8 +158,8 @@ def test_bad_options_are_one_line_and_create_nothing(home: Home, options: tuple[
 
 
 def test_a_failure_precedes_a_limit_and_an_interruption_precedes_all() -> None:
-    slow = CanaryResult("a", start_ns=5, exec_ns=5, release_ns=5).checked(CanaryLimits(start_ns=4))
-    failed = CanaryResult("b", error="lost", exit_code=1).checked(CanaryLimits(start_ns=4))
+    slow = CanaryResult("a", start_ns=5, exec_ns=5, release_ns=5).checked({"start": 4})
+    failed = CanaryResult("b", error="lost", exit_code=1).checked({"start": 4})
     assert (slow.exit_code, slow.error) == (5, "start 5 ns is above 4 ns")
     assert (failed.exit_code, failed.error) == (1, "lost")
     assert exit_code([]) == exit_code([CanaryResult("c")]) == 0
