@@ -17,7 +17,7 @@ from taxtui.report.page.figures import figures
 from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
 from taxtui.report.page.material import Material
 from taxtui.report.page.origins import commands, origins_of
-from taxtui.report.page.shell import chrome, csv_link, environment, text_of
+from taxtui.report.page.shell import csv_link, render
 from taxtui.report.page.views import PageTable, tables_of
 from taxtui.terminal_text import clean, cut
 
@@ -59,9 +59,8 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
         "trials": sum(len(row.cell.trials) for row in material.rows),
         "failed": sum(row.failed for row in material.rows),
         "csv": csv_link("taxtui-report.csv", [record(row, TABLES) for row in material.rows]),
-        **chrome(text_of("page.js")),
     }
-    return environment().get_template("page.html").render(context)
+    return render("page.html", context)
 
 
 def answer_tables(material: Material) -> list[PageTable]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from taxtui.report.decision.layout import Block, Code, Items, Page, Paragraph
 from taxtui.report.formats import Section
-from taxtui.report.page.shell import chrome, environment, text_of
+from taxtui.report.page.shell import render
 from taxtui.report.page.views import table_of
 from taxtui.terminal_text import clean
 
@@ -19,7 +19,7 @@ def to_html(page: Page) -> str:
     """Return the page as HTML that loads nothing."""
     parts = [(part.heading, list(map(_view, part.blocks))) for part in page.parts if part.blocks]
     context = {"title": clean(page.title), "lead": list(map(_view, page.lead)), "parts_of_page": parts}
-    return environment().get_template("decision.html").render(**context, **chrome(text_of("page.js")))
+    return render("decision.html", context)
 
 
 def _view(block: Block) -> dict[str, Any]:

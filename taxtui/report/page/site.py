@@ -34,7 +34,7 @@ from taxtui.report.page.figures import cold_start, frontier
 from taxtui.report.page.material import Material
 from taxtui.report.page.panels import file_name
 from taxtui.report.page.providers import COVERED, TITLES, coverage, provider_tables
-from taxtui.report.page.shell import chrome, environment, text_of
+from taxtui.report.page.shell import render
 from taxtui.report.page.standings import PlaceStanding, standings
 from taxtui.report.page.views import printable, table_of
 from taxtui.report.row_limits import PAGE
@@ -161,9 +161,8 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
             for path, source, name in zip(book.paths, book.sources, book.pages, strict=True)
         ],
         "gaps": gaps,
-        **chrome(text_of("page.js")),
     }
-    return environment().get_template("site.html").render(context)
+    return render("site.html", context)
 
 
 def _projected(
