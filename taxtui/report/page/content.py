@@ -16,7 +16,7 @@ from taxtui.report.page.figure import Figure
 from taxtui.report.page.figures import figures
 from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
 from taxtui.report.page.material import Material
-from taxtui.report.page.origins import commands, origins_of
+from taxtui.report.page.origins import commands, origin_of
 from taxtui.report.page.shell import csv_link, render
 from taxtui.report.page.views import PageTable, tables_of
 from taxtui.terminal_text import clean, cut
@@ -38,7 +38,7 @@ METHOD: Final = (
 def page(material: Material, options: Sequence[str] = (), command: str = "report") -> str:
     """Return the whole page, made by ``taxtui command`` with ``options``. Equal input gives equal bytes."""
     drawn = figures(material)
-    origins = origins_of(material.paths, material.sources)
+    origins = [origin_of(path, source) for path, source in zip(material.paths, material.sources, strict=True)]
     names = ", ".join(cut(clean(path.name), 60) for path in material.paths[:3])
     more = f" and {len(material.paths) - 3} more" if len(material.paths) > 3 else ""
     run = material.run

@@ -73,10 +73,6 @@ def drawn(panel: Panel, *, titled: bool) -> Canvas:
 
 
 def _svg(panel: Panel, *, titled: bool) -> str:
-    return _named(_lean(_drawn_svg(panel, titled=titled)), panel)
-
-
-def _drawn_svg(panel: Panel, *, titled: bool) -> str:
     canvas = drawn(panel, titled=titled)
     out = io.StringIO()
     # Ids are hashed with the panel's name, so they are unique on a page.
@@ -85,7 +81,7 @@ def _drawn_svg(panel: Panel, *, titled: bool) -> str:
         FigureCanvasSVG(canvas.figure)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.figure.savefig(out, format="svg", dpi=DOTS_PER_INCH, metadata=nothing)
-    return out.getvalue()
+    return _named(_lean(out.getvalue()), panel)
 
 
 def _quiet() -> None:

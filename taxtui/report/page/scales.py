@@ -38,6 +38,12 @@ def amounts(high: float, unit: str = "") -> list[Tick]:
     return [Tick(at, amount_tick(at, unit)) for at in _even(0, high)]
 
 
+def logarithmic_hours(low: float, high: float) -> list[Tick]:
+    """Return ticks for hours above 0 on a logarithmic axis: 200 h, 10k h."""
+    values = [float(f"{digit}e{power}") for power in range(-9, 18) for digit in (1, 2, 5)]
+    return [Tick(at, f"{amount_tick(at)} h") for at in _within(values, low, high)]
+
+
 def limits(values: Sequence[float], *, log: bool, room: float = 0.06) -> tuple[float, float]:
     """Return the ends of an axis for all values; a logarithmic axis ignores values of 0."""
     if log:

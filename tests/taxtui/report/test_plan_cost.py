@@ -9,9 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel.errors import PriceError
 from costmodel.pricing.sheet import load_prices, priced_cell
-from taxtui.report import plan_cost
 from taxtui.report.plan_cost import CheckedSubstrate, Expense, expense
 from taxtui.report.plan_time import HistoryReader, PastTrial, expect
 from tests.taxtui.tui import story
@@ -80,13 +78,6 @@ def test_the_least_that_is_billed_counts_where_nothing_was_measured() -> None:
     assert f"at least ${least:.2f} (not measured yet), stops at $1.82." in found.questions["ecs"]
 
 
-def test_a_short_trial_is_billed_its_minimum(folder: Path) -> None:
-    write(folder, "a", told([story.cell(0, "ecs", "fargate")]))
-    usd = 1001 * HOUR_USD * 60 / 3600
-    found = cost({"substrates": ["ecs"], "trials": 1000}, HistoryReader().read(never))
-    assert found.words.startswith(f"ecs ~${usd:.2f} (max")
-
-
 def test_a_budget_makes_it_cheaper(measured: list[PastTrial]) -> None:
     whole, part = (cost({"substrates": ["ecs"]}, measured, budget=text) for text in ("", "20m"))
     assert whole.words == "ecs ~$0.18 (max $0.28)"
@@ -122,9 +113,7 @@ def test_the_variant_decides_the_price(measured: list[PastTrial], tmp_path: Path
     assert cost({"substrates": ["ecs"]}, measured, str(sheet)).words.startswith("ecs ~$101.00")
 
 
-@pytest.mark.parametrize(
-    ("most", "limit"), [("2.6", "2.60"), ("$3", "3.00"), ("0.01", "0.01"), ("1000", "1000.00"), ("2.605", "2.60")]
-)
+@pytest.mark.parametrize(("most", "limit"), [("2.6", "2.60"), ("$3", "3.00"), ("0.01", "0.01"), ("2.605", "2.60")])
 def test_a_person_may_set_the_limit(most: str, limit: str) -> None:
     found = cost({"substrates": ["ecs"]}, most=most)
     assert found.options[2:4] == ("--max-cost", limit)
@@ -133,13 +122,21 @@ def test_a_person_may_set_the_limit(most: str, limit: str) -> None:
 @pytest.mark.parametrize(
     ("block", "sheet", "most", "more", "obstacle"),
     [
-        ({"substrates": ["ecs"]}, "nowhere.toml", "", {}, "no price sheet 'nowhere.toml'; name a file or a shipped"),
+        (
+            {"substrates": ["ecs"]},
+            "nowhere.toml",
+            "",
+            {},
+            "cannot read nowhere.toml: No such file or directory; shipped",
+        ),
+        ({"substrates": ["ecs"]}, "pyproject.toml", "", {}, "pyproject.toml:"),  # no price sheet
+        ({"substrates": ["ecs"]}, "x" * 5000, "", {}, "File name too long"),
         ({"substrates": ["daytona"]}, "aws-fargate", "", {}, "has no price for daytona; add a [[sandbox]] for it"),
         ({"substrates": ["daytona"]}, "", "3", {}, "a limit in dollars needs one price sheet"),
         ({"substrates": ["daytona"]}, "", "", {"max_cost_usd": 3.0}, "a limit in dollars needs one price sheet"),
         ({"substrates": ["ecs"]}, "", "0", {}, "the limit in dollars must be a number from 0.01 up, not '0'"),
         ({"substrates": ["ecs"]}, "", "1.2.3", {}, "the limit in dollars must be a number from 0.01 up"),
-        ({"substrates": ["ecs"]}, "/dev/null", "", {}, "no price sheet '/dev/null'"),
+        ({"substrates": ["ecs"]}, "/dev/null", "", {}, "cannot read /dev/null: a device"),
     ],
 )
 def test_a_limit_that_cannot_be_kept_is_refused(
@@ -149,14 +146,6 @@ def test_a_limit_that_cannot_be_kept_is_refused(
     assert obstacle in found.obstacle
     assert "\n" not in found.obstacle
     assert found.options == ()
-
-
-def test_a_broken_sheet_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PriceError):
-        plan_cost._load("x" * 5000)  # no file can have this name
-    sheet = tmp_path / "mine.toml"
-    sheet.write_text("date = soon")
-    assert str(sheet) in cost({"substrates": ["ecs"]}, None, str(sheet)).obstacle
 
 
 def test_a_scenario_keeps_its_own_limits() -> None:
