@@ -75,12 +75,11 @@ def answer_tables(material: Material) -> list[PageTable]:
 def figure_view(figure: Figure) -> dict[str, Any]:
     """Return a drawn figure for the template."""
     panels = [(panel, Markup(inline_svg(panel))) for panel in figure.panels]
-    data = [{"panel": panel.name, **item} for panel in figure.panels for item in panel.data]
     return {
         "name": figure.name,
         "title": figure.title,
         "measured": [(panel.title, svg) for panel, svg in panels if not panel.provenance],
         "unmeasured": [(panel.title, svg) for panel, svg in panels if panel.provenance],
         "notes": figure.notes,
-        "csv": csv_link(f"taxtui-{figure.name}.csv", data),
+        "csv": csv_link(f"taxtui-{figure.name}.csv", figure.records),
     }

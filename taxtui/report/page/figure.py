@@ -96,6 +96,11 @@ class Figure(NamedTuple):
     panels: list[Panel]
     notes: list[str]
 
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The data of all panels, each with the panel's name."""
+        return [{"panel": panel.name, **item} for panel in self.panels for item in panel.data]
+
 
 def legend_height(count: int, columns: int) -> int:
     """Return the height of a legend with this number of names."""
