@@ -123,16 +123,18 @@ def _source(trials: Sequence[PastTrial]) -> str:
 
 
 def _missing(expected: Sequence[Expected]) -> str:
-    """Return the cells without a recording: ``ec2`` for a whole substrate, else ``docker T2 session``."""
-    measured = {str(item.cell.substrate) for item in expected if item.wall_ns is not None}
+    """Return the cells without a recording, in few words: ``ec2``, ``docker T2``, ``docker T2 session``."""
+    measured = [_names(item) for item in expected if item.wall_ns is not None]
     names: dict[str, None] = {}
-    for item in expected:
-        if item.wall_ns is None:
-            substrate = str(item.cell.substrate)
-            workload = f" {item.cell.tier.name} {item.cell.mode}" if substrate in measured else ""
-            names[f"{substrate}{workload}"] = None
+    for words in (_names(item) for item in expected if item.wall_ns is None):
+        depth = next(d for d in (1, 2, 3) if d == 3 or words[:d] not in [cell[:d] for cell in measured])
+        names[" ".join(words[:depth])] = None
     more = len(names) - 3
     return ", ".join(list(names)[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+def _names(item: Expected) -> list[str]:
+    return [str(item.cell.substrate), item.cell.tier.name, item.cell.mode]
 
 
 def listing() -> Sequence[CatalogueEntry]:

@@ -125,7 +125,7 @@ def test_only_plain_measured_trials_estimate_plain_trials(
     ("block", "said"),
     [
         ({"substrates": ["docker", "ec2"]}, "~12 s + ec2 (not measured yet), estimated from 1 recording"),
-        ({"tiers": ["T0", "T2"]}, "~12 s + docker T2 exec (not measured yet), estimated from 1 recording"),
+        ({"tiers": ["T0", "T2"]}, "~12 s + docker T2 (not measured yet), estimated from 1 recording"),
         ({"modes": ["exec", "session"]}, "~12 s + docker T0 session (not measured yet), estimated from 1 recording"),
         ({"substrates": ["ec2", "ecs"]}, "unknown for ec2, ecs: no recording of it yet"),
         (
