@@ -154,5 +154,4 @@ def _write_figures(material: Material, folder: Path) -> None:
         for panel in figure.panels:
             write_new_file([svg_file(panel)], folder / f"{panel.name}.svg", "--figures")
             write_new_file([png_file(panel)], folder / f"{panel.name}.png", "--figures")
-        rows = [{"panel": panel.name, **item} for panel in figure.panels for item in panel.data]
-        write_new_file([f"{csv_rows.to_text(rows)}\n".encode()], folder / f"{figure.name}.csv", "--figures")
+        write_new_file([f"{csv_rows.to_text(figure.records)}\n".encode()], folder / f"{figure.name}.csv", "--figures")

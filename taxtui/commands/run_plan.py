@@ -168,7 +168,7 @@ def describe(plan: Plan, price_sheet: str) -> list[str]:
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
     answers = {row["name"]: msgspec.convert(row, CheckedSubstrate) for row in _checked(names)}
     variants = {name: answer.variant for name, answer in answers.items() if answer.variant is not None}
-    expected = plan_time.expect(plan, plan_time.HistoryReader().table(lambda: False), variants)
+    expected = plan_time.expect(plan, plan_time.HistoryReader().read(lambda: False), variants)
     rows: list[tuple[str, ...]] = [("substrate", "tier", "n", "mode", "concurrency", "trials", "time")]
     for item in expected:
         cell, time = item.cell, "unknown" if item.wall_ns is None else f"~{rough_duration(item.wall_ns)}"

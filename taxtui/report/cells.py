@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from costmodel import NS_PER_HOUR, Interval
 from taxtui.report.numbers import COUNT, DOLLARS, NOTHING, NS, SHARE, SHORT, TIMES, parts, span
+from taxtui.terminal_text import width
 
 __all__ = [
     "COUNT",
@@ -136,8 +137,6 @@ def number_of(content: Content) -> float | None:
 
 def aligned(column: Sequence[Content]) -> list[str]:
     """Return the cells of a column as texts, with the amounts of groups aligned at their right end."""
-    from taxtui.terminal_text import width
-
     groups = [content for content in column if isinstance(content, CellGroup) and not content.below]
     if not groups:
         return [text_of(content) for content in column]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -89,7 +88,10 @@ def expense(
     try:
         limit_usd = _limit(typed_limit, plan)
         share = _share(plan, expected)
-        bills = {name: _bill(name, expected, _load(sheets[name]), plan.limits, share) for name in paid}
+        bills = {
+            name: _bill(name, expected, load_prices(sheets[name]) if sheets[name] else None, plan.limits, share)
+            for name in paid
+        }
     except PriceError as error:
         complaint = f"{error.problem}; add a [[sandbox]] for it" if isinstance(error, NoPrice) else str(error)
         return Expense(f"unknown: {complaint}", obstacle=complaint, paid=True)
@@ -122,24 +124,8 @@ def _unpaid(name: str, answer: CheckedSubstrate | None) -> str:
 
 
 def _named_sheet(answer: CheckedSubstrate | None) -> str:
-    return answer.prices if answer is not None and answer.prices in _shipped() else ""
-
-
-def _shipped() -> list[str]:
-    return sorted(path.stem for path in SHIPPED_PRICES.glob("*.toml"))
-
-
-def _load(sheet: str) -> Prices | None:
-    """Raises ``PriceError``."""
-    if not sheet:
-        return None
-    try:
-        exists = Path(sheet).is_file() or sheet in _shipped()  # opening a pipe would block
-    except OSError as error:
-        raise PriceError(f"cannot read {sheet}: {error.strerror}") from error
-    if not exists:
-        raise PriceError(f"no price sheet {sheet!r}; name a file or a shipped sheet: {', '.join(_shipped())}")
-    return load_prices(sheet)
+    shipped = [path.stem for path in SHIPPED_PRICES.glob("*.toml")]
+    return answer.prices if answer is not None and answer.prices in shipped else ""
 
 
 def _share(plan: Plan, expected: Sequence[Expected]) -> Fraction:

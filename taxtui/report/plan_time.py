@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -36,41 +35,28 @@ class PastTrial(NamedTuple):
     shipped: bool
 
 
-class Table:
-    """Past trials by cell, the newest recording first."""
+def label_of(trials: Sequence[PastTrial], ref: SubstrateRef, variant: str | None) -> str | None:
+    """Return the label of a substrate's recordings; None without a recording.
 
-    def __init__(self, trials: Iterable[PastTrial] = ()) -> None:
-        """Create a table; of equal cells only the first is used."""
-        self._cells: dict[tuple[str, str, str], dict[tuple[float, int], PastTrial]] = {}
-        for trial in trials:
-            cells = self._cells.setdefault((trial.label, trial.tier, trial.mode), {})
-            cells.setdefault((trial.actions, trial.concurrency), trial)
-        self._labels = list(dict.fromkeys(label for label, _, _ in self._cells))
+    If ``variant`` is None, the newest label of a substrate without options is returned.
+    """
+    if variant is not None:
+        wanted = f"{ref.name}:{variant}" if variant else ref.name
+        return wanted if any(trial.label == wanted for trial in trials) else None
+    labels = (trial.label for trial in trials if trial.label.partition(":")[0] == ref.name)
+    return None if ref.options else next(labels, None)
 
-    def label(self, ref: SubstrateRef, variant: str | None) -> str | None:
-        """Return the label of a substrate's recordings; None without a recording.
 
-        If ``variant`` is None, the newest label with every option of ``ref`` is returned.
-        """
-        labels = [label for label in self._labels if label.partition(":")[0] == ref.name]
-        if variant is not None:
-            wanted = f"{ref.name}:{variant}" if variant else ref.name
-            return wanted if wanted in labels else None
-        label_words = {label: _words(label.partition(":")[2]) for label in labels}
-        fitting = [
-            label for label in labels if all(_named(key, ref.options[key], label_words[label]) for key in ref.options)
-        ]
-        return next(iter(fitting), None)
+def closest(trials: Sequence[PastTrial], cell: CellPlan, label: str | None) -> PastTrial | None:
+    """Return the closest recorded trial: the same concurrency, else 1, else any; then the closest length."""
 
-    def trial(self, cell: CellPlan, label: str | None) -> PastTrial | None:
-        """Return the closest recorded trial: the same concurrency, else 1, else any; then the closest length."""
-        candidates = self._cells.get((label or "", cell.tier.name, cell.mode), {}).values()
+    def distance(trial: PastTrial) -> tuple[int, float]:
+        concurrency = 0 if trial.concurrency == cell.concurrency else trial.concurrency
+        return concurrency, abs(trial.actions - cell.actions)
 
-        def distance(trial: PastTrial) -> tuple[int, float]:
-            concurrency = 0 if trial.concurrency == cell.concurrency else trial.concurrency
-            return concurrency, abs(trial.actions - cell.actions)
-
-        return min(candidates, key=distance, default=None)
+    wanted = label, cell.tier.name, cell.mode
+    candidates = [trial for trial in trials if (trial.label, trial.tier, trial.mode) == wanted]
+    return min(candidates, key=distance, default=None)
 
 
 class Expected(NamedTuple):
@@ -83,13 +69,16 @@ class Expected(NamedTuple):
     wall_ns: float | None  # of the whole cell
 
 
-def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expected]:
-    """Return the expected time of every cell of a plan. ``variants``: substrate, as ``-s`` takes it → variant."""
+def expect(plan: Plan, trials: Sequence[PastTrial], variants: Mapping[str, str]) -> list[Expected]:
+    """Return the expected time of every cell of a plan.
+
+    ``trials``: recorded trials, the newest first; ``variants``: substrate, as ``-s`` takes it → variant.
+    """
     results = []
     for cell in plan.cells:
         checked = variants.get(str(cell.substrate))
-        label = table.label(cell.substrate, checked)
-        trial = table.trial(cell, label) if cell.acquire == WHOLE[1] else None
+        label = label_of(trials, cell.substrate, checked)
+        trial = closest(trials, cell, label) if cell.acquire == WHOLE[1] else None
         variant = (label or "").partition(":")[2] if checked is None else checked
         if trial is None:
             results.append(Expected(cell, variant, None, None, None))
@@ -135,27 +124,17 @@ def _source(trials: Sequence[PastTrial]) -> str:
 
 def _missing(expected: Sequence[Expected]) -> str:
     """Return the cells without a recording, in few words: ``ec2``, ``docker T2``, ``docker T2 session``."""
-    named: dict[str, None] = {}
-    for item in expected:
-        if item.wall_ns is None:
-            words = [str(item.cell.substrate), item.cell.tier.name, item.cell.mode]
-            depth = next(d for d in (1, 2, 3) if not any(_within(words[:d], e) for e in expected) or d == 3)
-            named[" ".join(words[:depth])] = None
-    more = len(named) - 3
-    return ", ".join(list(named)[:3]) + (f" and {more} more" if more > 0 else "")
+    measured = [_names(item) for item in expected if item.wall_ns is not None]
+    names: dict[str, None] = {}
+    for words in (_names(item) for item in expected if item.wall_ns is None):
+        depth = next(d for d in (1, 2, 3) if d == 3 or words[:d] not in [cell[:d] for cell in measured])
+        names[" ".join(words[:depth])] = None
+    more = len(names) - 3
+    return ", ".join(list(names)[:3]) + (f" and {more} more" if more > 0 else "")
 
 
-def _within(words: list[str], item: Expected) -> bool:
-    names = [str(item.cell.substrate), item.cell.tier.name, item.cell.mode]
-    return item.wall_ns is not None and names[: len(words)] == words
-
-
-def _words(variant: str) -> set[str]:
-    return set(filter(None, re.split(r"[\s,=_]+", variant.lower())))
-
-
-def _named(key: str, value: str, words: set[str]) -> bool:
-    return _words(value) <= words or (value.lower() in ("true", "1", "yes") and key.lower() in words)
+def _names(item: Expected) -> list[str]:
+    return [str(item.cell.substrate), item.cell.tier.name, item.cell.mode]
 
 
 def listing() -> Sequence[CatalogueEntry]:
@@ -164,30 +143,27 @@ def listing() -> Sequence[CatalogueEntry]:
 
 
 class HistoryReader:
-    """Reads recordings into a table; an unchanged recording is read once."""
+    """Reads the trials of recordings; an unchanged recording is read once."""
 
     def __init__(self) -> None:
-        self._read: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
+        self._trials: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
 
-    def table(self, stop: Callable[[], bool]) -> Table:
-        """Return the table of the newest recordings, up to ``MOST_BYTES`` or until ``stop`` returns true."""
+    def read(self, stop: Callable[[], bool]) -> list[PastTrial]:
+        """Return the trials of the newest recordings, up to ``MOST_BYTES`` or until ``stop`` returns true."""
         left_bytes = MOST_BYTES
         trials: list[PastTrial] = []
-        current: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
         for entry in listing():
             if entry.state in catalogue.HOPELESS or entry.size_bytes > left_bytes:
                 continue
             left_bytes -= entry.size_bytes
             key = entry.path, entry.stamp
-            result = self._read.get(key)
-            if result is None:
+            if key not in self._trials:
                 result = _trials(entry, stop)
                 if result is None:
-                    break
-            current[key] = result
-            trials += result
-        self._read = self._read | current if stop() else current
-        return Table(trials)
+                    return trials
+                self._trials[key] = result
+            trials += self._trials[key]
+        return trials
 
 
 def _trials(entry: CatalogueEntry, stop: Callable[[], bool]) -> list[PastTrial] | None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from taxtui.report.cells import Content
 from taxtui.report.formats import Section, markdown_tables, plain_tables
 from taxtui.terminal_text import clean, wrap
 
@@ -16,16 +15,10 @@ MOST_COLUMNS: Final = 80
 """Maximum width of paragraphs and lists in a terminal."""
 
 
-class Paragraph(NamedTuple):
-    """Sentences."""
-
-    text: str
-
-
 class Items(NamedTuple):
     """A list."""
 
-    texts: tuple[str, ...]
+    texts: Sequence[str]
     numbered: bool = False
 
 
@@ -35,49 +28,35 @@ class Code(NamedTuple):
     text: str
 
 
-class TextTable(NamedTuple):
-    """Typed cells; the second line of a cell goes into parentheses in Markdown."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[Content, ...], ...]
-
-
-Block = Paragraph | Items | Code | TextTable
-
-
-class PagePart(NamedTuple):
-    """A heading and the blocks under it."""
-
-    heading: str
-    blocks: tuple[Block, ...]
+Block = str | Items | Code | Section
+"""A paragraph, a list, a command line or a table."""
 
 
 class Page(NamedTuple):
-    """A title, blocks, and parts; parts without blocks are not printed."""
+    """A title, paragraphs, and parts: heading → blocks."""
 
     title: str
-    lead: tuple[Block, ...]
-    parts: tuple[PagePart, ...]
+    lead: Sequence[str]
+    parts: Mapping[str, Sequence[Block]]
 
 
 def to_markdown(page: Page) -> str:
     """Return the page as Markdown."""
     texts = [f"# {_escape(page.title)}", *map(_markdown, page.lead)]
-    for part in page.parts:
-        if part.blocks:
-            texts += [f"## {_escape(part.heading)}", *map(_markdown, part.blocks)]
+    for heading, blocks in page.parts.items():
+        texts += [f"## {_escape(heading)}", *map(_markdown, blocks)]
     return "\n\n".join(texts)
 
 
 def _markdown(block: Block) -> str:
-    if isinstance(block, Paragraph):
-        return _escape(block.text)
+    if isinstance(block, str):
+        return _escape(block)
     if isinstance(block, Code):
         return f"```sh\n{clean(block.text)}\n```"
     if isinstance(block, Items):
         marks = [f"{number}." if block.numbered else "-" for number in range(1, len(block.texts) + 1)]
         return "\n".join(f"{mark} {_escape(text)}" for mark, text in zip(marks, block.texts, strict=True))
-    return markdown_tables.to_text([Section("", list(block.head), [list(row) for row in block.rows], [])])
+    return markdown_tables.to_text([block])
 
 
 def _escape(text: str) -> str:
@@ -92,20 +71,19 @@ def _escape(text: str) -> str:
 
 def to_terminal(page: Page, width: int) -> str:
     """Return the page for a terminal of this width, at most 80 columns wide."""
-    lines = [*_wrapped(page.title, width), ""]
-    for block in page.lead:
-        lines += [*_terminal(block, width), ""]
-    for part in page.parts:
-        if part.blocks:
-            lines += [part.heading, "-" * min(width, len(part.heading)), ""]
-            for block in part.blocks:
-                lines += [*_terminal(block, width), ""]
+    lines: list[str] = []
+    for paragraph in (page.title, *page.lead):
+        lines += [*_wrapped(paragraph, width), ""]
+    for heading, blocks in page.parts.items():
+        lines += [heading, "-" * min(width, len(heading)), ""]
+        for block in blocks:
+            lines += [*_terminal(block, width), ""]
     return "\n".join(lines).rstrip()
 
 
 def _terminal(block: Block, width: int) -> Sequence[str]:
-    if isinstance(block, Paragraph):
-        return _wrapped(block.text, width)
+    if isinstance(block, str):
+        return _wrapped(block, width)
     if isinstance(block, Code):
         return [f"  {clean(block.text)}"]  # one line, for copying
     if isinstance(block, Items):
@@ -115,8 +93,7 @@ def _terminal(block: Block, width: int) -> Sequence[str]:
             first, *rest = _wrapped(text, min(width, MOST_COLUMNS) - len(mark))
             lines += [mark + first, *(" " * len(mark) + line for line in rest)]
         return lines
-    section = Section("", list(block.head), [list(row) for row in block.rows], [])
-    return plain_tables.to_text([section], min(width, MOST_COLUMNS)).splitlines()
+    return plain_tables.to_text([block], min(width, MOST_COLUMNS)).splitlines()
 
 
 def _wrapped(text: str, width: int) -> Sequence[str]:

@@ -25,8 +25,9 @@ from costmodel import (
 )
 from costmodel import CAUSES as ATTRIBUTED
 from taxtui.report.cells import SHARE, SHORT, Content, TableCell, amount_cell
-from taxtui.report.decision.layout import Block, Code, Items, Page, PagePart, Paragraph, TextTable
+from taxtui.report.decision.layout import Block, Code, Items, Page
 from taxtui.report.decision.sources import sources_of
+from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, compact, money, percent, span
 from taxtui.report.projected.attributed import Unit
 from taxtui.report.words import CAUSES
@@ -83,25 +84,19 @@ def page(
         rough: whether the simulation was short; the saving is then printed with ≈.
     """
     unmeasured = [side for side in (decision.start, decision.goal) if side.candidate is not None]
-    parts = [
-        *(
-            PagePart(f"Unmeasured inputs at {side.name}", tuple(_ranges(decision, side, effects)))
-            for side in unmeasured
-        ),
-        PagePart("Costs of the training run", (_costs(decision),)),
-        PagePart("Costs of the sandbox by cause", tuple(_causes(decision))),
-        PagePart("Thresholds of other inputs", tuple(_thresholds(thresholds))),
-        PagePart("Not verified", tuple(_items(_doubts(decision)))),
-        PagePart("Measure next", tuple(_items(next_steps(decision, effects, thresholds), numbered=True))),
-        PagePart("Command that writes this page", (Code(command),)),
-        PagePart("Source of each input", (Items(tuple(sources_of(decision, inputs))),)),
-    ]
-    return Page(_title(decision), tuple(_lead(decision, effects, thresholds, rough=rough)), tuple(parts))
-
-
-def _items(texts: Sequence[str], *, numbered: bool = False) -> Iterator[Block]:
-    if texts:
-        yield Items(tuple(texts), numbered)
+    doubts, steps = _doubts(decision), next_steps(decision, effects, thresholds)
+    parts: dict[str, list[Block]] = {
+        **{f"Unmeasured inputs at {side.name}": list(_ranges(decision, side, effects)) for side in unmeasured},
+        "Costs of the training run": [_costs(decision)],
+        "Costs of the sandbox by cause": list(_causes(decision)),
+        "Thresholds of other inputs": list(_thresholds(thresholds)),
+        "Not verified": [Items(doubts)] if doubts else [],
+        "Measure next": [Items(steps, numbered=True)] if steps else [],
+        "Command that writes this page": [Code(command)],
+        "Source of each input": [Items(list(sources_of(decision, inputs)))],
+    }
+    lead = list(_lead(decision, effects, thresholds, rough=rough))
+    return Page(_title(decision), lead, {heading: blocks for heading, blocks in parts.items() if blocks})
 
 
 def unit_of(decision: Decision) -> Unit:
@@ -140,20 +135,20 @@ def _saves(decision: Decision, saving: Interval) -> str:
 
 def _lead(
     decision: Decision, effects: Sequence[InputEffect], thresholds: Sequence[Turn], *, rough: bool
-) -> Iterator[Block]:
+) -> Iterator[str]:
     saving, whole, about = decision.saving, decision.start_bill.whole.value, "≈ " * rough
     share = f", {percent(abs(saving.value) / whole)} of {unit_of(decision).format(whole)}" if whole else ""
     verb, _, amount = _saves(decision, saving).partition(" ")
     saving_text = f"Moving to {name_of(decision.goal)} {verb} this run {about}{amount}{share}"
     if not effects:
-        yield Paragraph(f"{saving_text}.")
+        yield f"{saving_text}."
     else:
-        yield Paragraph(f"{saving_text}, if all unmeasured inputs are as assumed. {_over_ranges(decision)}")
+        yield f"{saving_text}, if all unmeasured inputs are as assumed. {_over_ranges(decision)}"
     if rough:
-        yield Paragraph("A rough simulation (--quick): without it intervals are narrower and causes are separated.")
-    yield from map(Paragraph, _reasons(decision, effects, thresholds))
+        yield "A rough simulation (--quick): without it intervals are narrower and causes are separated."
+    yield from _reasons(decision, effects, thresholds)
     if (first := next(iter(next_steps(decision, effects, thresholds)), None)) and decision.verdict == CANNOT_TELL:
-        yield Paragraph(f"Measure first: {first}")
+        yield f"Measure first: {first}"
 
 
 def _over_ranges(decision: Decision) -> str:
@@ -208,25 +203,25 @@ def _ranges(decision: Decision, side: Side, effects: Sequence[InputEffect]) -> I
     def cell(amount: float | None) -> str:
         return "never ends" if amount is None else NOTHING if math.isnan(amount) else format_amount(amount)
 
-    rows = [
-        (
+    rows: list[list[Content]] = [
+        [
             INPUTS[effect.input.name] + (f"\n{effect.input.unit}" if effect.input.unit else ""),
             _two(effect.input.short(effect.input.best), effect.input.short(effect.input.worst)),
             effect.input.short(effect.input.assumed),
             _two(cell(effect.best), cell(effect.worst)),
             NOTHING if effect.at is None else effect.input.short(effect.at),
-        )
+        ]
         for effect in group
     ]
-    yield TextTable(("input", "best … worst", "assumed", "saving", "threshold"), tuple(rows))
-    yield Paragraph("Each input alone varies over its range on this side. Threshold: the saving is zero. Sources:")
+    yield Section("", ["input", "best … worst", "assumed", "saving", "threshold"], rows, [])
+    yield "Each input alone varies over its range on this side. Threshold: the saving is zero. Sources:"
     borrowed = ", from other providers"
     yield Items(
-        tuple(
+        [
             f"{INPUTS[effect.input.name]}{borrowed * effect.input.of_others}: {'; '.join(effect.input.sources)}"
             + (f". Plans: {', '.join(effect.input.plans)}" if effect.input.plans else "")
             for effect in group
-        )
+        ]
     )
 
 
@@ -251,13 +246,13 @@ def _reversed(amount: Interval) -> Interval:
     return Interval(-value, None if high is None else -high, None if low is None else -low)
 
 
-def _costs(decision: Decision) -> TextTable:
+def _costs(decision: Decision) -> Section:
     bills = decision.start_bill, decision.goal_bill
 
-    def line(name: str, part_of: Callable[[Bill], Interval | None]) -> tuple[Content, ...]:
-        return name, *(amount_cell(part_of(bill), SHORT) for bill in bills)
+    def line(name: str, part_of: Callable[[Bill], Interval | None]) -> list[Content]:
+        return [name, *(amount_cell(part_of(bill), SHORT) for bill in bills)]
 
-    rows: list[tuple[Content, ...]] = [
+    rows = [
         line("the whole run", lambda item: item.whole),
         line("the sandbox", lambda item: item.sandbox),
     ]
@@ -271,16 +266,16 @@ def _costs(decision: Decision) -> TextTable:
             waits = [side.row.attribution and side.row.attribution.waiting for side in (decision.start, decision.goal)]
             if all(waits):
                 amounts = (getattr(item, f"{part}_gpu_hours") for item in waits)
-                rows.append((name, *(NOTHING if item is None else TableCell(item, SHORT) for item in amounts)))
+                rows.append([name, *(NOTHING if item is None else TableCell(item, SHORT) for item in amounts)])
         seconds = [
             side.row.attribution and side.row.attribution.usd_per_critical_second
             for side in (decision.start, decision.goal)
         ]
         if all(seconds):
-            rows.append(("one second per step", *(TableCell(item or 0.0, SHORT) for item in seconds)))
+            rows.append(["one second per step", *(TableCell(item or 0.0, SHORT) for item in seconds)])
     if any(groups := [_poisoned(side) for side in (decision.start, decision.goal)]):
-        rows.append(("groups with a failed attempt", *groups))
-    return TextTable((unit_of(decision).name, name_of(decision.start), name_of(decision.goal)), tuple(rows))
+        rows.append(["groups with a failed attempt", *groups])
+    return Section("", _head(decision), rows, [])
 
 
 def _poisoned(side: Side) -> Content:
@@ -301,9 +296,13 @@ def _causes(decision: Decision) -> Iterator[Block]:
         return NOTHING if share is None else amount_cell(unit.of(share), SHORT)
 
     causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
-    rows = tuple((CAUSES[cause], *(cell(split.get(cause)) for split in splits)) for cause in causes)
-    if rows:
-        yield TextTable((unit.name, name_of(decision.start), name_of(decision.goal)), rows)
+    if causes:
+        rows = [[CAUSES[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
+        yield Section("", _head(decision), rows, [])
+
+
+def _head(decision: Decision) -> list[str]:
+    return [unit_of(decision).name, name_of(decision.start), name_of(decision.goal)]
 
 
 def _counts(share: Share | None) -> bool:
@@ -318,18 +317,18 @@ def _threshold_text(threshold: Turn) -> str:
 
 
 def _thresholds(thresholds: Sequence[Turn]) -> Iterator[Block]:
-    rows = tuple(
-        (
+    rows = [
+        [
             threshold.input,
             threshold.side or "both",
             f"{compact(threshold.now)} {threshold.unit}",
             f"{compact(threshold.at)} {threshold.unit}",
-        )
+        ]
         for threshold in thresholds
         if threshold.at is not None
-    )
+    ]
     if rows:
-        yield TextTable(("input", "side", "now", "threshold"), rows)
+        yield Section("", ["input", "side", "now", "threshold"], rows, [])
     without = [
         f"{threshold.input}{f' of {threshold.side}' if threshold.side else ''} "
         f"({compact(threshold.low)} to {compact(threshold.high)}{f' {threshold.unit}' if threshold.unit else ''})"
@@ -337,9 +336,9 @@ def _thresholds(thresholds: Sequence[Turn]) -> Iterator[Block]:
         if threshold.at is None
     ]
     if without:
-        yield Paragraph(f"No threshold in the tried ranges: {'; '.join(without)}.")
+        yield f"No threshold in the tried ranges: {'; '.join(without)}."
     if thresholds:
-        yield Paragraph("Threshold: the value of one input, alone, at which both sides cost the same.")
+        yield "Threshold: the value of one input, alone, at which both sides cost the same."
 
 
 def _doubts(decision: Decision) -> list[str]:

@@ -62,19 +62,14 @@ def laid_out(section: Section, width: int = WIDTH, pen: Pen = HATCHES) -> list[t
 
 
 def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
-    texts = [list(map(clean_lines, aligned(column))) for column in zip(*section.rows, strict=True)]
-    texts = texts or [[] for _ in section.head]
-    left_aligned = [
-        True,
-        *([_is_text(column) for column in zip(*section.rows, strict=True)] or [False] * len(section.head))[1:],
-    ]
+    contents = list(zip(*section.rows, strict=True)) or [()] * len(section.head)
     columns = [
-        _measured([head, *cells])._replace(left_aligned=aligned_left)
-        for head, cells, aligned_left in zip(section.head, texts, left_aligned, strict=True)
+        _measured([head, *map(clean_lines, aligned(column))], left_aligned=number == 0 or _is_text(column))
+        for number, (head, column) in enumerate(zip(section.head, contents, strict=True))
     ]
     gap = 2 if _needed(columns, 2) <= width else 1
     if _needed(columns, gap) > width:
-        columns = [column.with_head(_broken(column.head, column.cell_width)) for column in columns]
+        columns = [column._replace(head=_broken(column.head, column.cell_width)) for column in columns]
     names, *values = columns
     values = [_wrapped(_folded(column, width // 2), width - gap - MIN_FIRST) for column in values]
     if values:
@@ -104,12 +99,10 @@ class TextColumn(NamedTuple):
     def width(self) -> int:
         return max(self.cell_width, _width([self.head]))
 
-    def with_head(self, head: str) -> TextColumn:
-        return self._replace(head=head)
 
-
-def _measured(cells: Sequence[str]) -> TextColumn:
-    return TextColumn(cells[0], cells[1:], _width(cells[1:]))
+def _measured(texts: Sequence[str], *, left_aligned: bool) -> TextColumn:
+    head, *cells = texts
+    return TextColumn(head, cells, _width(cells), left_aligned)
 
 
 def _needed(columns: Sequence[TextColumn], gap: int) -> int:
@@ -125,14 +118,15 @@ def _wrapped(column: TextColumn, room: int) -> TextColumn:
     for cell in (column.head, *column.cells):
         lines = [part for line in cell.split("\n") for part in wrap(line, room)]
         texts.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
-    return _measured(texts)._replace(left_aligned=column.left_aligned)
+    return _measured(texts, left_aligned=column.left_aligned)
 
 
 def _folded(column: TextColumn, room: int) -> TextColumn:
     """Break a head wider than ``room``, if the head alone makes the column wide."""
     if _width([column.head]) <= max(room, column.cell_width):
         return column
-    return column.with_head(_wrapped(_measured([column.head]), max(MIN_FIRST, column.cell_width)).head)
+    head = _wrapped(column._replace(cells=(), cell_width=0), max(MIN_FIRST, column.cell_width)).head
+    return column._replace(head=head)
 
 
 def _blocks(names: TextColumn, columns: Sequence[TextColumn], width: int, gap: int) -> list[list[TextColumn]]:
@@ -145,14 +139,11 @@ def _blocks(names: TextColumn, columns: Sequence[TextColumn], width: int, gap: i
 
 
 def _table(columns: Sequence[TextColumn], gap: int) -> list[tuple[str, int | None]]:
-    widths = [column.width for column in columns]
-    left_aligned = {number for number, column in enumerate(columns) if column.left_aligned}
     head = [column.head for column in columns]
-    rows = zip(*(column.cells for column in columns), strict=True)
-    lines: list[tuple[str, int | None]] = [(line, None) for line in _lines_of(head, widths, left_aligned, gap)]
-    lines.append(((" " * gap).join("─" * width for width in widths), None))
-    for number, row in enumerate(rows):
-        lines += [(line, number) for line in _lines_of(row, widths, left_aligned, gap)]
+    lines: list[tuple[str, int | None]] = [(line, None) for line in _lines_of(head, columns, gap)]
+    lines.append(((" " * gap).join("─" * column.width for column in columns), None))
+    for number, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        lines += [(line, number) for line in _lines_of(row, columns, gap)]
     return lines
 
 
@@ -167,14 +158,14 @@ def _broken(head: str, cell_width: int) -> str:
     return "\n".join(first.rsplit(" ", 1))
 
 
-def _lines_of(row: Sequence[str], widths: Sequence[int], left_aligned: set[int], gap: int) -> list[str]:
-    lines = zip_longest(*(cell.split("\n") for cell in row), fillvalue="")
-    return [_aligned(line, widths, left_aligned, gap) for line in lines if any(line)]
-
-
-def _aligned(line: Sequence[str], widths: Sequence[int], left_aligned: set[int], gap: int) -> str:
-    cells = []
-    for number, (text, width) in enumerate(zip(line, widths, strict=True)):
-        padding = " " * (width - width_of(text))
-        cells.append(text + padding if number in left_aligned else padding + text)
-    return (" " * gap).join(cells).rstrip()
+def _lines_of(row: Sequence[str], columns: Sequence[TextColumn], gap: int) -> list[str]:
+    widths = [(column.width, column.left_aligned) for column in columns]
+    lines = []
+    for texts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
+        padded = []
+        for text, (width, left_aligned) in zip(texts, widths, strict=True):
+            padding = " " * (width - width_of(text))
+            padded.append(text + padding if left_aligned else padding + text)
+        if any(texts):
+            lines.append((" " * gap).join(padded).rstrip())
+    return lines

@@ -16,8 +16,8 @@ from taxtui.report.page.figure import Figure
 from taxtui.report.page.figures import figures
 from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
 from taxtui.report.page.material import Material
-from taxtui.report.page.origins import commands, origins_of
-from taxtui.report.page.shell import chrome, csv_link, environment, text_of
+from taxtui.report.page.origins import commands, origin_of
+from taxtui.report.page.shell import csv_link, render
 from taxtui.report.page.views import PageTable, tables_of
 from taxtui.terminal_text import clean, cut
 
@@ -38,7 +38,7 @@ METHOD: Final = (
 def page(material: Material, options: Sequence[str] = (), command: str = "report") -> str:
     """Return the whole page, made by ``taxtui command`` with ``options``. Equal input gives equal bytes."""
     drawn = figures(material)
-    origins = origins_of(material.paths, material.sources)
+    origins = [origin_of(path, source) for path, source in zip(material.paths, material.sources, strict=True)]
     names = ", ".join(cut(clean(path.name), 60) for path in material.paths[:3])
     more = f" and {len(material.paths) - 3} more" if len(material.paths) > 3 else ""
     run = material.run
@@ -59,9 +59,8 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
         "trials": sum(len(row.cell.trials) for row in material.rows),
         "failed": sum(row.failed for row in material.rows),
         "csv": csv_link("taxtui-report.csv", [record(row, TABLES) for row in material.rows]),
-        **chrome(text_of("page.js")),
     }
-    return environment().get_template("page.html").render(context)
+    return render("page.html", context)
 
 
 def answer_tables(material: Material) -> list[PageTable]:
@@ -76,12 +75,11 @@ def answer_tables(material: Material) -> list[PageTable]:
 def figure_view(figure: Figure) -> dict[str, Any]:
     """Return a drawn figure for the template."""
     panels = [(panel, Markup(inline_svg(panel))) for panel in figure.panels]
-    data = [{"panel": panel.name, **item} for panel in figure.panels for item in panel.data]
     return {
         "name": figure.name,
         "title": figure.title,
         "measured": [(panel.title, svg) for panel, svg in panels if not panel.provenance],
         "unmeasured": [(panel.title, svg) for panel, svg in panels if panel.provenance],
         "notes": figure.notes,
-        "csv": csv_link(f"taxtui-{figure.name}.csv", data),
+        "csv": csv_link(f"taxtui-{figure.name}.csv", figure.records),
     }

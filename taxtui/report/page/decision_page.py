@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from taxtui.report.decision.layout import Block, Code, Items, Page, Paragraph
-from taxtui.report.formats import Section
-from taxtui.report.page.shell import chrome, environment, text_of
+from taxtui.report.decision.layout import Block, Code, Items, Page
+from taxtui.report.page.shell import render
 from taxtui.report.page.views import table_of
 from taxtui.terminal_text import clean
 
@@ -17,22 +16,21 @@ _ADDRESS: Final = re.compile(r"(https?://[^\s;,)]+[^\s;,).:])")
 
 def to_html(page: Page) -> str:
     """Return the page as HTML that loads nothing."""
-    parts = [(part.heading, list(map(_view, part.blocks))) for part in page.parts if part.blocks]
+    parts = [(heading, list(map(_view, blocks))) for heading, blocks in page.parts.items()]
     context = {"title": clean(page.title), "lead": list(map(_view, page.lead)), "parts_of_page": parts}
-    return environment().get_template("decision.html").render(**context, **chrome(text_of("page.js")))
+    return render("decision.html", context)
 
 
 def _view(block: Block) -> dict[str, Any]:
     """Return a block for the template, by kind."""
     match block:
-        case Paragraph(text):
-            return {"kind": "paragraph", "text": list(_pieces(text))}
+        case str():
+            return {"kind": "paragraph", "text": list(_pieces(block))}
         case Code(text):
             return {"kind": "code", "text": clean(text)}
         case Items(texts, numbered):
             return {"kind": "items", "texts": [list(_pieces(text)) for text in texts], "numbered": numbered}
-    section = Section("", list(block.head), [list(row) for row in block.rows], [])
-    return {"kind": "table", "table": table_of(section)}
+    return {"kind": "table", "table": table_of(block)}
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

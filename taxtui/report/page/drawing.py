@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import escape
 from typing import Any, Final
 
@@ -27,12 +29,19 @@ _RC: Final[Any] = {
 """Any: matplotlib types the names of settings as a literal."""
 
 
+@contextmanager
+def _settings(hash_salt: str = "") -> Iterator[None]:
+    with mpl.rc_context({**_RC, "svg.hashsalt": hash_salt}), warnings.catch_warnings():
+        # The reader's font may have characters that are missing here.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield
+
+
 def inline_svg(panel: Panel) -> str:
     """Return the panel for a page: in CSS variables, with flexible width, a title and a description."""
     svg = _svg(panel, titled=False)
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r' (?:width|height)="[^"]*"', "", svg, count=2)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)  # the page has a style
     svg = re.sub(r'style="[^"]*"', lambda result: _themed(result[0]), svg)
     return svg.replace("<svg ", f'<svg class="panel" data-name="{escape(panel.name)}" ', 1)
@@ -56,8 +65,7 @@ def png_file(panel: Panel) -> bytes:
 
     canvas = drawn(panel, titled=True)
     out = io.BytesIO()
-    with mpl.rc_context(_RC), warnings.catch_warnings():
-        _quiet()
+    with _settings():
         FigureCanvasAgg(canvas.figure)
         canvas.figure.savefig(out, format="png", dpi=DOTS_PER_INCH * PNG_SCALE, metadata={"Software": None})
     return out.getvalue()
@@ -65,32 +73,21 @@ def png_file(panel: Panel) -> bytes:
 
 def drawn(panel: Panel, *, titled: bool) -> Canvas:
     """Return a canvas with the panel; ``titled`` for a separate file."""
-    with mpl.rc_context(_RC), warnings.catch_warnings():
-        _quiet()
+    with _settings():
         canvas = Canvas(panel.height, panel.title if titled else "")
         panel.draw(canvas)
         return canvas
 
 
 def _svg(panel: Panel, *, titled: bool) -> str:
-    return _named(_lean(_drawn_svg(panel, titled=titled)), panel)
-
-
-def _drawn_svg(panel: Panel, *, titled: bool) -> str:
     canvas = drawn(panel, titled=titled)
     out = io.StringIO()
     # Ids are hashed with the panel's name, so they are unique on a page.
-    with mpl.rc_context({**_RC, "svg.hashsalt": panel.name}), warnings.catch_warnings():
-        _quiet()
+    with _settings(panel.name):
         FigureCanvasSVG(canvas.figure)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.figure.savefig(out, format="svg", dpi=DOTS_PER_INCH, metadata=nothing)
-    return out.getvalue()
-
-
-def _quiet() -> None:
-    # The reader's font may have characters missing here.
-    warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+    return _named(_lean(out.getvalue()), panel)
 
 
 def _lean(svg: str) -> str:

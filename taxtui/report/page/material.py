@@ -7,15 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from costmodel import Answer, CellIdentity, Provider, Published, Recording, Reference, SubstrateRun
-from taxtui.report.answer import measured
+from costmodel import (
+    Answer,
+    CellIdentity,
+    Provider,
+    Published,
+    Recording,
+    Reference,
+    SubstrateRun,
+    matches_spec,
+    project_per_substrate,
+)
+from taxtui.options.rows import RowChoice
+from taxtui.report.answer import measured, projected
 from taxtui.report.answer.order import sorted_by
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.sections import marks_of
 from taxtui.report.page.palette import colours
 from taxtui.report.page.panels import PanelRows, count_text, fitting_panels, kind_of, panels_of
-from taxtui.report.page.training_run import ProjectedRun, projected_run
+from taxtui.report.page.training_run import ProjectedRun
 
 
 @dataclass(eq=False)
@@ -57,11 +68,24 @@ class Material:
 
     @cached_property
     def run(self) -> ProjectedRun | None:
-        """The projection of the training run; None without a training run."""
+        """The projection of the training run; None without a training run.
+
+        Raises:
+            costmodel.errors.CostModelError: the projection is refused.
+        """
         if not self.places:
             return None
+        training_run = self.places[-1].training_run
+
+        def needed(identity: CellIdentity) -> bool:
+            baseline = training_run.baseline
+            return self._wanted(identity) or (baseline is not None and matches_spec(identity, baseline))
+
         sources: list[Recording | Published] = [*self.sources, *self.published]
-        return projected_run(sources, self.places, self.bounds, self.providers, self._wanted, self.sort)
+        every = project_per_substrate(sources, self.places, self.bounds, self.providers, needed)
+        rows = [row for row in every if self._wanted(row.identity)]
+        answer = projected.answer(every, rows, training_run, RowChoice(sort=self.sort))
+        return ProjectedRun(rows, self.places, sources, self.bounds, answer)
 
     def _wanted(self, identity: CellIdentity) -> bool:
         identities = [row.identity for row in self.rows]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from costmodel import Follower, Recording, events
+from costmodel import Follower, Recording
 from taxtui.terminal_text import clean, cut
 
 MOST_COLUMNS = 120
@@ -28,13 +28,11 @@ class Origin(NamedTuple):
     software: list[tuple[str, str]]
 
 
-def origins_of(paths: Sequence[Path], sources: Sequence[Recording]) -> list[Origin]:
-    """Return the origin of every recording."""
-    return [_origin(path, source) for path, source in zip(paths, sources, strict=True)]
-
-
-def _origin(path: Path, source: Recording) -> Origin:
-    header = _header(path)
+def origin_of(path: Path, source: Recording) -> Origin:
+    """Return the origin of a recording."""
+    with Follower(path) as follower:
+        follower.poll(1)
+        header = follower.header
     scenario: Mapping[str, Any] = header.scenario if header else {}
     software = sorted((header.software if header else {}).items())
     with path.open("rb") as file:
@@ -49,12 +47,6 @@ def _origin(path: Path, source: Recording) -> Origin:
         source.whole,
         [(_short(name.replace("_", " ")), _short(version)) for name, version in software],
     )
-
-
-def _header(path: Path) -> events.Header | None:
-    with Follower(path) as follower:
-        follower.poll(1)
-        return follower.header
 
 
 def commands(origins: Sequence[Origin], options: Sequence[str] = (), command: str = "report") -> list[tuple[str, str]]:

@@ -7,7 +7,6 @@ least 4.5 to its background (WCAG 2: L1 + 0.05 over L2 + 0.05).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from taxtui import shipped
@@ -18,33 +17,23 @@ INK: Final = "ink"
 MUTED: Final = "muted"
 RULE: Final = "rule"
 
-_ROLES: Final[Mapping[Shade, str]] = {look.shade: cause for cause, look in reversed(list(LOOKS.items()))}
-
-
-def role_of(cause: str) -> str:
-    """Return the role of a cause's colour; causes with equal colours share a role."""
-    return _ROLES[LOOKS[cause].shade]
-
-
-SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
-    {
-        SURFACE: Shade("#ffffff", "#15181d"),
-        "panel": Shade("#f4f6f8", "#1d2127"),
-        RULE: Shade("#d5dae0", "#39404a"),
-        INK: Shade("#1b1f24", "#e6e8eb"),
-        MUTED: Shade("#57606a", "#9ba5b1"),
-        "link": Shade("#0b5cad", "#7cb7ff"),
-        **{name: Shade(*row.page_colours) for name, row in shipped.SUBSTRATES.items() if all(row.page_colours)},
-        "other1": Shade("#882255", "#d9679a"),
-        "other2": Shade("#332288", "#8f86e8"),
-        "other3": Shade("#20776e", "#44aa99"),
-        "other4": Shade("#736f00", "#bcb93c"),
-        "other5": Shade("#7a3fa0", "#b98ae0"),
-        "other6": Shade("#5c6470", "#99a3ae"),
-        **{cause: shade for shade, cause in _ROLES.items()},
-    }
-)
-"""Role → shades. Light shades are distinct, because the colours of a drawn picture are replaced by their roles."""
+SHADES: Final[Mapping[str, Shade]] = {
+    SURFACE: Shade("#ffffff", "#15181d"),
+    "panel": Shade("#f4f6f8", "#1d2127"),
+    RULE: Shade("#d5dae0", "#39404a"),
+    INK: Shade("#1b1f24", "#e6e8eb"),
+    MUTED: Shade("#57606a", "#9ba5b1"),
+    "link": Shade("#0b5cad", "#7cb7ff"),
+    **{name: Shade(*row.page_colours) for name, row in shipped.SUBSTRATES.items() if all(row.page_colours)},
+    "other1": Shade("#882255", "#d9679a"),
+    "other2": Shade("#332288", "#8f86e8"),
+    "other3": Shade("#20776e", "#44aa99"),
+    "other4": Shade("#736f00", "#bcb93c"),
+    "other5": Shade("#7a3fa0", "#b98ae0"),
+    "other6": Shade("#5c6470", "#99a3ae"),
+    **{cause: look.shade for cause, look in LOOKS.items()},
+}
+"""Role → shades. A light shade has one dark shade, because a page replaces light colours of a picture by roles."""
 
 SUBSTRATES: Final = tuple(name for name, row in shipped.SUBSTRATES.items() if all(row.page_colours))
 OTHERS: Final = ("other1", "other2", "other3", "other4", "other5", "other6")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -41,8 +41,6 @@ TITLES: Final = {
     "scale": "Scale",
 }
 """Quantity → title, in the order of the page."""
-COVERED: Final = ("dispatch", "start", "failures", "price", "limit")
-"""Quantities that every provider should have."""
 NOTES: Final = {
     "dispatch": "Published round trips contain the command's own time; recordings separate it.",
     "start": "Time from the request to the point named in the row.",
@@ -70,14 +68,14 @@ class ProviderRow(NamedTuple):
     quantity: str
     provider: str
     values: tuple[str, ...]  # one per statistic, with its interval
-    sort: float | None  # the first value, to sort by
+    sort: float | None  # the number to sort by
     measure: str
-    concurrency: int | None
-    samples: int | None
     date: str
     provenance: str  # measured, emulated, imported or published
     source: str
     address: str = ""  # of the source
+    concurrency: int | None = None
+    samples: int | None = None
     note: str = ""
 
 
@@ -88,13 +86,6 @@ class FigureTable(NamedTuple):
     title: str
     note: str
     rows: list[ProviderRow]
-
-
-class Coverage(NamedTuple):
-    """Number of rows of a provider for each quantity in ``COVERED``."""
-
-    provider: str
-    counts: tuple[int, ...]
 
 
 def provider_tables(
@@ -118,34 +109,16 @@ def provider_tables(
     return tables
 
 
-def _largest(rows: Iterable[MeasuredRow]) -> list[MeasuredRow]:
+def _largest(rows: Iterable[MeasuredRow]) -> Iterable[MeasuredRow]:
     """Return the cell with the most commands of each substrate, provenance, mode and concurrency."""
-    largest: dict[tuple[object, ...], MeasuredRow] = {}
-    for row in rows:
-        identity = row.identity
-        key = identity.label, row.cell.provenance, identity.mode, identity.concurrency
-        if key not in largest or _commands(row) > _commands(largest[key]):
-            largest[key] = row
-    return list(largest.values())
+    ascending = sorted(rows, key=_commands)
+    return {
+        (row.identity.label, row.cell.provenance, row.identity.mode, row.identity.concurrency): row for row in ascending
+    }.values()
 
 
 def _commands(row: MeasuredRow) -> int:
     return sum(max(1, len(trial.durations_ns)) for trial in row.cell.trials)
-
-
-def coverage(tables: Sequence[FigureTable]) -> list[Coverage]:
-    """Return the number of rows of each provider for each quantity; trainers with failures alone are left out."""
-    counts: dict[str, dict[str, int]] = {}
-    for table in tables:
-        for row in table.rows:
-            provider = row.provider.partition(":")[0].casefold()
-            quantities = counts.setdefault(provider, {})
-            quantities[table.name] = quantities.get(table.name, 0) + 1
-    return [
-        Coverage(provider, tuple(quantities.get(name, 0) for name in COVERED))
-        for provider, quantities in sorted(counts.items())
-        if any(name in quantities for name in COVERED if name != "failures")
-    ]
 
 
 def address_of(source: str) -> str:
@@ -156,60 +129,84 @@ def address_of(source: str) -> str:
     return ""
 
 
-# ---------------------------------------------------------------------------------------------------------- published
+# ----------------------------------------------------------------------------------------------------- public sources
 
 
-def _published(file: Published) -> Iterator[ProviderRow]:
-    for figure in file.figures:
-        yield _figure(figure, file)
-    for start in file.starts:
-        yield _start(start, file)
-    speeds = {(figure.substrate, figure.measure) for figure in file.figures if figure.quantity == "speed"}
-    for speed in file.speeds:
-        if (speed.substrate, speed.work) not in speeds:
-            row = _row("speed", speed.substrate, speed.variant, speed.date, speed.source, file)
-            value = duration(speed.seconds * NS_PER_S)
-            yield row._replace(
-                values=(value,), sort=speed.seconds, measure=printable(speed.work), note=printable(speed.note)
-            )
-
-
-def _row(quantity: str, substrate: str, variant: str, date: datetime.date, source: str, file: Published) -> ProviderRow:
-    provider = ":".join(filter(None, (substrate, variant)))
-    text = source or file.source or file.name
+def _row(
+    quantity: str,
+    provider: str,
+    values: Iterable[str],
+    sort: float,
+    measure: str,
+    date: datetime.date,
+    source: str,
+    *,
+    concurrency: int | None = None,
+    samples: int | None = None,
+    note: str = "",
+) -> ProviderRow:
+    """Return a row of a public source."""
     return ProviderRow(
         quantity,
         printable(provider),
-        (),
-        None,
-        "",
-        None,
-        None,
+        tuple(map(printable, values)),
+        sort,
+        printable(measure),
         str(date),
         PROVENANCE,
-        printable(text),
-        address_of(text),
+        printable(source),
+        address_of(source),
+        concurrency,
+        samples,
+        printable(note),
     )
 
 
-def _figure(figure: PublishedFigure, file: Published) -> ProviderRow:
+def _provider(substrate: str, variant: str | None) -> str:
+    return ":".join(filter(None, (substrate, variant)))
+
+
+def _published(file: Published) -> Iterator[ProviderRow]:
+    default_source = file.source or file.name
+    for figure in file.figures:
+        yield _figure(figure, default_source)
+    for start in file.starts:
+        yield _start(start, default_source)
+    figures = {(figure.substrate, figure.measure) for figure in file.figures if figure.quantity == "speed"}
+    for speed in file.speeds:
+        if (speed.substrate, speed.work) not in figures:
+            values = [duration(speed.seconds * NS_PER_S)]
+            source = speed.source or default_source
+            yield _row(
+                "speed",
+                _provider(speed.substrate, speed.variant),
+                values,
+                speed.seconds,
+                speed.work,
+                speed.date,
+                source,
+                note=speed.note,
+            )
+
+
+def _figure(figure: PublishedFigure, default_source: str) -> ProviderRow:
     form = _form(figure.unit)
-    values = [f"{name} {form(value)}" for name in STATISTICS if (value := getattr(figure, name)) is not None]
-    numbers = [value for name in STATISTICS if (value := getattr(figure, name)) is not None]
+    texts = [] if figure.value is None else [form(figure.value)]
     if figure.low is not None and figure.high is not None:
-        values.insert(0, f"{form(figure.low)} … {form(figure.high)}")
-        numbers.insert(0, figure.low)
-    if figure.value is not None:
-        values.insert(0, form(figure.value))
-        numbers.insert(0, figure.value)
-    row = _row(figure.quantity, figure.substrate, figure.variant, figure.date, figure.source, file)
-    return row._replace(
-        values=tuple(map(printable, values)),
-        sort=figure.p50 if figure.p50 is not None else numbers[0],
-        measure=printable(figure.measure),
+        texts.append(f"{form(figure.low)} … {form(figure.high)}")
+    texts += [f"{name} {form(value)}" for name in STATISTICS if (value := getattr(figure, name)) is not None]
+    numbers = (getattr(figure, name) for name in ("p50", "value", "low", *STATISTICS))
+    return _row(
+        figure.quantity,
+        _provider(figure.substrate, figure.variant),
+        texts,
+        next(number for number in numbers if number is not None),
+        figure.measure,
+        figure.date,
+        figure.source or default_source,
         concurrency=figure.concurrency,
         samples=figure.samples,
-        note=printable(figure.note),
+        note=figure.note,
     )
 
 
@@ -223,70 +220,46 @@ def _form(unit: str) -> Callable[[float], str]:
     return lambda value: f"{number(value)} {unit}"
 
 
-def _start(start: PublishedStart, file: Published) -> ProviderRow:
-    times = {name: getattr(start, f"{name}_s") for name in ("p50", "p95", "p99", "max", "mean")}
-    values = [f"{name} {duration(seconds * NS_PER_S)}" for name, seconds in times.items() if seconds is not None]
-    if start.wall_s is not None:
-        values.append(f"all {duration(start.wall_s * NS_PER_S)}")
-    row = _row("start", start.substrate, start.variant, start.date, start.source or file.source, file)
-    return row._replace(
-        values=tuple(values),
-        sort=next(seconds for seconds in times.values() if seconds is not None),
-        measure=printable(f"until: {start.until}" if start.until else ""),
+def _start(start: PublishedStart, default_source: str) -> ProviderRow:
+    statistics = {name: getattr(start, f"{name}_s") for name in ("p50", "p95", "p99", "max", "mean")}
+    times = {name: seconds for name, seconds in statistics.items() if seconds is not None}
+    texts = [f"{name} {duration(seconds * NS_PER_S)}" for name, seconds in times.items()]
+    return _row(
+        "start",
+        _provider(start.substrate, start.variant),
+        texts if start.wall_s is None else [*texts, f"all {duration(start.wall_s * NS_PER_S)}"],
+        next(iter(times.values())),
+        f"until: {start.until}" if start.until else "",
+        start.date,
+        start.source or default_source,
         concurrency=start.at_a_time,
         samples=start.samples,
-        note=printable(start.note),
+        note=start.note,
     )
-
-
-# --------------------------------------------------------------------------------------------------- sheets and plans
 
 
 def _priced(prices: Prices) -> Iterator[ProviderRow]:
     for price in prices.sandboxes:
-        lines = []
+        texts = []
         for rate, high, low in zip(price.rates._fields, price.rates, price.cheaper, strict=True):
             if high or low:
                 unit = rate.removeprefix("usd_per_").replace("_", "-")
-                lines.append(f"{high:g} USD/{unit}" if high == low else f"{low:g} … {high:g} USD/{unit}")
-        provider = ":".join(filter(None, (price.substrate, price.variant)))
+                texts.append(f"{high:g} USD/{unit}" if high == low else f"{low:g} … {high:g} USD/{unit}")
         basis = {"provisioned": "requested vCPUs", "active": "CPU time used", "greater": "the greater of both"}
-        yield ProviderRow(
-            "price",
-            printable(provider),
-            tuple(lines),
-            price.rates.usd_per_vcpu_hour or max(price.rates),
-            f"CPU billed: {basis[price.cpu]}",
-            None,
-            None,
-            str(prices.date),
-            PROVENANCE,
-            printable(price.source),
-            address_of(price.source),
-        )
+        sort = price.rates.usd_per_vcpu_hour or max(price.rates)
+        measure = f"CPU billed: {basis[price.cpu]}"
+        yield _row("price", _provider(price.substrate, price.variant), texts, sort, measure, prices.date, price.source)
 
 
 def _limits(profile: Profile) -> Iterator[ProviderRow]:
     words = {"concurrent": "{} sandboxes", "creates_per_s": "{} creates/s", "burst": "{} creates at once"}
     limits = {limit: value for limit in words if (value := getattr(profile, limit)) is not None}
-    values = [words[limit].format(number(value)) for limit, value in limits.items()]
-    values += [
+    texts = [words[limit].format(number(value)) for limit, value in limits.items()]
+    texts += [
         f"or {words[dispute.limit].format(number(dispute.value))}: {dispute.source}" for dispute in profile.disputed
     ]
-    yield ProviderRow(
-        "limit",
-        printable(profile.substrate),
-        tuple(map(printable, values)),
-        float(next(iter(limits.values()))),
-        printable(f"plan {profile.title}"),
-        None,
-        None,
-        str(profile.date),
-        PROVENANCE,
-        printable(profile.source),
-        address_of(profile.source),
-        printable("; ".join(profile.notes)),
-    )
+    sort, plan, note = float(next(iter(limits.values()))), f"plan {profile.title}", "; ".join(profile.notes)
+    yield _row("limit", profile.substrate, texts, sort, plan, profile.date, profile.source, note=note)
 
 
 # --------------------------------------------------------------------------------------------------------- recordings
@@ -303,12 +276,11 @@ def _recorded(row: MeasuredRow, pages: dict[str, str]) -> Iterator[ProviderRow]:
         (),
         None,
         printable(work),
-        row.identity.concurrency or None,
-        None,
         " … ".join(dict.fromkeys((days[0], days[-1]))),
         {"stand_in": "emulated"}.get(row.cell.provenance, row.cell.provenance),
         printable(", ".join(names)),
         quote(pages.get(names[0], "")) if len(names) == 1 else "",
+        row.identity.concurrency or None,
     )
     for quantity, column in (("dispatch", "dispatch"), ("start", "cold_start")):
         if (summary := row.summary(column)) is not None:
@@ -317,17 +289,17 @@ def _recorded(row: MeasuredRow, pages: dict[str, str]) -> Iterator[ProviderRow]:
             measure = f"until: first command; {base.measure}" if quantity == "start" else base.measure
             yield base._replace(quantity=quantity, values=lines, sort=sort, samples=summary.n, measure=measure)
     failures = row.failures
-    interval = "" if failures.low is None or failures.high is None else _span(failures.low, failures.high)
+    interval = (
+        ""
+        if failures.low is None or failures.high is None
+        else f" ({percent(failures.low)} … {percent(failures.high)})"
+    )
     yield base._replace(
         quantity="failures",
         values=(f"{percent(failures.value)}{interval} of trials",),
         sort=failures.value,
         samples=len(row.cell.trials),
     )
-
-
-def _span(low: float, high: float) -> str:
-    return f" ({percent(low)} … {percent(high)})"
 
 
 def _percentile(name: str, value: Percentile) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+from matplotlib.ticker import MaxNLocator
 
 from taxtui.report.numbers import amount_tick, duration_tick
 
@@ -26,7 +27,7 @@ def durations(low_s: float, high_s: float, *, log: bool) -> list[Tick]:
     """Return ticks for times in seconds; ``low_s`` is above 0 on a logarithmic axis."""
     if not log:
         unit_s = next((size for size in reversed(_UNITS) if high_s >= size), _UNITS[0])
-        return [Tick(at * unit_s, duration_tick(at * unit_s)) for at in _even(high_s / unit_s)]
+        return [Tick(at * unit_s, duration_tick(at * unit_s)) for at in _even(0, high_s / unit_s)]
     values = [at * size for size in _UNITS[:3] for at in _ROUND]
     values += [float(at) for at in _CLOCK] + [60.0 * at for at in _CLOCK] + [3600.0 * at for at in _ROUND]
     return [Tick(at, duration_tick(at)) for at in _within(values, low_s, high_s)]
@@ -34,7 +35,13 @@ def durations(low_s: float, high_s: float, *, log: bool) -> list[Tick]:
 
 def amounts(high: float, unit: str = "") -> list[Tick]:
     """Return ticks for hours and dollars from 0 on: 10k, 1M."""
-    return [Tick(at, amount_tick(at, unit)) for at in _even(high)]
+    return [Tick(at, amount_tick(at, unit)) for at in _even(0, high)]
+
+
+def logarithmic_hours(low: float, high: float) -> list[Tick]:
+    """Return ticks for hours above 0 on a logarithmic axis: 200 h, 10k h."""
+    values = [float(f"{digit}e{power}") for power in range(-9, 18) for digit in (1, 2, 5)]
+    return [Tick(at, f"{amount_tick(at)} h") for at in _within(values, low, high)]
 
 
 def limits(values: Sequence[float], *, log: bool, room: float = 0.06) -> tuple[float, float]:
@@ -49,35 +56,19 @@ def limits(values: Sequence[float], *, log: bool, room: float = 0.06) -> tuple[f
     return 0.0, (high or 1.0) * (1 + room)
 
 
-def _even(high: float) -> list[float]:
-    """Return at most ``_MOST`` round steps from 0 on."""
-    if high <= 0 or not math.isfinite(high):
-        return [0.0]
-    rough = high / _MOST
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough * 0.999)
-    return [step * number for number in range(int(high / step * 1.0001) + 1)]
+def _even(low: float, high: float) -> list[float]:
+    """Return a few even round values between the ends."""
+    locator = MaxNLocator(nbins=_MOST, steps=[1, 2, 2.5, 5, 10])
+    return [float(at) for at in locator.tick_values(low, high) if low <= at <= high] or [low]
 
 
 def _within(values: Sequence[float], low: float, high: float) -> list[float]:
     """Return at most ``_MOST`` values between the ends, or even steps if there are fewer than two."""
-    inside = [at for at in values if low * (1 - 1e-9) <= at <= high * (1 + 1e-9)]
-    choices = (inside, *([at for at in inside if f"{at:e}"[0] in digits] for digits in ("15", "1")))
-    result = next((choice for choice in choices if 2 <= len(choice) <= _MOST), _thinned(inside, low, high))
-    if len(result) > 1:
-        return result
-    (_, step, *_) = _even((high - low) * 1.2)
-    first = math.ceil(low / step)
-    return [step * number for number in range(first, math.floor(high / step) + 1)][:_MOST]
-
-
-def _thinned(values: list[float], low: float, high: float) -> list[float]:
-    """Return at most ``_MOST`` values, about evenly spaced on a logarithmic axis."""
-    if len(values) <= _MOST:
-        return values
-    spacing = math.log(high / low) / _MOST
-    results: list[float] = []
-    for at in values:
-        if not results or math.log(at / results[-1]) >= spacing * 0.8:
-            results.append(at)
-    return results
+    inside = [at for at in values if low <= at <= high]
+    if len(inside) < 2:
+        return _even(low, high)
+    for digits in ("123456789", "15", "1"):
+        choice = [at for at in inside if f"{at:e}"[0] in digits]
+        if 2 <= len(choice) <= _MOST:
+            return choice
+    return inside[:: -(-len(inside) // _MOST)]

@@ -33,8 +33,8 @@ from taxtui.report.page.content import answer_tables, figure_view, page
 from taxtui.report.page.figures import cold_start, frontier
 from taxtui.report.page.material import Material
 from taxtui.report.page.panels import file_name
-from taxtui.report.page.providers import COVERED, TITLES, coverage, provider_tables
-from taxtui.report.page.shell import chrome, environment, text_of
+from taxtui.report.page.providers import provider_tables
+from taxtui.report.page.shell import render
 from taxtui.report.page.standings import PlaceStanding, standings
 from taxtui.report.page.views import printable, table_of
 from taxtui.report.row_limits import PAGE
@@ -83,16 +83,14 @@ def opened(folder: Path, sheets: Sequence[str] = ()) -> Book:
         try:
             book.published.append(read_published(path))
         except CostModelError as error:
-            book.gaps.append(
-                Gap(printable(path.name), clean(str(error)).replace(clean(str(path)), printable(path.name)))
-            )
+            book.gaps.append(_unreadable(path, error))
     runs: dict[str, str] = {}
     for path in sorted(folder.glob("*.msgpack")):
         name = printable(path.name)
         try:
             source = read_recording(path)
         except CostModelError as error:
-            book.gaps.append(Gap(name, clean(str(error)).replace(f"{clean(str(path))}", name)))
+            book.gaps.append(_unreadable(path, error))
             continue
         if source.run_id in runs:
             book.gaps.append(Gap(name, f"holds the same run as {runs[source.run_id]}"))
@@ -107,6 +105,12 @@ def opened(folder: Path, sheets: Sequence[str] = ()) -> Book:
             if not source.whole:
                 book.gaps.append(Gap(name, "INCOMPLETE: the finished trials are compared"))
     return book
+
+
+def _unreadable(path: Path, error: CostModelError) -> Gap:
+    """Return the reason without the folder of the file."""
+    name = printable(path.name)
+    return Gap(name, clean(str(error)).replace(clean(str(path)), name))
 
 
 def _more_than_a_page(path: Path, source: Recording) -> str:
@@ -153,17 +157,14 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
         "figures": [figure_view(figure) for figure in figures if figure.panels],
         "ranks": table_of(_ranks(works, priced=prices is not None)),
         "tables": tables,
-        "covered": [TITLES[name] for name in COVERED],
-        "coverage": coverage(tables),
         "unpriced": prices is None,
         "recordings": [
             _recording(path, source, name)
             for path, source, name in zip(book.paths, book.sources, book.pages, strict=True)
         ],
         "gaps": gaps,
-        **chrome(text_of("page.js")),
     }
-    return environment().get_template("site.html").render(context)
+    return render("site.html", context)
 
 
 def _projected(
@@ -174,30 +175,19 @@ def _projected(
     rows = project(sources, training_run, stressed=False)
     gaps: dict[str, Gap] = {}
     if prices is not None:
-        priced = []
+        priced = set()
         for row in rows:
             try:
                 prices.sandbox(row.identity)
-                priced.append((row.identity, row.provenance))
+                if row.worker_hours is not None:
+                    priced.add(row.identity)
             except NoPrice:
                 gaps.setdefault(row.label, Gap(printable(row.label), "no price: not among the dollars"))
             except PriceError as error:
                 gaps.setdefault(row.label, Gap(printable(row.label), f"no price: {clean(str(error))}"))
-        group = [_only(source, set(priced)) for source in sources]
-        if any(trial.ok for source in group for cell in source.cells for trial in cell.trials):
-            dollars = {
-                (row.identity, row.provenance): row for row in project(group, training_run, prices, stressed=False)
-            }
-            rows = [dollars.get((row.identity, row.provenance), row) for row in rows]
+        unpriced = [row for row in rows if row.identity not in priced]
+        rows = [*project(sources, training_run, prices, wanted=priced.__contains__, stressed=False), *unpriced]
     return answer_of(rows, run_sd=training_run.run_sd), list(gaps.values())
-
-
-def _only(source: Recording, wanted: set[tuple[Any, str]]) -> Recording:
-    part = Recording(source.name)
-    for field in Recording.__slots__:
-        setattr(part, field, getattr(source, field))
-    part.cells = [cell for cell in source.cells if (cell.identity, cell.provenance) in wanted]
-    return part
 
 
 def _gaps(cells: Sequence[Pool], rows: Sequence[MeasuredRow]) -> list[Gap]:

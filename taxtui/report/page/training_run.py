@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from costmodel import (
     Answer,
-    CellIdentity,
-    Provider,
     Published,
     Recording,
     Reference,
     Row,
     SubstrateRun,
-    matches_spec,
-    project_per_substrate,
     warnings,
 )
-from taxtui.options.rows import RowChoice
-from taxtui.report.answer import projected
 from taxtui.report.answer import sections as answer_sections
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES
@@ -36,7 +30,7 @@ class ProjectedRun(NamedTuple):
     """Rows of one training run, or of one for each substrate."""
 
     rows: list[Row]
-    places: list[SubstrateRun]  # the last one is the default
+    places: Sequence[SubstrateRun]  # the last one is the default
     sources: list[Recording | Published]
     bounds: Reference | None
     answer: Answer
@@ -65,28 +59,3 @@ class ProjectedRun(NamedTuple):
         titles = {section.title for section in first}
         remaining = sections(self.rows, training_run, self.sources, self.bounds)
         return [*first, *(section for section in remaining if section.title not in titles)]
-
-
-def projected_run(
-    sources: Sequence[Recording | Published],
-    places: Sequence[SubstrateRun],
-    bounds: Reference | None,
-    providers: Sequence[Provider],
-    wanted: Callable[[CellIdentity], bool],
-    sort: str | None = None,
-) -> ProjectedRun:
-    """Project the ``wanted`` cells and the estimated ``providers``.
-
-    Raises:
-        costmodel.errors.CostModelError: the projection is refused.
-    """
-    training_run = places[-1].training_run
-    baseline = training_run.baseline
-
-    def needed(identity: CellIdentity) -> bool:
-        return wanted(identity) or (baseline is not None and matches_spec(identity, baseline))
-
-    every = project_per_substrate(sources, places, bounds, providers, needed)
-    rows = [row for row in every if wanted(row.identity)]
-    answer = projected.answer(every, rows, training_run, RowChoice(sort=sort))
-    return ProjectedRun(rows, list(places), list(sources), bounds, answer)

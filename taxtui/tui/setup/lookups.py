@@ -11,7 +11,7 @@ from textual.message_pump import MessagePump
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.report.plan_cost import CheckedSubstrate
-from taxtui.report.plan_time import HistoryReader, Table
+from taxtui.report.plan_time import HistoryReader, PastTrial
 from taxtui.sandboxes import registry
 from taxtui.tui.background import Newest
 
@@ -56,16 +56,16 @@ def _cleaned(answer: CheckedSubstrate, clean: Callable[[str], str]) -> CheckedSu
 
 
 class History:
-    """Keeps a table of recorded durations up to date; ``rest`` stops the reading."""
+    """Keeps recorded durations up to date; ``rest`` stops the reading."""
 
     def __init__(self, on: MessagePump, changed: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Begin to read; the listeners are called like messages of ``on``."""
-        self.table: Table | None = None  # None: not read yet
+        self.trials: list[PastTrial] | None = None  # None: not read yet
         self._changed, self._failed = changed, failed
         self._resting = False
         reader = HistoryReader()
-        self._thread = Newest[bool, Table](
-            lambda _: reader.table(lambda: self._resting), self._read, self._unreadable, on=on
+        self._thread = Newest[bool, list[PastTrial]](
+            lambda _: reader.read(lambda: self._resting), self._read, self._unreadable, on=on
         )
         self.refresh()
 
@@ -81,12 +81,12 @@ class History:
         self.rest()
         self._thread.close()
 
-    def _read(self, _: bool, table: Table) -> None:
+    def _read(self, _: bool, trials: list[PastTrial]) -> None:
         if not self._resting:
-            self.table = table
+            self.trials = trials
             self._changed()
 
     def _unreadable(self, _: bool, why: str) -> None:
-        self.table = Table()
+        self.trials = []
         self._changed()
         self._failed(f"no estimate of the time: {why}")

@@ -186,13 +186,13 @@ class SetupScreen(NumberedScreen):
 
         fields, answers = self.query_one(RunFields), self.substrates.answers
         variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
-        table = self.history.table if self.history else None
-        expected = plan_time.expect(plan, table or plan_time.Table(), variants)
+        trials = self.history.trials if self.history else None
+        expected = plan_time.expect(plan, trials or [], variants)
         self.expense = expense(plan, expected, answers, fields.sheet, fields.limit_usd)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
         crowded = crowding.words(plan, crowding.cores())
         return {
-            "Time": plan_time.time_words(plan, expected) if table else "reading earlier recordings…",
+            "Time": plan_time.time_words(plan, expected) if trials is not None else "reading earlier recordings…",
             "Cost": self.expense.words,
             **({"Load": crowded} if crowded else {}),
         }

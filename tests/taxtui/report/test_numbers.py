@@ -102,5 +102,5 @@ def test_amounts_in_a_sentence_and_beside_an_axis() -> None:
     assert [money(amount) for amount in (0.004, -3.1, 1840)] == ["<$0.01", "-$3.10", "$1.84k"]
     assert [dollars(amount) for amount in (0, 0.004, 1.836, 12_345.6)] == ["$0", "<$0.01", "$1.84", "$12,346"]
     assert [amount_tick(20_000), amount_tick(1.5e6, "$"), duration_tick(0.5)] == ["20k", "$1.5M", "500 ms"]
-    assert [rough_duration(ns) for ns in (40e9, 1320e9, 4800e9)] == ["40 s", "22 min", "80 min"]
+    assert [rough_duration(ns) for ns in (0.2e9, 89.4e9, 90e9, 18_000e9)] == ["1 s", "89 s", "2 min", "5 h 0 min"]
     assert [stopwatch(seconds) for seconds in (67, 3753)] == ["1:07", "1:02:33"]

@@ -14,7 +14,6 @@ from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, money, number, span
 from taxtui.report.page.figure import Figure, Panel
 from taxtui.report.page.material import Material
-from taxtui.report.page.palette import role_of
 from taxtui.report.page.panels import MOST_ROWS, NAME_COLUMNS, file_name, fitting, omission_notes
 from taxtui.report.page.scales import amounts
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
@@ -66,7 +65,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Row], marks: FlagMarks) ->
         stacks.append(Stack(_name(row, marks), text, {CAUSES[cause]: max(0.0, size) for cause, size in parts.items()}))
     top = max(sum(stack.parts.values()) for stack in stacks)
     unit = "$" if dollars else ""
-    roles = {CAUSES[cause]: role_of(cause) for cause in causes}
+    roles = {CAUSES[cause]: cause for cause in causes}
     draw = partial(draw_stacks, stacks=stacks, roles=roles, ticks=amounts(top, unit))
     data = [_record(row, whole, parts, unit) for row, (whole, parts) in zip(rows, results, strict=True)]
     prefix = PROVENANCES.get(provenance, "" if provenance == MEASURED else provenance.upper())

@@ -9,14 +9,13 @@ from taxtui.report.measured.rows import PARTS
 from taxtui.report.numbers import NS, percent, plus_minus
 from taxtui.report.page.figure import Figure, Panel
 from taxtui.report.page.material import Material
-from taxtui.report.page.palette import role_of
 from taxtui.report.page.panels import PanelRows, identified, name_in
 from taxtui.report.page.scales import NS as S_PER_NS
 from taxtui.report.page.scales import durations
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
 from taxtui.report.words import CAUSES
 
-ROLES: Final = {CAUSES[part]: role_of(part) for part in PARTS}
+ROLES: Final = {CAUSES[part]: part for part in PARTS}
 
 
 def figures(material: Material) -> list[Figure]:

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, Final
 
 from taxtui.report.numbers import money, number
-from taxtui.report.page.figure import FONT, Canvas, Figure, Panel, along_x, along_y, legend_height, legend_line
+from taxtui.report.page.figure import Canvas, Figure, Panel, along_x, along_y, legend_height, legend_line
 from taxtui.report.page.palette import INK, SURFACE, light
 from taxtui.report.page.panels import MOST_ROWS, NAME_COLUMNS, file_name
-from taxtui.report.page.scales import Tick, amounts
+from taxtui.report.page.scales import amounts, limits, logarithmic_hours
 from taxtui.report.page.standings import OFF, ON, PlaceStanding
 from taxtui.terminal_text import clean, cut
 
@@ -27,8 +27,9 @@ def figure(workloads: Mapping[str, Sequence[PlaceStanding]], colours: Mapping[st
     if not priced:
         return None
     notes = [
-        "Dollars and worker-hours with 95 % intervals. Dashed line: the frontier; no substrate is better in both. "
-        "Hollow points: a substrate is surely better in both.",
+        "Dollars and worker-hours with 95 % intervals; the axis of hours is logarithmic. Dashed line: the frontier; no "
+        "substrate is better in both. Hollow points: a substrate is surely better in both. The legend lists the points "
+        "from left to right.",
     ]
     if hidden := list(priced)[MOST_PANELS:]:
         notes.append(f"Not drawn, but in the ranks: {', '.join(cut(name, 40) for name in hidden)}.")
@@ -75,14 +76,16 @@ def _draw(
     canvas: Canvas, data: Sequence[dict[str, Any]], names: Sequence[str], roles: Sequence[str], foot: int
 ) -> None:
     axes = canvas.axes(left_px=52, bottom_px=24 + foot, top_px=10)
-    most_hours, most_usd = (
-        1.06 * max(point[end] for point in data for end in (name, f"{name}_high") if point[end] is not None)
+    hours, usd = (
+        [point[end] for point in data for end in (name, f"{name}_low", f"{name}_high") if point[end] is not None]
         for name in ("worker_hours", "usd")
     )
-    axes.set_xlim(0, most_hours or 1)
-    axes.set_ylim(0, most_usd or 1)
-    along_x(axes, [Tick(tick.at, f"{tick.label} h") for tick in amounts(most_hours or 1)])
-    along_y(axes, amounts(most_usd or 1, "$"))
+    low_hours, high_hours = limits(hours, log=True)
+    axes.set_xscale("log")
+    axes.set_xlim(low_hours, high_hours)
+    axes.set_ylim(*limits(usd, log=False))
+    along_x(axes, logarithmic_hours(low_hours, high_hours))
+    along_y(axes, amounts(max(usd), "$"))
     frontier = sorted((point["worker_hours"], point["usd"]) for point in data if point["frontier"] == ON)
     axes.plot(*zip(*frontier, strict=True), color=light(INK), linewidth=0.8, linestyle=(0, (2, 2)))
     for point, role in zip(data, roles, strict=True):
@@ -93,14 +96,4 @@ def _draw(
             axes.plot([x, x], [point["usd_low"], point["usd_high"]], color=colour, linewidth=1)
         face = light(SURFACE) if point["frontier"] == OFF else colour
         axes.plot(x, y, marker="o", markersize=6, color=colour, markerfacecolor=face, linestyle="none")
-        left_half = 2 * x < most_hours  # a name is drawn towards the middle
-        axes.annotate(
-            cut(clean(point["substrate"]), 16),
-            (x, y),
-            xytext=(6 if left_half else -6, 5),
-            textcoords="offset points",
-            ha="left" if left_half else "right",
-            color=light(INK),
-            size=FONT - 1,
-        )
     canvas.legend([(name, legend_line(role, "exec")) for name, role in zip(names, roles, strict=True)], 1)

@@ -138,7 +138,7 @@ async def test_a_limit_and_a_sheet_of_ones_own_are_typed_into_fields_that_only_p
         await pilot.press(*"0.5x")  # letters are no part of a number
         assert "(max $0.50)" in shown(pilot)
         await pilot.press("shift+tab", *"nosuch")
-        assert "Not ready: no price sheet 'nosuch'" in shown(pilot)
+        assert "Not ready: cannot read nosuch: No such file" in shown(pilot)
         assert setup(pilot).query_one("#launch").disabled
         await focus(pilot, setup(pilot).query_one("#substrates"))
         await pilot.press("ctrl+r", "y")
