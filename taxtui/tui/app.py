@@ -22,7 +22,8 @@ from taxtui.tui.numbered_screen import MINIMUM, NumberedScreen
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from taxtui.tui.live.feed import Feed, RunStarter
+    from taxtui.tui.live.feed import RunStarter
+    from taxtui.tui.live.replay import Feed
     from taxtui.tui.setup.lookups import Checker
 
 # Methods import modules that the first screen does not need, for a fast first frame.

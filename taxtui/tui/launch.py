@@ -35,10 +35,10 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
             if feed.live and not feed.over:
                 click.echo("taxtui: cancelling the run and removing its sandboxes …", err=True)
             feed.close()
-    if feed and (ending := feed.ending):
+    if feed and feed.live and feed.state.run_id:
         from taxtui.tui.live.summary import farewell
 
-        click.echo(farewell(ending, feed.path))
+        click.echo(farewell(feed.state, feed.path))
     return app.return_code or 0
 
 

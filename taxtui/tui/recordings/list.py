@@ -13,6 +13,7 @@ from rich.text import Text
 from textual.widgets import Static
 
 from taxtui.live.catalogue import HOPELESS, CatalogueEntry, shown
+from taxtui.report.numbers import rough_duration, stopwatch
 from taxtui.terminal_text import widest
 from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
@@ -64,7 +65,7 @@ FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
     {
         "trials": lambda entry: progress(entry) if entry.cells else UNKNOWN,
         "started": lambda entry: day(entry.when_ns),
-        "lasted": lambda entry: units.clock(entry.elapsed_ns, short=True) if entry.elapsed_ns else UNKNOWN,
+        "lasted": lambda entry: rough_duration(entry.elapsed_ns) if entry.elapsed_ns else UNKNOWN,
         "size": lambda entry: units.size(entry.size_bytes),
         "cells": lambda entry: str(entry.cells or UNKNOWN),
     }
@@ -195,7 +196,7 @@ class RecordingFacts(Static):
 
     def _facts(self, entry: CatalogueEntry) -> Iterator[tuple[str, Text | str]]:
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.started_unix_ns // 10**9))
-        lasted = units.clock(entry.elapsed_ns)
+        lasted = stopwatch(entry.elapsed_ns / 1e9)
         lasted = f", {lasted} so far" if entry.state == "running" else f", lasted {lasted}"
         lasted = lasted if entry.elapsed_ns else ""
         yield "started", f"{started}{lasted}" if entry.started_unix_ns else "unknown"
@@ -206,7 +207,7 @@ class RecordingFacts(Static):
         if entry.imported:
             where.append(" IMPORTED, not measured", "bold")
         yield "on", where
-        yield "plan", f"{_many(entry.cells, 'cell')}: {' '.join(entry.workloads)} · {' '.join(entry.modes)}"
+        yield "plan", f"{_many(entry.cells, 'cell')}: {', '.join(entry.workloads)} · {' '.join(entry.modes)}"
 
 
 def software(facts: Mapping[str, str]) -> str:

@@ -73,7 +73,7 @@ class RecordingsScreen(NumberedScreen):
 
     def on_mount(self) -> None:
         self._scanner: Newest[ListRequest, Listing] = Newest(
-            ListRequest.scan, self._listed, lambda _, reason: self._complain(reason), on=self
+            lambda request: [request.scan()], self._listed, self._complain, on=self
         )
         self.query_one("#entry").border_title = "about this recording"
         self.set_interval(RUNNING_S, self._look_again)
@@ -96,7 +96,7 @@ class RecordingsScreen(NumberedScreen):
         if self.is_current and self.listing and any(entry.state == "running" for entry in self.listing.entries):
             self.rescan()
 
-    def _listed(self, request: ListRequest, listing: Listing) -> None:
+    def _listed(self, listing: Listing) -> None:
         before = [self.chosen.path] if self.chosen else self.taxtui.subject()
         self.listing = listing
         self.marks &= {entry.path for entry in listing.entries}
