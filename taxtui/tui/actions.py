@@ -20,16 +20,15 @@ class NumberedTab(NamedTuple):
     scope: Scope
     title: str
     help: str
-    status: int  # columns of the screen's status; the tabs show names or digits alone in the remaining columns
     screen: str  # the class, imported on the first visit
 
 
 SCREENS: Final = (
-    NumberedTab("1", "setup", "Setup", "Choose what to measure, and launch it", 0, "SetupScreen"),
-    NumberedTab("2", "live", "Live", "Watch the measurement, or open a recording", 90, "LiveScreen"),
-    NumberedTab("3", "results", "Results", "Compare what was measured", 46, "ResultsScreen"),
-    NumberedTab("4", "projection", "Projection", "Project to a training run", 46, "ProjectionScreen"),
-    NumberedTab("5", "recordings", "Recordings", "Choose among the recordings of this machine", 26, "RecordingsScreen"),
+    NumberedTab("1", "setup", "Setup", "Choose what to measure, and launch it", "SetupScreen"),
+    NumberedTab("2", "live", "Live", "Watch the measurement, or open a recording", "LiveScreen"),
+    NumberedTab("3", "results", "Results", "Compare what was measured", "ResultsScreen"),
+    NumberedTab("4", "projection", "Projection", "Project to a training run", "ProjectionScreen"),
+    NumberedTab("5", "recordings", "Recordings", "Choose among the recordings of this machine", "RecordingsScreen"),
 )
 """Every screen; the app starts with the first."""
 
@@ -72,7 +71,6 @@ ACTIONS: Final = (
     Action("r", "r", "renew", "Renew", "Check substrates, or read files again", ("setup", "results", "recordings")),
     Action("d", "d", "diff", "Diff", "Compare with another recording", ("results", "recordings")),
     Action("space", "space", "mark", "Mark", "Mark several, so that 3 and 4 pool them", _RECORDINGS, _RECORDINGS),
-    Action("x", "x", "delete", "Delete", "Move the recording to the trash; asks first", _RECORDINGS),
     Action("p", "p", "pause", "Pause", "Start no more trials, or stop a replay; again: continue", _LIVE, _LIVE),
     Action("c", "c", "cancel", "Cancel", "Cancel the measurement; asks first, and cleans up", _LIVE),
     Action("t", "t", "next_theme", "Theme", "Next colour theme", _APP),

@@ -174,7 +174,7 @@ class LiveScreen(NumberedScreen):
         paint_charts(*charts, state, table.chosen, facet, dark=dark)
         paint_phases(self.query_one("#phases", StackedBars), cells, table.chosen)
         self.query_one("#log", LogView).present(state, self.filter_text)
-        self.query_one(TopBar).say(status(state, feed, over=self.over, brief=self.size.width < 110))
+        self.query_one(TopBar).say(status(state, feed, over=self.over, brief=self.size.width < 130))
         offer = self.query_one("#next", Static)
         offer.display = self.over and not self.failure
         offer.update(last_lines(state, feed), layout=False)
