@@ -65,7 +65,6 @@ ACTIONS: Final = (
     Action("right", "→", "adjust(1)", "More", "Twice the option's value, or its next choice", _PROJECTION),
     Action("m", "m", "decide", "Move?", "Decide whether to move to another substrate", _PROJECTION, _PROJECTION),
     Action("w", "w", "why", "Why", "Every input, formula and intermediate value", _PROJECTION),
-    Action("f", "f", "full", "Full", "All tables, as the command line prints them", _PROJECTION),
     Action("l", "l", "load", "Load", "Load a scenario, or a training file", ("setup", "projection")),
     Action("a", "a", "add", "Add", "Add a substrate with options: docker:runtime=runsc", ("setup",)),
     Action("r", "r", "renew", "Renew", "Check substrates, or read files again", ("setup", "results", "recordings")),

@@ -138,11 +138,14 @@ class NumberedScreen(Screen[None]):
     def clear_filter(self) -> None:
         """Remove the filter: the screen is about to show another recording."""
         self.filter_text = ""
-        self.query_one(FilterField).clear_silently()
+        field = self.query_one(FilterField)
+        with field.prevent(Input.Changed):
+            field.drop()
 
     def key_escape(self) -> None:
         for field in self.query(FilterField):
-            if field.drop():
+            if field.display:
+                field.drop()
                 self.focus_table()
 
     def restyle(self) -> None:

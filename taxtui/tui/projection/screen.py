@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -145,7 +144,7 @@ class ProjectionScreen(NumberedScreen):
         else:
             table.empty = f"no row contains {self.filter_text}" if self.filter_text else ""
             table.rank(self.ranking, self.filter_text, notes=False)
-        table.entitle(Text(f"{self._approximately}worker-hours · / filters · w why · f full tables"))
+        table.entitle(Text(f"{self._approximately}worker-hours · / filters · w why"))
         self.explain()
 
     @property
@@ -208,17 +207,6 @@ class ProjectionScreen(NumberedScreen):
                 return "\n\n".join(to_text(row, training_run, width) for row in rows)
 
             self.app.push_screen(Tell("How this was computed", derivations))
-
-    def action_full(self) -> None:
-        if self.answered:
-            from taxtui.report.formats import plain_tables
-            from taxtui.report.projected import attributed
-            from taxtui.report.projected.sections import sections
-
-            rows, training_run = self.answered.rows, self.answered.training_run
-            tables = [*attributed.sections(rows, training_run), *sections(rows, training_run, self.answered.sources)]
-            command = f"{self._command()} --full"
-            self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, tables), copyable=command))
 
     def action_copy(self) -> None:
         copy(self.app, self._command(), self._command())

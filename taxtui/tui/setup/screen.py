@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from taxtui.tui.setup.form import Choices, Preset
     from taxtui.tui.setup.run_fields import RunFields
 
+CHECK = "check"
+"""First word of the groups of workers that check substrates."""
 FREE_HERE = ("local", "docker")
 """Substrates of this machine without cost; like ``taxtui run``, the form picks the working substrates among these."""
 MODES = {
@@ -57,9 +59,7 @@ class SetupScreen(NumberedScreen):
         self._checked = asyncio.Event()  # the substrates have been checked once
         self._untouched = True  # no person has changed the form
         self.expense: Expense | None = None  # None: the form is not a valid plan
-        self._unanswered: dict[
-            tuple[str, ...], Sequence[str]
-        ] = {}  # running checks: arguments of the check → substrates
+        self._interrupted = False  # a measurement has ended a check
 
     def contents(self) -> ComposeResult:
         with Horizontal(id="picks"):
@@ -220,9 +220,10 @@ class SetupScreen(NumberedScreen):
 
     def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         """Check substrates in a process; a newer check of the same substrates replaces this check."""
-        self._unanswered[tuple(refs)] = keys
         # a function, not a coroutine: a replaced coroutine would never be awaited
-        _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {tuple(refs)}", exclusive=True)
+        _: Worker[None] = self.run_worker(
+            partial(self._ask, keys, refs), group=f"{CHECK} {tuple(refs)}", exclusive=True
+        )
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
@@ -235,7 +236,6 @@ class SetupScreen(NumberedScreen):
             answers = await (self.taxtui.checker or lookups.check)(refs)
         except (TaxtuiError, OSError) as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
-        self._unanswered.pop(tuple(refs), None)
         self.substrates.hear(keys, answers)
         if self._untouched and (usable := [name for name in FREE_HERE if name in answers and answers[name].ok]):
             self.substrates.pick(usable)
@@ -244,18 +244,19 @@ class SetupScreen(NumberedScreen):
 
     def on_screen_suspend(self) -> None:
         """Stop background work: a measurement needs the machine."""
-        if self.taxtui.running:
-            for refs, keys in self._unanswered.items():
-                self.workers.cancel_group(self, f"check {refs}")
-                self.substrates.hear(keys, {})
+        if self.taxtui.running and self.substrates.awaited:
+            self._interrupted = True
+            for worker in self.workers:
+                if worker.group.startswith(CHECK):
+                    worker.cancel()
+            self.substrates.hear(list(self.substrates.awaited), {})
 
     def on_screen_resume(self) -> None:
         if self._reading:
             self._reading.ask(None)
-        if not self.taxtui.running:
-            for refs, keys in list(self._unanswered.items()):
-                if not self.substrates.awaited.issuperset(keys):
-                    self._check(keys, refs)
+        if self._interrupted and not self.taxtui.running:
+            self._interrupted = False
+            self.action_renew()
 
     def on_unmount(self) -> None:
         if self._reading:

@@ -20,7 +20,6 @@ from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.section_table import AnswerTable
-from taxtui.tui.setup import form
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, finished, live, looking_at, running, setup, until
 from tests.taxtui.tui.feeds import StoryRun, app
@@ -187,15 +186,6 @@ def test_a_run_whose_file_cannot_be_read_any_more_does_not_keep_one_from_leaving
     assert feed.over
     assert feed._follower is not None
     feed._follower.close()
-
-
-def test_presets_pass_over_what_is_no_readable_file(tmp_path: Path) -> None:
-    (tmp_path / "folder.toml").mkdir()
-    (tmp_path / ".#lock.toml").symlink_to("nobody@nowhere.1234")
-    (tmp_path / "mine.toml").write_text('[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n')
-    names = [preset.name for preset in form.presets(tmp_path)]
-    assert "mine" in names
-    assert not {"folder", ".#lock"} & set(names)
 
 
 @pytest.mark.parametrize("speed", ["inf", "nan"])

@@ -150,26 +150,21 @@ async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, 
         await until(pilot, lambda: not projection(pilot).refusal)
 
 
-@covers("why", "full")
-async def test_w_explains_the_rows_and_f_shows_all_tables_within_the_width_of_the_terminal(path: Path) -> None:
+@covers("why")
+async def test_w_explains_the_rows_within_the_width_of_the_terminal(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        for key, words in (("w", ("local:bwrap", "docker:runc", "N, trajectories")), ("f", ("Causes of the worker",))):
-            await pilot.press(key)
-            await pilot.pause()
-            assert isinstance(pilot.app.screen, Tell)
-            text = pilot.app.screen.query_one(LaidOut)
-            await until(pilot, lambda: text.size.height > 0)  # noqa: B023  # awaited at once
-            assert all(word in str(text.render()) for word in words)
-            roomy = text.size
-            await pilot.resize_terminal(80, 24)
-            await until(pilot, lambda: text.size.height > roomy.height)  # noqa: B023  # awaited at once
-            assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
-            assert max(map(len, str(text.render()).split("\n"))) <= text.size.width < roomy.width
-            await pilot.press("escape")
-            await pilot.resize_terminal(120, 40)
-            await pilot.pause()
+        await pilot.press("w")
+        await until(pilot, lambda: pilot.app.screen.query(LaidOut))
+        text = pilot.app.screen.query_one(LaidOut)
+        await until(pilot, lambda: text.size.height)
+        assert all(word in str(text.render()) for word in ("local:bwrap", "docker:runc", "N, trajectories"))
+        roomy = text.size
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: text.size.height > roomy.height)
+        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
+        assert max(map(len, str(text.render()).split("\n"))) <= text.size.width < roomy.width
 
 
 async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +172,7 @@ async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monke
     async with looking_at().run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)
-        await pilot.press("w", "f", "m")  # nothing to show, and no error
+        await pilot.press("w", "m")  # nothing to show, and no error
 
 
 async def test_a_damaged_recording_is_said_in_one_line(tmp_path: Path) -> None:
@@ -239,7 +234,7 @@ async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
-        words = f"decide {path} --to local:bwrap --from docker:runc --tier T0 --mode exec -n 10"
+        words = f"decide {path} --to local:bwrap --tier T0 --mode exec -n 10"
         assert f"STAY: -m taxtui {words}" in str(pilot.app.screen.query_one(LaidOut).render())
         await pilot.press("y")
         assert pilot.app.clipboard.startswith(f"taxtui {words}")

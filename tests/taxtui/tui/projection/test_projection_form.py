@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel.errors import TrainingRunError
-from costmodel.training.length import Length
 from taxtui.commands.project import command
-from taxtui.errors import UsageError
 from taxtui.options.training import OPTIONS, TYPED
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
@@ -52,60 +49,6 @@ def test_the_values_of_a_training_file_are_shown_and_typed_ones_override_them(tm
     assert form.command([], {"nodes": "3", "include_cleanup": "yes"}) == (
         "taxtui project --set include_cleanup=true --set nodes=3"
     )
-
-
-def test_what_is_usually_asked_is_the_readmes() -> None:
-    (asked,) = form.parsed({}).places
-    training_run = asked.training_run
-    assert (training_run.trajectories, training_run.workers, training_run.actions, asked.prices) == (
-        1_000_000,
-        500,
-        None,
-        None,
-    )
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ({"workers": "many"}, "Invalid value for '--workers'"),
-        ({"workers": "-3"}, "workers"),
-        ({"think": "soon"}, "soon"),
-        ({"train_seconds": "60"}, "add --batch B"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(more: dict[str, str], words: str) -> None:
-    with pytest.raises((UsageError, TrainingRunError)) as caught:
-        form.parsed(more)
-    assert words in str(caught.value)
-
-
-numbers = st.integers(1, 10**6).map(str)
-typed = st.fixed_dictionaries(
-    {"trajectories": numbers, "workers": numbers},
-    optional={
-        "actions": numbers,
-        "backoff_seconds": st.floats(0, 1e6).map(repr),
-        "think": st.sampled_from(["8s", "250ms", "lognormal:8s,0.6"]),
-        "include_cleanup": st.just(form.ON),
-        "quota": numbers,
-        "create_rate": st.floats(1e-3, 1e6).map(repr),
-        "seed": st.integers(0, 10**9).map(str),
-        "prices": st.sampled_from(["aws-fargate", "e2b"]),
-    },
-)
-
-
-@given(typed)
-def test_what_is_asked_is_parsed_into_what_was_typed(asked: dict[str, str]) -> None:
-    (found,) = form.parsed(asked).places
-    training_run = found.training_run
-    assert bool(found.prices) == ("prices" in asked)
-    assert (training_run.trajectories, training_run.workers) == (int(asked["trajectories"]), int(asked["workers"]))
-    assert training_run.actions == (Length.constant(int(asked["actions"])) if "actions" in asked else None)
-    assert training_run.backoff_s == float(asked.get("backoff_seconds", "0"))
-    assert training_run.include_cleanup == ("include_cleanup" in asked)
-    assert training_run.precision.seed == int(asked.get("seed", "0"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, OptionList
+from textual.widgets import OptionList
 
 from taxtui import folders
 from taxtui.errors import SubstrateUnavailable
@@ -256,22 +256,6 @@ async def test_l_loads_a_scenario_to_run_unchanged(monkeypatch: pytest.MonkeyPat
         await until(pilot, lambda: "preset aaa: 1 cell, 7 trials: docker" in shown(pilot))
         await pilot.press("y")
         assert pilot.app.clipboard == "taxtui run aaa.toml"
-
-
-async def test_an_arrival_is_typed_and_refused_as_the_run_would_refuse_it() -> None:
-    async with app().run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        await focus(pilot, setup(pilot).query_one("#concurrency"))
-        await pilot.press("backspace", "4")
-        await focus(pilot, setup(pilot).query_one("#arrival"))
-        await pilot.press(*"staggered:2s")
-        assert setup(pilot).choices.arrival == "staggered:2s"
-        await focus(pilot, setup(pilot).query_one("#substrates"))
-        await pilot.press("y")
-        assert pilot.app.clipboard.endswith("--concurrency 4 --arrival staggered:2s --budget 120s")
-        setup(pilot).query_one("#arrival", Input).value = "sequential"
-        await pilot.pause()
-        assert "Not ready: arrival sequential means concurrency 1, not 4; write arrival" in shown(pilot)
 
 
 async def test_the_estimate_comes_from_the_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.scenario import ScenarioFile
 from taxtui.plan.spec import Plan
-from taxtui.tui.setup.form import Choices, presets, shipped_tiers
+from taxtui.tui.setup.form import Choices, presets
 from taxtui.tui.setup.screen import FREE_HERE
 
 FORM = Choices(
@@ -132,26 +132,20 @@ def test_what_is_missing_is_said(change: dict[str, object], words: str) -> None:
     assert msgspec.structs.replace(FORM, **change).missing.startswith(words)
 
 
-def test_nothing_is_missing_from_a_whole_form() -> None:
-    assert FORM.missing == ""
-
-
 def test_presets_are_the_shipped_scenarios_and_those_at_hand(tmp_path: Path) -> None:
     folder = tmp_path / "scenarios"
     folder.mkdir()
     (folder / "mine.toml").write_text('[[cells]]\nsubstrates=["local"]\ntiers=["T0"]\nactions=[10]\ntrials=3\n')
     (folder / "bad.toml").write_text('[[cells]]\nsubstrates=["local"]\ntears=["T0"]\nactions=[10]\n')
     (tmp_path / "pyproject.toml").write_text("[project]\n")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / ".#lock.toml").symlink_to("nobody@nowhere.1234")
     found = {preset.name: preset for preset in presets(tmp_path)}
     assert {"quick", "mine", "bad"} <= found.keys()
-    assert "pyproject" not in found
+    assert not {"pyproject", "folder", ".#lock"} & found.keys()
     assert found["mine"].title == "1 cell, 3 trials: local"
     assert found["bad"].plan is None
     assert "tears" in found["bad"].title
-
-
-def test_the_shipped_tiers_are_offered() -> None:
-    assert shipped_tiers() == ["T0", "T1", "T2"]
 
 
 def test_the_form_starts_with_what_taxtui_run_measures() -> None:
