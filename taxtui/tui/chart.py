@@ -15,7 +15,7 @@ from textual_plotext import PlotextPlot
 from taxtui.report.numbers import short_duration
 
 TICK_COLUMNS: Final = 9
-LEAST_SIZE: Final = (3 * TICK_COLUMNS, 5)
+LEAST_SIZE: Final = (24, 5)
 """Columns and lines of the smallest chart."""
 MARGIN: Final = 1.02
 """Factor between the outermost value and the end of the axis."""
@@ -117,12 +117,12 @@ class Chart(PlotextPlot):
         return Text("  ").join(names)
 
 
-def round_values(low: float, high: float, most: int) -> list[float]:
-    """Return at most ``most`` round numbers between two values."""
+def round_values(low: float, high: float, limit: int) -> list[float]:
+    """Return at most ``limit`` round numbers between two values."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for mantissas in reversed(MANTISSAS):
         values = [digits * 10.0**decade for decade in decades for digits in mantissas]
         fitting = [value for value in values if low <= value <= high]
-        if 0 < len(fitting) <= most:
+        if 0 < len(fitting) <= limit:
             return fitting
-    return fitting[:: math.ceil(len(fitting) / most)]
+    return fitting[:: math.ceil(len(fitting) / limit)]

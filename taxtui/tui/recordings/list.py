@@ -45,7 +45,7 @@ TROUBLE: Final = HOPELESS | {"damaged"}
 
 MARK: Final = "+"
 NAME_MAX: Final = 40
-STATE_WIDTH, TRIALS_WIDTH, DATE_WIDTH = 15, 9, 18
+STATE_WIDTH, TRIALS_WIDTH, DATE_WIDTH = 15, 11, 18
 FIXED_WIDTH: Final = 7 + STATE_WIDTH + 2 + TRIALS_WIDTH + 2 + 14
 """Columns of a line without name and start; the substrates take 14 at least."""
 UNKNOWN: Final = "–"
