@@ -53,7 +53,7 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     started_unix_ns: int = 0  # 0: not known
     elapsed_ns: int = 0  # up to the latest instant in the file; 0: unknown
     substrates: tuple[str, ...] = ()  # labels, in the order of the plan
-    workloads: tuple[str, ...] = ()  # T0×10 …
+    workloads: tuple[str, ...] = ()  # T0 x 10 …
     modes: tuple[str, ...] = ()
     cells: int = 0
     trials: int | None = None  # planned

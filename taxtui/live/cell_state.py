@@ -71,10 +71,10 @@ class CellState:
 
     @property
     def workload(self) -> str:
-        """``T0×10``; ``T0×7-31 avg 14`` for recorded lengths, ``T0×varied`` before the first trial."""
+        """``T0 x 10``; ``T0 x 7-31 avg 14`` for recorded lengths, ``T0 x varied`` before the first trial."""
         if self.length == FIXED_LENGTH:
-            return f"{self.tier}×{self.actions:,}"
-        return f"{self.tier}×{Length.weighted(self.lengths) if self.lengths else 'varied'}"
+            return f"{self.tier} x {self.actions:,}"
+        return f"{self.tier} x {Length.weighted(self.lengths) if self.lengths else 'varied'}"
 
     @property
     def mean_actions(self) -> float:

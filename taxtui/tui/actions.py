@@ -20,16 +20,15 @@ class NumberedTab(NamedTuple):
     scope: Scope
     title: str
     help: str
-    status: int  # columns of the screen's status; the tabs show names or digits alone in the remaining columns
     screen: str  # the class, imported on the first visit
 
 
 SCREENS: Final = (
-    NumberedTab("1", "setup", "Setup", "Choose what to measure, and launch it", 0, "SetupScreen"),
-    NumberedTab("2", "live", "Live", "Watch the measurement, or open a recording", 90, "LiveScreen"),
-    NumberedTab("3", "results", "Results", "Compare what was measured", 46, "ResultsScreen"),
-    NumberedTab("4", "projection", "Projection", "Project to a training run", 46, "ProjectionScreen"),
-    NumberedTab("5", "recordings", "Recordings", "Choose among the recordings of this machine", 26, "RecordingsScreen"),
+    NumberedTab("1", "setup", "Setup", "Choose what to measure, and launch it", "SetupScreen"),
+    NumberedTab("2", "live", "Live", "Watch the measurement, or open a recording", "LiveScreen"),
+    NumberedTab("3", "results", "Results", "Compare what was measured", "ResultsScreen"),
+    NumberedTab("4", "projection", "Projection", "Project to a training run", "ProjectionScreen"),
+    NumberedTab("5", "recordings", "Recordings", "Choose among the recordings of this machine", "RecordingsScreen"),
 )
 """Every screen; the app starts with the first."""
 
@@ -56,23 +55,21 @@ ACTIONS: Final = (
     *(Action(tab.key, tab.key, f"go('{tab.scope}')", tab.title, tab.help, _APP) for tab in SCREENS),
     Action("ctrl+r", "^r", "launch", "Launch", "Start the measurement of the form", ("setup",), ("setup",)),
     Action("enter", "enter", "open", "Open", "Open the line under the cursor: trials, table, value", _DATA, _DATA),
-    Action("y", "y", "copy", "Copy", "Copy the command line or the table", _COPIES, _COPIES),
+    Action("y", "y", "copy", "Copy", "Copy the command line", _COPIES, _COPIES),
     Action("h", "h", "page", "HTML page", "Write an HTML page in the recording's folder", _DATA, _DATA),
     Action("slash", "/", "filter", "Filter", "Show only lines that contain a text", _DATA),
     Action("left_square_bracket", "[", "switch(-1)", "Previous", "The previous table or duration", _TABS),
     Action("right_square_bracket", "]", "switch(1)", "Next", "The next table or duration", _TABS, ("results",)),
-    Action("v", "v", "view", "View", "The next picture of the same data", ("live", "projection")),
+    Action("v", "v", "view", "View", "All substrates in one chart, or one cell", _LIVE),
     Action("left", "←", "adjust(-1)", "Less", "Half of the option's value, or its previous choice", _PROJECTION),
     Action("right", "→", "adjust(1)", "More", "Twice the option's value, or its next choice", _PROJECTION),
     Action("m", "m", "decide", "Move?", "Decide whether to move to another substrate", _PROJECTION, _PROJECTION),
     Action("w", "w", "why", "Why", "Every input, formula and intermediate value", _PROJECTION),
-    Action("f", "f", "full", "Full", "All tables, as the command line prints them", _PROJECTION),
     Action("l", "l", "load", "Load", "Load a scenario, or a training file", ("setup", "projection")),
     Action("a", "a", "add", "Add", "Add a substrate with options: docker:runtime=runsc", ("setup",)),
     Action("r", "r", "renew", "Renew", "Check substrates, or read files again", ("setup", "results", "recordings")),
     Action("d", "d", "diff", "Diff", "Compare with another recording", ("results", "recordings")),
     Action("space", "space", "mark", "Mark", "Mark several, so that 3 and 4 pool them", _RECORDINGS, _RECORDINGS),
-    Action("x", "x", "delete", "Delete", "Move the recording to the trash; asks first", _RECORDINGS),
     Action("p", "p", "pause", "Pause", "Start no more trials, or stop a replay; again: continue", _LIVE, _LIVE),
     Action("c", "c", "cancel", "Cancel", "Cancel the measurement; asks first, and cleans up", _LIVE),
     Action("t", "t", "next_theme", "Theme", "Next colour theme", _APP),

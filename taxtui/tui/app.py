@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from importlib import import_module
@@ -22,13 +21,12 @@ from taxtui.tui.numbered_screen import MINIMUM, NumberedScreen
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from taxtui.tui.live.feed import Feed, RunStarter
+    from taxtui.tui.live.feed import RunStarter
+    from taxtui.tui.live.replay import Feed
     from taxtui.tui.setup.lookups import Checker
 
 # Methods import modules that the first screen does not need, for a fast first frame.
 
-COLLECT_AFTER: Final = (20_000, 10, 10)
-"""Thresholds of the garbage collector: the defaults delay the first frame (tests/benchmarks/RESULTS.md)."""
 FIRST: Final = actions.SCREENS[0]
 
 
@@ -60,7 +58,6 @@ class TaxtuiApp(App[None]):
         self.feed, self.checker = feed, checker
         self.chosen: tuple[Path, ...] = ()
         self._leaving = False
-        gc.set_threshold(*COLLECT_AFTER)
 
     def get_default_screen(self) -> Screen[Any]:
         return make_screen(FIRST)

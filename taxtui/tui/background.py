@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from textual.message_pump import MessagePump
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Newest(Generic[Request, Result]):
-    """Answers the newest request in a thread; the listeners run in the thread of the interface.
+    """Answers the newest request in a thread, in one part or in several; a newer request ends the answer after a part.
 
     Quitting does not wait for the thread. Its priority is the priority of the interface: a nicer thread could hold the
     interpreter while other programs have the processor.
@@ -24,14 +24,23 @@ class Newest(Generic[Request, Result]):
 
     def __init__(
         self,
-        work: Callable[[Request], Result],
-        on_result: Callable[[Request, Result], None],
-        failed: Callable[[Request, str], None],
+        work: Callable[[Request], Iterable[Result]],
+        on_part: Callable[[Result], None],
+        failed: Callable[[str], None],
+        ended: Callable[[], None] = lambda: None,
         *,
         on: MessagePump,
     ) -> None:
-        """Start the thread; the listeners are called like messages of ``on``."""
-        self._work, self._on_result, self._failed, self._pump = work, on_result, failed, on
+        """Start the thread; the listeners are called like messages of ``on``.
+
+        Args:
+            work: returns the parts of an answer; called in the thread.
+            on_part: listener for each part.
+            failed: listener for the reason of a failure.
+            ended: listener for the end of an answer.
+            on: the widget with the listeners.
+        """
+        self._work, self._on_part, self._failed, self._ended, self._pump = work, on_part, failed, ended, on
         self._waiting: list[Request] = []
         self._newest = 0  # number of the newest request
         self._answered = 0  # number of the newest answered request
@@ -50,30 +59,24 @@ class Newest(Generic[Request, Result]):
         return self._answered < self._newest
 
     def close(self) -> None:
-        """End the thread after the current request. Idempotent."""
+        """End the thread after the current part. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-
-    def forget(self) -> None:
-        """Drop every request. Idempotent."""
-        with self._changed:
-            self._waiting.clear()
-            self._newest += 1
-            self._answered = self._newest
 
     def _run(self) -> None:
         while (item := self._next()) is not None:
             number, request = item
             try:
-                self._answer(number, request)
+                for part in self._work(request):
+                    if self._is_obsolete(number):
+                        break
+                    self._pump.call_later(self._deliver, number, self._on_part, part)  # as any thread may
             except (TaxtuiError, CostModelError) as error:
-                self._deliver(number, self._failed, request, str(error))
+                self._pump.call_later(self._deliver, number, self._failed, str(error))
             except Exception as error:  # on the screen instead of the answer
-                self._deliver(number, self._failed, request, f"{type(error).__name__}: {error}")
-
-    def _answer(self, number: int, request: Request) -> None:
-        self._deliver(number, self._on_result, request, self._work(request))
+                self._pump.call_later(self._deliver, number, self._failed, f"{type(error).__name__}: {error}")
+            self._pump.call_later(self._end, number)
 
     def _next(self) -> tuple[int, Request] | None:
         with self._changed:
@@ -84,39 +87,11 @@ class Newest(Generic[Request, Result]):
         """Whether a newer request has arrived, or the thread is closed."""
         return self._closed or number < self._newest
 
-    def _deliver(self, number: int, listener: Callable[..., None], *arguments: object, last: bool = True) -> None:
-        self._pump.call_later(self._call, number, last, listener, arguments)  # posts a message, as any thread may
+    def _deliver(self, number: int, listener: Callable[..., None], *arguments: object) -> None:
+        if not self._is_obsolete(number):
+            listener(*arguments)
 
-    def _call(self, number: int, last: bool, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        if self._is_obsolete(number):
-            return
-        if last:
+    def _end(self, number: int) -> None:
+        if not self._is_obsolete(number):
             self._answered = number
-        listener(*arguments)
-
-
-class Unfolding(Newest[Request, Result]):
-    """Answers in parts, each better than the part before; a newer request ends the answer after a part.
-
-    ``ended`` is called after the last part.
-    """
-
-    def __init__(
-        self,
-        work: Callable[[Request], Iterator[Result]],
-        on_result: Callable[[Request, Result], None],
-        failed: Callable[[Request, str], None],
-        ended: Callable[[Request], None],
-        *,
-        on: MessagePump,
-    ) -> None:
-        """As ``Newest``; ``work`` yields the parts."""
-        self._parts, self._ended = work, ended
-        super().__init__(lambda request: next(work(request)), on_result, failed, on=on)
-
-    def _answer(self, number: int, request: Request) -> None:
-        for part in self._parts(request):
-            if self._is_obsolete(number):
-                return
-            self._deliver(number, self._on_result, request, part, last=False)
-        self._deliver(number, self._ended, request)
+            self._ended()

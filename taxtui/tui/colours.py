@@ -19,11 +19,6 @@ SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 """Substrates with a specific glyph and colour."""
 
-VARIANTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
-    {name: shipped.SUBSTRATES[name].variant_looks for name in SUBSTRATES}
-)
-"""Looks for the unusual variants of a substrate."""
-
 LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "ok": ("✓", "text-success"),

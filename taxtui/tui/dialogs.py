@@ -11,10 +11,10 @@ from rich.text import Text
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, ScrollableContainer, Vertical
+from textual.containers import ScrollableContainer, Vertical
 from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.widgets import Button, Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from taxtui import folders
@@ -50,16 +50,15 @@ CLOSE = Binding("escape", "dismiss(None)", "Close", show=False)
 
 
 class Confirm(ModalScreen[bool | None]):
-    """Yes or no; Enter on the focused button, y or n."""
+    """Yes or no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "dismiss(True)", "Yes", show=False),
-        Binding("n,escape", "dismiss(False)", "No", show=False),
-        Binding("left,right", "app.focus_next", show=False),
+        Binding("n,enter,escape", "dismiss(False)", "No", show=False),
     ]
 
     def __init__(self, title: str, body: str, yes: str, no: str) -> None:
-        """Ask ``body``; the buttons say ``yes`` and ``no``."""
+        """Ask ``body``; ``yes`` and ``no`` are the answers in words."""
         super().__init__()
         self._title, self._body, self._yes, self._no = title, body, yes, no
 
@@ -67,16 +66,7 @@ class Confirm(ModalScreen[bool | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = Text(self._title)
             yield Static(self._body, markup=False)
-            with Horizontal(classes="buttons"):
-                yield Button(Text(f"{self._yes} (y)"), id="yes", variant="error", compact=True)
-                yield Button(Text(f"{self._no} (n)"), id="no", variant="primary", compact=True)
-
-    def on_mount(self) -> None:
-        self.query_one("#no").focus()
-
-    @on(Button.Pressed)
-    def answer(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
+            yield Static(Text.assemble(("\ny", "bold"), f"  {self._yes}", ("\nn", "bold"), f"  {self._no}"))
 
 
 class Ask(ModalScreen[str | None]):
@@ -192,9 +182,6 @@ class Tell(ModalScreen[None]):
             yield (
                 LaidOut(self._body, id="told") if callable(self._body) else Static(self._body, id="told", markup=False)
             )
-
-    def update(self, body: Text | Table) -> None:
-        self.query_one("#told", Static).update(body)
 
     def action_copy(self) -> None:
         if self._copyable:

@@ -83,17 +83,10 @@ class FilterField(Input):
     def on_input_submitted(self) -> None:
         self.display = bool(self.value)
 
-    def drop(self) -> bool:
-        """Empty and hide the field; return whether the field was visible."""
-        was_visible = bool(self.display)
+    def drop(self) -> None:
+        """Empty and hide the field."""
         self.value = ""
         self.display = False
-        return was_visible
-
-    def clear_silently(self) -> None:
-        """As ``drop``, without a message."""
-        with self.prevent(Input.Changed):
-            self.drop()
 
 
 def contains_words(text: str, words: str) -> bool:

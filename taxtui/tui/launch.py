@@ -5,14 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from taxtui.tui.app import TaxtuiApp
-
-if TYPE_CHECKING:
-    from taxtui.tui.live.replay import ReplayFeed
 
 
 def launch(path: Path | None = None, speed: float = 1.0) -> int:
@@ -26,7 +22,12 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
         return 2
     for exported in ("COLUMNS", "LINES"):  # Textual would ignore every later resize
         os.environ.pop(exported, None)
-    app = TaxtuiApp(_replay(path, speed) if path else None)
+    replay = None
+    if path:
+        from taxtui.tui.live.replay import ReplayFeed
+
+        replay = ReplayFeed(path, speed)
+    app = TaxtuiApp(replay)
     try:
         app.run()
     finally:
@@ -35,14 +36,8 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
             if feed.live and not feed.over:
                 click.echo("taxtui: cancelling the run and removing its sandboxes …", err=True)
             feed.close()
-    if feed and (ending := feed.ending):
+    if feed and feed.live and feed.state.run_id:
         from taxtui.tui.live.summary import farewell
 
-        click.echo(farewell(ending, feed.path))
+        click.echo(farewell(feed.state, feed.path))
     return app.return_code or 0
-
-
-def _replay(path: Path, speed: float) -> ReplayFeed:
-    from taxtui.tui.live.replay import ReplayFeed
-
-    return ReplayFeed(path, speed)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 MINIMUM: Final = (80, 24)
 """Columns and lines of the smallest terminal."""
-NAMES: Final = 1 + sum(len(f" {tab.key} {tab.title} ") for tab in actions.SCREENS)
-"""Columns of all tabs with names."""
+NAMES: Final = 110
+"""Columns of the narrowest terminal with the names of all screens."""
 
 
 class TooSmall(Widget):
@@ -43,7 +43,6 @@ class Tab(Static):
         """Make the tab for the bar of the screen ``current``."""
         super().__init__(markup=False)
         self._tab = tab
-        self._status = next(screen.status for screen in actions.SCREENS if screen.scope == current)
         self.mode = tab.scope
         self.set_class(tab.scope == current, "current")
         self.tooltip = Text(f"{tab.help} ({tab.key})")
@@ -51,7 +50,7 @@ class Tab(Static):
     def render(self) -> Text:
         """Return ``1 Setup``."""
         current = self.has_class("current")
-        if not current and self.app.size.width < NAMES + self._status:
+        if not current and self.app.size.width < NAMES:
             return Text(f" {self._tab.key} ", "dim")
         return Text.assemble((f" {self._tab.key} ", "dim"), (f"{self._tab.title} ", "bold" if current else ""))
 
@@ -139,11 +138,14 @@ class NumberedScreen(Screen[None]):
     def clear_filter(self) -> None:
         """Remove the filter: the screen is about to show another recording."""
         self.filter_text = ""
-        self.query_one(FilterField).clear_silently()
+        field = self.query_one(FilterField)
+        with field.prevent(Input.Changed):
+            field.drop()
 
     def key_escape(self) -> None:
         for field in self.query(FilterField):
-            if field.drop():
+            if field.display:
+                field.drop()
                 self.focus_table()
 
     def restyle(self) -> None:

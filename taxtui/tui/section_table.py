@@ -32,17 +32,21 @@ class SectionLine(NamedTuple):
     first: bool = False  # the first line of the row
 
 
-class SectionTable(CursorList[SectionLine]):
-    """A column of sections; the head of the visible section stays at the top."""
+class AnswerTable(CursorList[SectionLine]):
+    """A ranking, or any sections; the head of the visible section stays at the top.
+
+    The cursor stays on the same workload when the ranking changes.
+    """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.answer: Answer | None = None
         self.sections: Sequence[Section] = ()
         self._heads: list[list[Text]] = []
 
-    def present(self, sections: Sequence[Section]) -> None:
-        """Show these sections from the beginning."""
-        self.sections = sections
+    def present(self, sections: Sequence[Section], answer: Answer | None = None) -> None:
+        """Show these sections from the beginning; ``answer``: the ranking in the first section."""
+        self.sections, self.answer = sections, answer
         self.cursor = 0
         self._lay_out()
         self.scroll_to(y=0, animate=False, immediate=True)
@@ -87,7 +91,8 @@ class SectionTable(CursorList[SectionLine]):
         return None if line is None or line.row is None else (self.sections[line.section], line.row)
 
     def can_choose(self, number: int) -> bool:
-        return self.items[number].first
+        item = self.items[number]
+        return item.first and (self.answer is None or item.section == 0)
 
     def draw(self, item: SectionLine, number: int, width: int) -> Text:
         """Return a line; the name of a row has the colour of the substrate."""
@@ -102,32 +107,16 @@ class SectionTable(CursorList[SectionLine]):
             line.stylize(substrate_style(substrate, dark=self.app.current_theme.dark), 0, len(name.label))
         return self.marked(line, number, width)
 
-
-class AnswerTable(SectionTable):
-    """A ranking, or any sections; the cursor stays on the same workload when the ranking changes."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.answer: Answer | None = None
-
-    def present(self, sections: Sequence[Section]) -> None:
-        self.answer = None
-        super().present(sections)
-
     def rank(self, answer: Answer, words: str, *, notes: bool) -> None:
         """Show the workloads with these words; ``notes``: with the notes of ``taxtui report``."""
         before = self.workload
         lines = tuple(line for line in answer.lines if contains_words(_words(line), words))
         answer = answer._replace(lines=lines)
-        self.present(answer_sections(answer, notes=notes))
-        self.answer = answer
-        works = [line.work for line in lines]
-        row = works.index(before.work) if before and before.work in works else None
+        self.present(answer_sections(answer, notes=notes), answer)
         for number, item in enumerate(self.items):
-            if row is not None and item.row == row and self.can_choose(number):
+            if before and item.row is not None and self.can_choose(number) and lines[item.row].work == before.work:
                 self.cursor = number
                 self.reveal()
-                break
 
     @property
     def workload(self) -> WorkLine | None:
@@ -136,9 +125,6 @@ class AnswerTable(SectionTable):
         if self.answer is None or line is None or line.row is None:
             return None
         return self.answer.lines[line.row]
-
-    def can_choose(self, number: int) -> bool:
-        return super().can_choose(number) and (self.answer is None or self.items[number].section == 0)
 
 
 def _words(line: WorkLine) -> str:

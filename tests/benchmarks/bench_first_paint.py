@@ -36,7 +36,7 @@ Empty().run()
 STARTS = {
     "empty app": (["-c", EMPTY], b"Substrates"),
     "taxtui": (["-m", "taxtui"], b"Substrates"),
-    "  its whole form": (["-m", "taxtui"], b"Copy as CLI"),
+    "  its whole form": (["-m", "taxtui"], b"Budget"),
 }
 
 

@@ -1,7 +1,4 @@
-"""The sources of Live's events: a measurement in a child process, or a recording.
-
-Both read a file and apply the events to ``state``.
-"""
+"""A measurement in a child process, as a source of events for Live."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -28,42 +25,6 @@ NICENESS: Final = 10
 SLICE_BYTES: Final = 128 << 10
 BUDGET_S: Final = 0.03
 """Longest time of an ``advance``, for a responsive interface."""
-
-
-class Feed(Protocol):
-    """A source of events for the Live screen."""
-
-    path: Path
-    state: RunState
-    live: bool  # a measurement in progress, not a recording
-    paused: bool
-
-    def advance(self) -> bool:
-        """Apply new events for at most ``BUDGET_S``; return whether more are waiting. Raises ``SourceError``."""
-        ...
-
-    @property
-    def over(self) -> bool:
-        """Whether all events have been applied."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the recording in bytes, as far as known."""
-        ...
-
-    @property
-    def ending(self) -> RunState | None:
-        """The final state, for the summary after the app; None if unknown."""
-        ...
-
-    def pause(self) -> None:
-        """Pause, or continue."""
-        ...
-
-    def close(self) -> None:
-        """Close the file, and end the child. Idempotent."""
-        ...
 
 
 class RunStarter:
@@ -134,7 +95,10 @@ class RunFeed:
         self._unreadable = False
 
     def advance(self) -> bool:
-        """As ``Feed.advance``. The file appears a moment after the start of the child."""
+        """Apply new events for at most ``BUDGET_S``; return whether more are waiting. Raises ``SourceError``.
+
+        The file appears a moment after the start of the child.
+        """
         exited = self._child.poll() is not None  # before the file is read, so that no event is missed
         if self._follower is None and not self.path.exists():
             return False
@@ -159,15 +123,12 @@ class RunFeed:
 
     @property
     def over(self) -> bool:
+        """Whether all events have been applied."""
         return self.exit_code is not None and (self._drained or self._unreadable or not self.path.exists())
 
     @property
     def size_bytes(self) -> int:
         return self._follower.offset if self._follower else 0
-
-    @property
-    def ending(self) -> RunState | None:
-        return self.state if self.state.run_id else None
 
     @property
     def complaint(self) -> list[str]:

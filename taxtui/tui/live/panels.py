@@ -10,6 +10,7 @@ from rich.text import Text
 
 from taxtui.live.cell_state import CellState
 from taxtui.live.state import LogLine, RunState
+from taxtui.report.numbers import rough_duration, short_duration
 from taxtui.terminal_text import fit
 from taxtui.tui import units
 from taxtui.tui.colours import LEVELS, colour, glyph, substrate_style, themed
@@ -45,7 +46,7 @@ class CellTable(CursorList[CellState]):
         return [Text(f"    {label} {'workload':<{self._name_width}}{counts}{quantiles}", MUTED)]
 
     def draw(self, item: CellState, number: int, width: int) -> Text:
-        """Return ``● docker:runc T0×10   281   0  612ms  803ms  n≥368``."""
+        """Return ``● docker:runc T0 x 10   281   0  612ms  803ms  n≥368``."""
         histogram = item.facets[self.facet]
         dark = self.app.current_theme.dark
         label = fit(item.label, self._label_width)
@@ -65,7 +66,7 @@ class CellTable(CursorList[CellState]):
 
 
 def workload(cell: CellState, among: Sequence[CellState]) -> str:
-    """Return ``T0×10``, with mode and concurrency only if the cells differ there."""
+    """Return ``T0 x 10``, with mode and concurrency only if the cells differ there."""
     parts = [cell.workload]
     if len({peer.mode for peer in among}) > 1:
         parts.append({"session": "sess"}.get(cell.mode, cell.mode))
@@ -100,9 +101,7 @@ class ProgressBars(LineList[Group]):
         finished = sum(cell.finished for cell in item.cells)
         planned = None if any(c.planned is None for c in item.cells) else sum(c.planned or 0 for c in item.cells)
         ok, failed = sum(cell.ok for cell in item.cells), sum(cell.failed for cell in item.cells)
-        remaining = (
-            "" if item.over else f"left {units.clock(item.remaining_ns, short=True)}" if item.remaining_ns else ""
-        )
+        remaining = "" if item.over else f"left {rough_duration(item.remaining_ns)}" if item.remaining_ns else ""
         tail = Text.assemble(
             f" {finished:>5}/{planned if planned is not None else '?':<5}",
             (f" {remaining:<12}", "" if remaining else MUTED),
@@ -153,7 +152,7 @@ class LogView(CursorList[LogLine]):
         return self.marked(line, number, width) if self.has_focus else line
 
     def _line_of(self, item: LogLine) -> Text:
-        """Return ``14:02:11 ✗ #158 daytona T1×50 failed in create · Throttled: 429``."""
+        """Return ``14:02:11 ✗ #158 daytona T1 x 50 failed in create · Throttled: 429``."""
         glyph, variable = LEVELS.get(item.level, LEVELS["info"])
         line = Text()
         line.append(time.strftime("%H:%M:%S", time.localtime(item.unix_ns / 1e9)), MUTED)
@@ -166,7 +165,7 @@ class LogView(CursorList[LogLine]):
             line.append(f"{label} ", substrate_style(label, dark=self.app.current_theme.dark))
             line.append(f"{self._workloads.get(item.cell, '?')} ")
         if item.level == "ok":
-            line.append(f"ok after {units.duration(item.held_ns)}")
+            line.append(f"ok after {short_duration(item.held_ns)}")
             line.append(f" · {item.text}" if item.text else "", MUTED)
         else:
             line.append(item.text, themed(self.app.theme_variables, variable))

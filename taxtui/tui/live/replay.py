@@ -9,11 +9,11 @@ from pathlib import Path
 from costmodel import Event, Follower, SourceError
 from taxtui.live.state import RunState
 from taxtui.terminal_text import clean
-from taxtui.tui.live.feed import BUDGET_S, SLICE_BYTES
+from taxtui.tui.live.feed import BUDGET_S, SLICE_BYTES, RunFeed
 
 
 class ReplayFeed:
-    """A recording as a ``Feed``: an event is applied when the replay's clock reaches the instant of the event."""
+    """A source of events for Live: an event is applied when the replay's clock reaches the instant of the event."""
 
     live = False
 
@@ -45,7 +45,7 @@ class ReplayFeed:
             raise
 
     def advance(self) -> bool:
-        """As ``Feed.advance``: apply the events up to the replay's clock."""
+        """As ``RunFeed.advance``: apply the events up to the replay's clock."""
         now_s = time.monotonic()
         elapsed_s, self._advanced_s = now_s - self._advanced_s, now_s
         if self.paused or self.over or self._closed:
@@ -84,11 +84,11 @@ class ReplayFeed:
     def pause(self) -> None:
         self.paused = not self.paused
 
-    @property
-    def ending(self) -> RunState | None:
-        return self.state if self.over else None
-
     def close(self) -> None:
         """Close the file. Idempotent."""
         self._closed = True
         self._follower.close()
+
+
+Feed = RunFeed | ReplayFeed
+"""A source of events for Live."""

@@ -20,13 +20,14 @@ from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
+from taxtui.tui.chart import Chart
 from taxtui.tui.dialogs import Confirm, copy
 from taxtui.tui.fields import FilterField
-from taxtui.tui.ladder_plot import LadderPlot
 from taxtui.tui.lists import CursorList
-from taxtui.tui.live.charts import EcdfPlot, HistogramPlot, paint_charts, paint_ladder, paint_overlay, paint_phases
-from taxtui.tui.live.feed import BUDGET_S, Feed, RunFeed
+from taxtui.tui.live.charts import paint_charts, paint_phases
+from taxtui.tui.live.feed import BUDGET_S, RunFeed
 from taxtui.tui.live.panels import CellTable, LogView, ProgressBars
+from taxtui.tui.live.replay import Feed
 from taxtui.tui.live.summary import last_lines, status
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
 from taxtui.tui.stacked_bars import StackedBars
@@ -59,8 +60,6 @@ class LiveScreen(NumberedScreen):
         self.feed: Feed | None = None
         self.failure = ""
         self.facet = 0
-        self.picture = ""  # chosen by a person; "": the first of ``pictures``
-        self.pictures = ["chart"]
         self.over = False  # no more events will come
         self._timer: Timer | None = None
         self._rest: Timer | None = None  # for the rest of the events after an ``advance``
@@ -70,10 +69,8 @@ class LiveScreen(NumberedScreen):
         yield Static(NOTHING, id="nothing", markup=False)
         yield ProgressBars(id="progress")
         with Container(id="body"):
-            yield LadderPlot(id="ladder")
-            yield HistogramPlot(id="chart")
-            yield HistogramPlot(id="other")
-            yield EcdfPlot(id="overlay")
+            yield Chart(id="chart")
+            yield Chart(id="overlay")
             yield CellTable(id="cells")
             yield StackedBars(id="phases")
             with Vertical(id="logpane"):
@@ -92,7 +89,7 @@ class LiveScreen(NumberedScreen):
 
     @property
     def running(self) -> bool:
-        return self.feed is not None and self.feed.live and not self.feed.over
+        return self.taxtui.running
 
     def arrive(self) -> None:
         if self.taxtui.feed and self.taxtui.feed is not self.feed:
@@ -168,24 +165,16 @@ class LiveScreen(NumberedScreen):
             nothing.update(self.failure or NOTHING)
         if feed is None:
             return
-        state = feed.state
+        state, facet = feed.state, FACETS[self.facet]
         cells, dark = list(state.cells.values()), self.app.current_theme.dark
         table = self.query_one("#cells", CellTable)
-        table.present(cells, FACETS[self.facet])
+        table.present(cells, facet)
         self.query_one("#progress", ProgressBars).present(state, over=self.over)
-        overlay = self.query_one("#overlay", EcdfPlot)
-        several = paint_overlay(overlay, state, table.chosen, self.facet)
-        is_sweep = paint_ladder(self.query_one("#ladder", LadderPlot), state, table.chosen)
-        self.pictures = [*(["ladder"] if is_sweep else []), "chart", *(["overlay"] if several else [])]
-        picture = self.picture if self.picture in self.pictures else self.pictures[0]
-        self.set_class(several, "-several")
-        self.set_class(picture == "ladder", "-ladder")
-        self.set_class(picture == "overlay", "-overlaid")
-        charts = self.query_one("#chart", HistogramPlot), self.query_one("#other", HistogramPlot)
-        paint_charts(charts, state, table.chosen, self.facet, dark=dark, overlaid=overlay.display)
+        charts = self.query_one("#chart", Chart), self.query_one("#overlay", Chart)
+        paint_charts(*charts, state, table.chosen, facet, dark=dark)
         paint_phases(self.query_one("#phases", StackedBars), cells, table.chosen)
         self.query_one("#log", LogView).present(state, self.filter_text)
-        self.query_one(TopBar).say(status(state, feed, over=self.over, brief=self.size.width < 110))
+        self.query_one(TopBar).say(status(state, feed, over=self.over, brief=self.size.width < 130))
         offer = self.query_one("#next", Static)
         offer.display = self.over and not self.failure
         offer.update(last_lines(state, feed), layout=False)
@@ -220,11 +209,8 @@ class LiveScreen(NumberedScreen):
     @work
     async def action_cancel(self) -> None:
         body = "Trials in flight are cut off; every sandbox is removed and the recording stays readable."
-        if await self.app.push_screen_wait(Confirm("Cancel the run?", body, "Cancel it", "Go on")):
-            self.cancel()
-
-    def cancel(self) -> None:
-        if isinstance(self.feed, RunFeed) and self.running:
+        agreed = await self.app.push_screen_wait(Confirm("Cancel the run?", body, "Cancel it", "Go on"))
+        if agreed and isinstance(self.feed, RunFeed) and self.running:
             self.feed.cancel()
             self.paint()
 
@@ -233,9 +219,8 @@ class LiveScreen(NumberedScreen):
         self.paint()
 
     def action_view(self) -> None:
-        number = self.pictures.index(self.picture) if self.picture in self.pictures else 0
-        self.picture = self.pictures[(number + 1) % len(self.pictures)]
-        self.paint()
+        """Show all substrates instead of the chosen cell, or the cell again; a large terminal has room for both."""
+        self.toggle_class("-overlaid")
 
     def apply_filter(self) -> None:
         self.paint()

@@ -38,10 +38,8 @@ async def ask(
     goal = await screen.app.push_screen_wait(Choose("Move the training run to", choices))
     if goal is None:
         return
-    starts = [label for label in measured if label != goal]
-    if remote := [label for label in starts if label.partition(":")[0] != BASELINE]:
-        starts = remote
-    start = starts[0] if len(starts) == 1 else None
+    starts = [label for label in measured if label != goal and label.partition(":")[0] != BASELINE]
+    start = None  # chosen by ``taxtui decide``
     if len(starts) > 1:
         start = await screen.app.push_screen_wait(Choose("from", [Choice(label, "", label) for label in starts]))
         if start is None:
@@ -50,10 +48,7 @@ async def ask(
     if line is not None:
         identity = line.entries[0].row.identity
         words += ["--tier", identity.tier, "--mode", identity.mode]
-        words += (
-            ["-n", str(identity.actions)]
-            if identity.length == FIXED_LENGTH and not form.value_of("actions", typed)
-            else []
-        )
+        if identity.length == FIXED_LENGTH and not form.value_of("actions", typed):
+            words += ["-n", str(identity.actions)]
     words += form.words({name: value for name, value in typed.items() if name not in NOT_TAKEN})
     await show_command(screen, "Move?", words, DECIDED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,9 +21,6 @@ from taxtui.options.training_runs import places_of, providers_of
 if TYPE_CHECKING:
     from costmodel import Provider, SubstrateRun, TrainingRun
 
-TRAJECTORIES: Final = 1_000_000
-WORKERS: Final = 500
-USUAL: Final[Mapping[str, str]] = {"trajectories": str(TRAJECTORIES), "workers": str(WORKERS)}
 ON: Final = "yes"
 FILE: Final = "file"
 """The option for a training file."""
@@ -34,9 +31,10 @@ Typed = Mapping[str, str]
 """Typed texts by the names of the options."""
 
 FIRST: Final = ("trajectories", "workers", "actions", "batch", "gpus", FILE)
-"""The options of every training run, above the folded groups."""
+"""The options of every training run, above all others."""
 MORE: Final = "Compare, spread"
 """Heading of the other options of the training run."""
+DEFAULTS: Final[Mapping[str, str]] = {"trajectories": "1000000", "workers": "500"}
 START: Final[Mapping[str, str]] = {
     "actions": "10",
     "gpus": "8",
@@ -45,10 +43,8 @@ START: Final[Mapping[str, str]] = {
     "failure_rate": "5%",
     "think_correlation": "0.5",
     "over_provision": "0.25",
-    "staleness": "1",
 }
-"""First value of an option on the way from unset to more."""
-USUAL_START: Final = "1"
+"""First value of an option on the way from unset to more, if not 1."""
 AMOUNT: Final = re.compile(r"([\d,]+(?:\.\d+)?)([a-zA-Z%]*)")
 """A number with a unit: ``500``, ``1M``, ``8s``, ``5%``."""
 
@@ -59,7 +55,6 @@ class Field(NamedTuple):
     name: str
     label: str
     help: str
-    required: bool
     flag: bool
     choices: tuple[str, ...]  # (): the option takes a text
 
@@ -71,21 +66,26 @@ def fields() -> Mapping[str, Field]:
 
 
 def _field(option: click.Option) -> Field:
-    name, label = str(option.name), option.opts[-1].lstrip("-").replace("-", " ")
     choices = tuple(option.type.choices) if isinstance(option.type, click.Choice) else ()
-    return Field(name, label, option.help or "", name in USUAL, bool(option.is_flag), choices)
+    return Field(
+        str(option.name),
+        option.opts[-1].lstrip("-").replace("-", " "),
+        option.help or "",
+        bool(option.is_flag),
+        choices,
+    )
 
 
 @cache
-def groups() -> Mapping[str, Sequence[Field]]:
-    """Return the fields by heading; the most common fields have the heading ""."""
+def lines() -> Sequence[Field | str]:
+    """Return the lines of the form: the most common fields, then a heading and the other fields of each group."""
     by_name = fields()
-    collected: dict[str, Sequence[Field]] = {"": [by_name[name] for name in FIRST]}
+    result: list[Field | str] = [by_name[name] for name in FIRST]
     for table, group in GROUPS.items():
-        rest = [by_name[str(item.name)] for item in group.options if item.name not in (*FIRST, *HIDDEN)]
-        if rest:
-            collected[MORE if table == "run" else group.heading] = rest
-    return collected
+        names = [str(option.name) for option in group.options if option.name not in (*FIRST, *HIDDEN)]
+        if names:
+            result += [MORE if table == "run" else group.heading, *(by_name[name] for name in names)]
+    return result
 
 
 @lru_cache(4)
@@ -112,28 +112,8 @@ def file_values(typed: Typed) -> Mapping[str, str]:
 
 
 def value_of(name: str, typed: Typed) -> str:
-    """Return the value of an option: typed, else of the training file, else usual, else ""."""
-    return typed.get(name) or file_values(typed).get(name) or USUAL.get(name, "")
-
-
-def in_use(heading: str, typed: Typed) -> int:
-    """Return how many fields of a group differ from the usual value."""
-    return sum(value_of(field.name, typed) != USUAL.get(field.name, "") for field in groups()[heading])
-
-
-def listed(typed: Typed, toggled: Collection[str]) -> list[Field | str]:
-    """Return the lines of the form: headings, and the fields of open groups."""
-    lines: list[Field | str] = []
-    for heading, members in groups().items():
-        lines += [heading] if heading else []
-        if not heading or is_open(heading, typed, toggled):
-            lines += members
-    return lines
-
-
-def is_open(heading: str, typed: Typed, toggled: Collection[str]) -> bool:
-    """Whether a group is open: a group in use, unless a person has toggled the group."""
-    return (heading in toggled) != bool(in_use(heading, typed))
+    """Return the value of an option: typed, else of the training file, else the default, else ""."""
+    return typed.get(name) or file_values(typed).get(name) or DEFAULTS.get(name, "")
 
 
 def words(typed: Typed) -> list[str]:
@@ -162,7 +142,7 @@ def _option_words(spelling: Sequence[str], value: str, option: click.Option) -> 
     return collected
 
 
-def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
+def command(paths: Sequence[Path], typed: Typed) -> str:
     """Return the command line that prints the same projection."""
     return shlex.join(["taxtui", "project", *map(shown, paths), *words(typed)])
 
@@ -195,13 +175,13 @@ def parsed(typed: Typed) -> Question:
 def next_value(text: str, field: Field, choices: Sequence[str], step: int) -> str:
     """Return the next choice, or twice the number; with ``step`` -1 the previous choice, or half of the number.
 
-    Below the first value an option is unset, unless the option is required. Other texts do not change.
+    Below the first value an option is unset, unless the option has a default. Other texts do not change.
     """
     if choices:
         values = ["", *choices]
         number = values.index(text) + step if text in values else 1
         return values[min(max(number, 0), len(values) - 1)]
-    start = START.get(field.name, USUAL_START)
+    start = START.get(field.name, "1")
     if not text:
         return start if step > 0 else ""
     match = AMOUNT.fullmatch(text)
@@ -212,5 +192,5 @@ def next_value(text: str, field: Field, choices: Sequence[str], step: int) -> st
     if step > 0:
         return f"{int(digits) * 2 if is_whole else float(digits) * 2:.15g}{unit}"
     if text in ("1", start):
-        return text if field.required else ""
+        return text if field.name in DEFAULTS else ""
     return f"{max(1, int(digits) // 2) if is_whole else float(digits) / 2:.15g}{unit}"

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel import (
     SHIPPED_PRICES,
     Answer,
-    CellFilter,
     CellIdentity,
-    Curve,
     Published,
     Recording,
     Row,
@@ -22,21 +18,20 @@ from costmodel import (
     Think,
     TrainingRun,
     answer_of,
-    curve,
     known_profiles,
     known_providers,
     load,
-    matches_spec,
     project,
     project_per_substrate,
 )
 from taxtui.errors import RecordingError
 from taxtui.live import catalogue
+from taxtui.options.training_runs import place_among
 from taxtui.tui.projection.form import Question, Typed, parsed
 
 Source = Recording | Published
-Works = tuple[str | int, ...]
-"""A workload: tier, mode, actions, length."""
+Workload = tuple[str | int, ...]
+"""Tier, mode, actions and length."""
 
 QUICK: Final = frozenset(
     {
@@ -54,6 +49,7 @@ class ProjectionAsked(NamedTuple):
 
     paths: tuple[Path, ...]
     typed: Typed
+    first: Workload | None = None  # the workload that is simulated first
 
 
 class Answered(NamedTuple):
@@ -62,7 +58,7 @@ class Answered(NamedTuple):
     rows: Sequence[Row]
     question: Question
     sources: Sequence[Source]
-    coarse: frozenset[CellIdentity] = frozenset()  # rows whose simulation is pending
+    coarse: bool = False  # simulations are pending
 
     @property
     def training_run(self) -> TrainingRun:
@@ -73,28 +69,16 @@ class Answered(NamedTuple):
         return answer_of(self.rows, run_sd=self.training_run.run_sd, baseline=self.training_run.baseline)
 
 
-class Refinement(NamedTuple):
-    """A request for the simulations of an answer."""
-
-    answered: Answered
-    first: CellIdentity | None  # simulated first
-
-
-class CurveAsked(NamedTuple):
-    """A request for curves over the length of a workload."""
-
-    answered: Answered
-    like: CellIdentity
-
-
 class Projector:
     """Reads each recording once, until the file changes."""
 
     def __init__(self) -> None:
         self._cache: dict[Path, tuple[tuple[int, int], Source]] = {}
 
-    def answer(self, request: ProjectionAsked) -> Answered:
-        """Return the answer without simulations; ``refined`` adds simulations.
+    def answers(self, request: ProjectionAsked) -> Iterator[Answered]:
+        """Yield the answer without simulations, then answers with more and more simulated workloads.
+
+        The last answer equals the answer of ``taxtui project``, with less simulation effort.
 
         Raises:
             RecordingError: there is no recording.
@@ -109,7 +93,15 @@ class Projector:
         if any(isinstance(source, Published) for source in sources):
             quick = question  # published figures need no simulation, and refuse other options by name
         rows = project_per_substrate(sources, quick.places, None, quick.providers, stressed=False)
-        return Answered(rows, question, sources, frozenset() if quick == question else _identities(rows))
+        yield Answered(rows, question, sources, quick != question)
+        if quick == question:
+            return
+        simulated = {_key(row): row for row in rows}
+        workloads = dict.fromkeys(workload_of(row.identity) for row in rows)
+        pending = sorted(workloads, key=lambda workload: workload == request.first)
+        while pending:
+            simulated |= {_key(row): row for row in _rows(question, sources, pending.pop())}
+            yield Answered(list(simulated.values()), question, sources, bool(pending))
 
     def _source(self, path: Path) -> Source:
         stamp = catalogue.stamp(path)
@@ -118,47 +110,21 @@ class Projector:
         return self._cache[path][1]
 
 
-def refined(request: Refinement) -> Iterator[Answered]:
-    """Yield answers with more and more simulated workloads, beginning with ``request.first``.
+def _rows(question: Question, sources: Sequence[Source], workload: Workload) -> list[Row]:
+    """Project a workload as ``project_per_substrate`` does, with less simulation effort."""
+    rows: list[Row] = []
+    for place in question.places:
 
-    The last answer equals the answer of ``taxtui project``.
-
-    Raises:
-        CostModelError: the question cannot be answered.
-    """
-    answered = request.answered
-    question, sources, coarse = answered.question, answered.sources, answered.coarse
-    rows = {_key(row): row for row in answered.rows}
-    first = request.first and _work(request.first)
-    works = sorted(dict.fromkeys(_work(row.identity) for row in answered.rows), key=lambda work: work != first)
-    for work in works:
-        matches = _rows(question, sources, partial(_is_of, work))
-        rows |= {_key(row): row for row in matches}
-        coarse -= _identities(matches)
-        yield Answered(list(rows.values()), question, sources, coarse)
-
-
-def _rows(question: Question, sources: Sequence[Source], wanted: CellFilter) -> list[Row]:
-    """Project some workloads as ``project_per_substrate`` does, with less simulation effort."""
-    matches: list[Row] = []
-    for number, place in enumerate(question.places):
-        earlier = [item.spec for item in question.places[:number]]
-
-        def at_place(identity: CellIdentity, spec: str = place.spec, earlier: Sequence[str] = tuple(earlier)) -> bool:
-            return (not spec or matches_spec(identity, spec)) and not any(
-                matches_spec(identity, item) for item in earlier
-            )
-
-        def both(identity: CellIdentity, at_place: CellFilter = at_place) -> bool:
-            return at_place(identity) and wanted(identity)
+        def wanted(identity: CellIdentity, place: SubstrateRun = place) -> bool:
+            return workload_of(identity) == workload and place_among(question.places, identity) is place
 
         providers = [
-            item for item in question.providers if not place.spec or item.substrate == place.spec.split(":")[0]
+            item for item in question.providers if not place.spec or item.substrate == place.spec.partition(":")[0]
         ]
-        matches += project(
-            sources, place.training_run, place.prices, None, providers, effort=EFFORT, wanted=both, stressed=False
+        rows += project(
+            sources, place.training_run, place.prices, None, providers, effort=EFFORT, wanted=wanted, stressed=False
         )
-    return matches
+    return rows
 
 
 def _quick(place: SubstrateRun) -> SubstrateRun:
@@ -174,38 +140,9 @@ def _key(row: Row) -> tuple[CellIdentity, str]:
     return row.identity, row.provenance
 
 
-def _family(identity: CellIdentity) -> Works:
-    """Return the tier and the mode, without the length."""
-    return identity.tier, identity.mode
-
-
-def _work(identity: CellIdentity) -> Works:
-    """Return the tier, the mode and the length."""
-    return (*_family(identity), identity.actions, identity.length)
-
-
-def _like(source: Source, like: CellIdentity) -> Source:
-    """Return a recording with only the cells of a family."""
-    part = copy.copy(source)
-    if isinstance(part, Recording):
-        part.cells = [cell for cell in part.cells if _family(cell.identity) == _family(like)]
-    return part
-
-
-def _is_of(work: Works, identity: CellIdentity) -> bool:
-    return _work(identity) == work
-
-
-def _identities(rows: Iterable[Row]) -> frozenset[CellIdentity]:
-    return frozenset(row.identity for row in rows)
-
-
-def curves(request: CurveAsked) -> list[Curve]:
-    """Return a curve over actions for each substrate, without the fields that take a simulation."""
-    answered = request.answered
-    parts = [_like(source, request.like) for source in answered.sources]
-    training_run = _quick(answered.question.places[-1]).training_run
-    return curve(parts, replace(training_run, baseline=None))
+def workload_of(identity: CellIdentity) -> Workload:
+    """Return the tier, the mode, the number of actions and the kind of length."""
+    return identity.tier, identity.mode, identity.actions, identity.length
 
 
 def choices(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:

@@ -1,9 +1,8 @@
-"""Projection: the cost of a training run; answer and pictures follow every change of the form."""
+"""Projection: the cost of a training run; answer and bars follow every change of the form."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -21,23 +20,23 @@ from taxtui.report.projected.attributed import headline
 from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.background import Newest, Unfolding
+from taxtui.tui.background import Newest
 from taxtui.tui.dialogs import Tell, copy
 from taxtui.tui.fields import FilterField
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
-from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Refinement, choices, refined
-from taxtui.tui.projection.pictures import PicturePanel
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, choices, workload_of
 from taxtui.tui.section_table import AnswerTable
+from taxtui.tui.stacked_bars import StackedBars
 
 PAUSE_S: Final = 0.08
 """Seconds between the last key and the question to the cost model."""
 
 
 class ProjectionScreen(NumberedScreen):
-    """The answer above, the form on the left below, and a picture on the right."""
+    """The answer above, the form on the left below, and the causes of the cost on the right."""
 
     scope = "projection"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("projection")]
@@ -64,23 +63,18 @@ class ProjectionScreen(NumberedScreen):
                 with Horizontal(id="typing"):
                     yield Static("", id="name", markup=False)
                     yield Input(id="exact", compact=True, select_on_focus=True)
-            yield PicturePanel(id="picture")
+            yield StackedBars(id="bars")
         yield FilterField(placeholder="show only rows that contain …", compact=True)
 
     def on_mount(self) -> None:
-        self._numbers: Newest[ProjectionAsked, Answered] = Newest(
-            Projector().answer, self._show_first, self._refuse, on=self
-        )
-        # a separate thread: a new question does not wait for a simulation
-        self._simulated: Unfolding[Refinement, Answered] = Unfolding(
-            refined, self._show, self._refuse, lambda _: self._show_status(), on=self
+        self._answers: Newest[ProjectionAsked, Answered] = Newest(
+            Projector().answers, self._show, self._refuse, self._show_status, on=self
         )
         self.form.border_title = "training run · enter types"
         self.explain()
 
     def on_unmount(self) -> None:
-        self._numbers.close()
-        self._simulated.close()
+        self._answers.close()
 
     def arrive(self) -> None:
         subject = self.taxtui.subject(succeeded=True)
@@ -94,17 +88,8 @@ class ProjectionScreen(NumberedScreen):
         self.apply_filter()
 
     @property
-    def request(self) -> ProjectionAsked:
-        """The question of the form about the recordings on the screen."""
-        return ProjectionAsked(self.paths, dict(self.form.values))
-
-    @property
     def settled(self) -> bool:
-        return not (self.busy or self.query_one(PicturePanel).busy or self._pause)
-
-    @property
-    def busy(self) -> bool:
-        return self._numbers.busy or self._simulated.busy
+        return not (self._answers.busy or self._pause)
 
     @on(FormPanel.Changed)
     def ask_soon(self) -> None:
@@ -117,28 +102,20 @@ class ProjectionScreen(NumberedScreen):
         """Compute the answer in the background, instead of the answer to an earlier question."""
         self._pause = None
         self._announce("computing …")
-        self._simulated.forget()
-        self._numbers.ask(self.request)
+        rows = self.chosen_rows
+        first = workload_of(rows[0].identity) if rows else None
+        self._answers.ask(ProjectionAsked(self.paths, dict(self.form.values), first))
         self._show_status()
 
-    def _show_first(self, request: ProjectionAsked, answered: Answered) -> None:
-        self._show(request, answered)
-        if answered.coarse:
-            rows = self.chosen_rows
-            self._simulated.ask(Refinement(answered, rows[0].identity if rows else None))
-            self._show_status()
-
-    def _show(self, request: ProjectionAsked | Refinement, answered: Answered) -> None:
+    def _show(self, answered: Answered) -> None:
         self.answered, self.refusal = answered, ""
         self.ranking = answered.answer
         self.form.offer(choices(answered.rows))
         self.apply_filter()
-        self._show_status()
 
-    def _refuse(self, request: ProjectionAsked | Refinement, reason: str) -> None:
+    def _refuse(self, reason: str) -> None:
         self.refusal = reason
         self._announce("")
-        self._show_status()
         self.explain()
 
     def _announce(self, words: str) -> None:
@@ -167,7 +144,7 @@ class ProjectionScreen(NumberedScreen):
         else:
             table.empty = f"no row contains {self.filter_text}" if self.filter_text else ""
             table.rank(self.ranking, self.filter_text, notes=False)
-        table.entitle(Text(f"{self._approximately}worker-hours · / filters · w why · f full tables"))
+        table.entitle(Text(f"{self._approximately}worker-hours · / filters · w why"))
         self.explain()
 
     @property
@@ -192,7 +169,7 @@ class ProjectionScreen(NumberedScreen):
         self.query_one("#words", Static).update(words)
         self.set_class(bool(self.refusal), "-refused")
         self.query_one("#hint", Static).update(Text(self.form.help, "dim"))
-        self.query_one(PicturePanel).show(self.answered, self.ranking, self.workload)
+        self.query_one(StackedBars).show_causes(self.ranking, self.workload)
 
     def _sentences(self) -> list[str]:
         """Return the cost of the sandbox for a run in steps, then the headline."""
@@ -208,12 +185,9 @@ class ProjectionScreen(NumberedScreen):
     def _show_status(self) -> None:
         """Show ``computing … · run.msgpack`` in the first line."""
         names = catalogue.names(self.paths) or "no recording"
-        busy = "computing … · " if self.busy else ""
+        busy = "computing … · " if self._answers.busy else ""
         refused = "not answered · " if self.refusal else ""
         self.query_one(TopBar).say(Text(f"{refused}{busy}{names}", no_wrap=True, overflow="ellipsis"))
-
-    def action_view(self) -> None:
-        self.query_one(PicturePanel).next()
 
     @work
     async def action_decide(self) -> None:
@@ -234,17 +208,6 @@ class ProjectionScreen(NumberedScreen):
 
             self.app.push_screen(Tell("How this was computed", derivations))
 
-    def action_full(self) -> None:
-        if self.answered:
-            from taxtui.report.formats import plain_tables
-            from taxtui.report.projected import attributed
-            from taxtui.report.projected.sections import sections
-
-            rows, training_run = self.answered.rows, self.answered.training_run
-            tables = [*attributed.sections(rows, training_run), *sections(rows, training_run, self.answered.sources)]
-            command = f"{self._command()} --full"
-            self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, tables), copyable=command))
-
     def action_copy(self) -> None:
         copy(self.app, self._command(), self._command())
 
@@ -255,7 +218,7 @@ class ProjectionScreen(NumberedScreen):
         self.write_page(["project", *map(str, self.paths), *form.words(self.form.values)])
 
     def action_adjust(self, step: int) -> None:
-        """Change the option under the cursor; open or fold a group."""
+        """Change the option under the cursor."""
         self.form.adjust(step)
 
     def action_load(self) -> None:
@@ -263,10 +226,9 @@ class ProjectionScreen(NumberedScreen):
         self.action_open()
 
     def action_open(self) -> None:
-        """Open the input for the option under the cursor; toggle a switch, open or fold a group."""
+        """Open the input for the option under the cursor, or toggle a switch."""
         field, option = self.query_one("#exact", Input), self.form.field
         if option is None:
-            self.form.toggle_group()
             return
         if option.flag:
             self.form.set(option.name, "" if self.form.value(option.name) else form.ON)

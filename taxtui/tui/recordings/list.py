@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -13,6 +13,7 @@ from rich.text import Text
 from textual.widgets import Static
 
 from taxtui.live.catalogue import HOPELESS, CatalogueEntry, shown
+from taxtui.report.numbers import stopwatch
 from taxtui.terminal_text import widest
 from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
@@ -44,14 +45,10 @@ TROUBLE: Final = HOPELESS | {"damaged"}
 
 MARK: Final = "+"
 NAME_MAX: Final = 40
-SUBSTRATES_LEAST: Final = 14
-"""Smallest width of the names of the substrates."""
+STATE_WIDTH, TRIALS_WIDTH, DATE_WIDTH = 15, 11, 18
+FIXED_WIDTH: Final = 7 + STATE_WIDTH + 2 + TRIALS_WIDTH + 2 + 14
+"""Columns of a line without name and start; the substrates take 14 at least."""
 UNKNOWN: Final = "–"
-
-
-def day(unix_ns: int) -> str:
-    """``2026-11-21 13:03``, local time."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_ns // 10**9))
 
 
 def progress(entry: CatalogueEntry) -> str:
@@ -60,81 +57,48 @@ def progress(entry: CatalogueEntry) -> str:
     return f"{ended}/{planned}"
 
 
-FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
-    {
-        "trials": lambda entry: progress(entry) if entry.cells else UNKNOWN,
-        "started": lambda entry: day(entry.when_ns),
-        "lasted": lambda entry: units.clock(entry.elapsed_ns, short=True) if entry.elapsed_ns else UNKNOWN,
-        "size": lambda entry: units.size(entry.size_bytes),
-        "cells": lambda entry: str(entry.cells or UNKNOWN),
-    }
-)
-"""Title of a column → text of an entry, the most important column first."""
-
-
 class RecordingList(CursorList[CatalogueEntry]):
-    """A recording per line: state, name and facts."""
+    """A recording per line: state, name, trials, start and substrates."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._marks: Collection[Path] = ()
-        self._width = 0  # of the list at the last layout
-        self._name_width = self._state_width = 4
-        self._columns: dict[str, int] = {}  # title → width
+        self._name_width = 4
+        self._dated = False  # there is room for the start
 
     def present(self, entries: Sequence[CatalogueEntry], marks: Collection[Path]) -> None:
         """List entries, with a sign for marks."""
         self._marks = marks
-        self._lay_out(entries)
-        self.show(entries, self.heading)
+        room = self.scrollable_content_region.width - FIXED_WIDTH
+        self._name_width = max(min(widest(map(_named, entries)), NAME_MAX, room), 4)
+        self._dated = room - self._name_width >= DATE_WIDTH
+        heading = Text(f"{'':{7 + STATE_WIDTH}}{'name':<{self._name_width}}  {'trials':>{TRIALS_WIDTH}}", MUTED)
+        heading.append(f"  {'started':<{DATE_WIDTH - 2}}  on" if self._dated else "  on")
+        self.show(entries, [heading] if entries else [])
 
     def on_resize(self) -> None:
-        if self.items and self._width != self.scrollable_content_region.width:
-            self._lay_out(self.items)
-            self.refresh()
-
-    def _lay_out(self, entries: Sequence[CatalogueEntry]) -> None:
-        """Show as many columns as fit before the names of the substrates."""
-        self._width = self.scrollable_content_region.width
-        self._state_width = max([len("interrupted"), *(len(_state(entry)) for entry in entries)])
-        room = self._width - len("▸ + ✓  ") - self._state_width - 2 - SUBSTRATES_LEAST
-        self._name_width = max(min(widest(map(_named, entries)), NAME_MAX, room), 4)
-        room -= self._name_width
-        self._columns = {}
-        for title, fact in FACTS.items():
-            width = max([len(title), *(len(fact(entry)) for entry in entries)])
-            if width + 2 > room:
-                break
-            self._columns[title] = width
-            room -= width + 2
-        heading = Text(f"    {'':{self._state_width + 2}} {'name':<{self._name_width}}", MUTED)
-        for title, width in self._columns.items():
-            heading.append(f"  {title:>{width}}")
-        self.heading = [heading.append("  on")] if entries else []
+        self.present(self.items, self._marks)
 
     def draw(self, item: CatalogueEntry, number: int, width: int) -> Text:
-        """``✓ finished  20261121t130312z-1a2b3c4d  800/800  2026-11-21 13:03  457.4 kB  ○ local ● docker``."""
+        """``✓ finished  20261121t130312z-1a2b3c4d  800/800  2026-11-21 13:03  ○ local ● docker``."""
         state = _state(item)
         sign, variable = STATES.get(state, ("…", "foreground"))
         line = Text(f"{MARK if item.path in self._marks else ' '} ")
-        line.append(f"{sign} {state:<{self._state_width}} ", themed(self.app.theme_variables, variable))
+        line.append(f"{sign} {state:<{STATE_WIDTH}} ", themed(self.app.theme_variables, variable))
         name = Text(_named(item))
         name.truncate(self._name_width, overflow="ellipsis", pad=True)
         line.append_text(name)
-        for title, column_width in self._columns.items():
-            text = FACTS[title](item)
-            line.append(f"  {text:>{column_width}}", MUTED if text == UNKNOWN else "")
+        line.append(f"  {progress(item) if item.cells else UNKNOWN:>{TRIALS_WIDTH}}")
+        if self._dated:
+            line.append(time.strftime("  %Y-%m-%d %H:%M", time.localtime(item.when_ns // 10**9)))
         line.append("  ")
-        line.append_text(names(item.substrates, dark=self.app.current_theme.dark))
+        substrates = list(dict.fromkeys(label.partition(":")[0] for label in item.substrates))
+        line.append_text(names(substrates, dark=self.app.current_theme.dark))
         return self.marked(line, number, width)
 
 
 def names(labels: Sequence[str], *, dark: bool) -> Text:
-    """Return ``○ local ● docker``, the substrates without their variants."""
-    return _with_glyphs(list(dict.fromkeys(label.partition(":")[0] for label in labels)), dark=dark)
-
-
-def _with_glyphs(labels: Sequence[str], *, dark: bool) -> Text:
+    """Return ``○ local ● docker``."""
     return Text(" ").join(Text(f"{glyph(label)} {label}", substrate_style(label, dark=dark)) for label in labels)
 
 
@@ -175,10 +139,8 @@ class RecordingFacts(Static):
         planned = "an unknown number of trials" if entry.trials is None else _many(entry.trials, "trial")
         if entry.done is None:
             return line.append(f" · number of ended trials unknown, of {planned}")
-        noun = {"finished": "", "budget": " is used up,"}.get(fate, "")
-        of = "all of" if entry.done == entry.trials else f"{entry.done:,} of"
         counts = ", ".join(f"{n:,} {name}" for name, n in entry.counts.items())
-        return line.append(f"{noun} after {of} {planned}: {counts or 'none'}")
+        return line.append(f" after {entry.done:,} of {planned}: {counts or 'none'}")
 
     def _state(self, entry: CatalogueEntry) -> Text:
         state = "incomplete" if entry.state == "running" else entry.state
@@ -195,18 +157,18 @@ class RecordingFacts(Static):
 
     def _facts(self, entry: CatalogueEntry) -> Iterator[tuple[str, Text | str]]:
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.started_unix_ns // 10**9))
-        lasted = units.clock(entry.elapsed_ns)
+        lasted = stopwatch(entry.elapsed_ns / 1e9)
         lasted = f", {lasted} so far" if entry.state == "running" else f", lasted {lasted}"
         lasted = lasted if entry.elapsed_ns else ""
         yield "started", f"{started}{lasted}" if entry.started_unix_ns else "unknown"
         yield "id", " · ".join(filter(None, [entry.run_id, f"scenario {entry.scenario}" if entry.scenario else ""]))
-        where = _with_glyphs(entry.substrates, dark=self.app.current_theme.dark)
+        where = names(entry.substrates, dark=self.app.current_theme.dark)
         if entry.stand_in:
             where.append(" STAND-IN, not the provider", "bold")
         if entry.imported:
             where.append(" IMPORTED, not measured", "bold")
         yield "on", where
-        yield "plan", f"{_many(entry.cells, 'cell')}: {' '.join(entry.workloads)} · {' '.join(entry.modes)}"
+        yield "plan", f"{_many(entry.cells, 'cell')}: {', '.join(entry.workloads)} · {' '.join(entry.modes)}"
 
 
 def software(facts: Mapping[str, str]) -> str:

@@ -1,11 +1,10 @@
-"""Recordings: list, open, project, compare, or delete the recordings of this machine."""
+"""Recordings: list, open, project or compare the recordings of this machine."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import on, work
@@ -15,14 +14,13 @@ from textual.containers import Container, Vertical, VerticalScroll
 from textual.widgets import Static
 
 from costmodel import SourceError
-from taxtui.errors import TaxtuiError
 from taxtui.live import catalogue
 from taxtui.live.catalogue import HOPELESS, CatalogueEntry, Listing, shown
 from taxtui.terminal_text import clean
 from taxtui.tui import actions, units
 from taxtui.tui.background import Newest
 from taxtui.tui.command_dialog import compare_with_another
-from taxtui.tui.dialogs import Confirm, copy
+from taxtui.tui.dialogs import copy
 from taxtui.tui.fields import FilterField, contains_words
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
@@ -37,17 +35,6 @@ No recordings yet.
   r                look again"""
 KEYS: Final = "3 results · 4 projection · enter open · d diff · / filter"
 NO_USER_RECORDING: Final = "only shipped recordings yet: 1, then ctrl+r, measures"
-
-
-class ListRequest(NamedTuple):
-    """The inputs of the list."""
-
-    feed: Path | None  # the recording on Live
-    running: bool
-    entries: tuple[CatalogueEntry, ...]
-
-    def scan(self) -> Listing:
-        return catalogue.scan(self.feed, running=self.running, known=self.entries)
 
 
 class RecordingsScreen(NumberedScreen):
@@ -72,9 +59,7 @@ class RecordingsScreen(NumberedScreen):
                 yield RecordingFacts(id="facts")
 
     def on_mount(self) -> None:
-        self._scanner: Newest[ListRequest, Listing] = Newest(
-            ListRequest.scan, self._listed, lambda _, reason: self._complain(reason), on=self
-        )
+        self._scanner: Newest[None, Listing] = Newest(lambda _: [self._scan()], self._listed, self._complain, on=self)
         self.query_one("#entry").border_title = "about this recording"
         self.set_interval(RUNNING_S, self._look_again)
 
@@ -88,15 +73,19 @@ class RecordingsScreen(NumberedScreen):
         self.paint()
 
     def rescan(self) -> None:
-        feed = self.taxtui.feed
-        entries = self.listing.entries if self.listing else ()
-        self._scanner.ask(ListRequest(feed.path if feed else None, self.taxtui.running, entries))
+        self._scanner.ask(None)
+
+    def _scan(self) -> Listing:
+        """List the recordings, in the thread of the scanner; unchanged files are not read again."""
+        feed, listing = self.taxtui.feed, self.listing
+        entries = listing.entries if listing else ()
+        return catalogue.scan(feed.path if feed else None, running=self.taxtui.running, known=entries)
 
     def _look_again(self) -> None:
         if self.is_current and self.listing and any(entry.state == "running" for entry in self.listing.entries):
             self.rescan()
 
-    def _listed(self, request: ListRequest, listing: Listing) -> None:
+    def _listed(self, listing: Listing) -> None:
         before = [self.chosen.path] if self.chosen else self.taxtui.subject()
         self.listing = listing
         self.marks &= {entry.path for entry in listing.entries}
@@ -146,7 +135,7 @@ class RecordingsScreen(NumberedScreen):
             facts.present(entry)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("filter", "open", "mark", "page", "diff", "delete", "copy"):
+        if action in ("filter", "open", "mark", "page", "diff", "copy"):
             return self.listing is not None and bool(self.listing.entries)
         return True
 
@@ -205,43 +194,6 @@ class RecordingsScreen(NumberedScreen):
             self.paths = (entry.path,)
             self.write_page(["report", str(entry.path)])
 
-    @work
-    async def action_delete(self) -> None:
-        entry = self.chosen
-        if entry is None or self._is_protected(entry):
-            return
-        body = f"{shown(entry.path)}\n{units.size(entry.size_bytes)}, {entry.state}. The file goes to the trash."
-        if not await self.app.push_screen_wait(Confirm("Delete?", body, "Move to the trash", "Keep")):
-            return
-        if self._is_protected(entry):  # a run or a replay may have begun meanwhile
-            return
-        try:
-            await asyncio.to_thread(discard, entry.path)
-        except TaxtuiError as error:
-            self._complain(str(error))
-        else:
-            self.taxtui.chosen = tuple(path for path in self.taxtui.chosen if path != entry.path)
-            self.notify(f"{shown(entry.path)} is in the trash", timeout=3)
-        self.rescan()
-
-    def _is_protected(self, entry: CatalogueEntry) -> bool:
-        """Whether the recording must not be deleted; notifies the reason."""
-        feed = self.taxtui.feed
-        on_live = feed is not None and catalogue.same(feed.path, entry.path)
-        now = catalogue.inspect(entry.path, running=on_live and self.taxtui.running)
-        if now is None:
-            self._complain(f"{shown(entry.path)} does not exist any more")
-            self.rescan()
-        elif entry.shipped:
-            self._complain(f"{shown(entry.path)} came with taxtui and is not deleted")
-        elif now.state == "running":
-            self._complain(f"{shown(entry.path)} is being written; delete the recording after the end of the run")
-        elif on_live:
-            self._complain(f"Live shows {shown(entry.path)}; open another recording first")
-        else:
-            return False
-        return True
-
     def apply_filter(self) -> None:
         """Show the filtered recordings; the cursor stays on the same recording."""
         before = self.chosen
@@ -269,13 +221,3 @@ class RecordingsScreen(NumberedScreen):
 
     def _complain(self, reason: str) -> None:
         self.notify(clean(reason), severity="warning")
-
-
-def discard(path: Path) -> None:
-    """Move a file to the trash of the desktop. Raises ``TaxtuiError``: the file was not moved."""
-    from send2trash import send2trash
-
-    try:
-        send2trash(path)
-    except OSError as error:
-        raise TaxtuiError(f"{path.name} was not deleted: the trash refused it: {error.strerror or error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -75,8 +75,8 @@ class ResultsReader:
     def __init__(self) -> None:
         self._cache: dict[tuple[Path, ...], tuple[object, tuple[list[MeasuredRow], list[Recording], int]]] = {}
 
-    def show(self, request: ResultsRequest) -> ResultsShown:
-        """Return the sections of a table; the last section explains the warnings.
+    def show(self, request: ResultsRequest) -> Iterator[ResultsShown]:
+        """Yield the sections of a table; the last section explains the warnings.
 
         Raises:
             RecordingError: nothing has been measured yet.
@@ -88,13 +88,14 @@ class ResultsReader:
         if not rows:
             raise RecordingError("no trial has ended yet", fix="r reads the recording again")
         if request.table == ANSWER:
-            return ResultsShown((), rows, measured.answer(rows, sources))
-        if request.table == LADDER:
+            yield ResultsShown((), rows, measured.answer(rows, sources))
+        elif request.table == LADDER:
             sweeps = ladders_of(rows)
             if not sweeps:
                 raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
-            return ResultsShown(ladders.sections(sweeps), rows, sweeps=sweeps)
-        return ResultsShown(sections(rows, sources, [request.table], unfinished), rows)
+            yield ResultsShown(ladders.sections(sweeps), rows, sweeps=sweeps)
+        else:
+            yield ResultsShown(sections(rows, sources, [request.table], unfinished), rows)
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[MeasuredRow], list[Recording], int]:
         stamps = [catalogue.stamp(path) for path in paths]

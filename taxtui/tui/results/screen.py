@@ -17,20 +17,23 @@ from taxtui.live import catalogue
 from taxtui.report.answer.sections import headline_text
 from taxtui.report.cells import RowName
 from taxtui.report.measured import ladders
+from taxtui.report.numbers import short_duration
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
+from taxtui.tui.chart import Chart, ChartCurve
 from taxtui.tui.command_dialog import compare_with_another
-from taxtui.tui.dialogs import Choice, Choose, copy
+from taxtui.tui.dialogs import copy
 from taxtui.tui.fields import FilterField
-from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
 from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsRequest, ResultsShown, is_named, is_of_row
 from taxtui.tui.section_table import AnswerTable, filtered
-from taxtui.tui.stacked_bars import UNKNOWN, StackedBars, cause_bars, causes_title
+from taxtui.tui.stacked_bars import StackedBars
 
 NOTHING = ResultsShown((), ())
+THROUGHPUT, LATENCY = "#56b4e9", "#e69f00"
+"""Colours of the curves of a sweep, distinguishable by colour-blind readers."""
 
 
 class TableTab(Static):
@@ -62,7 +65,7 @@ class ResultsScreen(NumberedScreen):
             for table, title in TABLES.items():
                 yield TableTab(table, title)
         yield Static("", id="said", markup=False)
-        yield LadderPlot(id="sweep")
+        yield Chart(id="sweep")
         yield AnswerTable(id="lines")
         yield StackedBars(id="causes")
         yield Static("", id="why", markup=False)
@@ -70,7 +73,7 @@ class ResultsScreen(NumberedScreen):
 
     def on_mount(self) -> None:
         self._reading: Newest[ResultsRequest, ResultsShown] = Newest(
-            ResultsReader().show, self._show, self._refuse, on=self
+            ResultsReader().show, self._show, self._refuse, self._show_status, on=self
         )
 
     def on_unmount(self) -> None:
@@ -103,15 +106,13 @@ class ResultsScreen(NumberedScreen):
     def _rows(self) -> AnswerTable:
         return self.query_one(AnswerTable)
 
-    def _show(self, request: ResultsRequest, result: ResultsShown) -> None:
+    def _show(self, result: ResultsShown) -> None:
         self.result, self.refusal = result, ""
         self.apply_filter()
-        self._show_status()
 
-    def _refuse(self, request: ResultsRequest, reason: str) -> None:
+    def _refuse(self, reason: str) -> None:
         self.result, self.refusal = NOTHING, reason
         self.apply_filter()
-        self._show_status()
 
     def apply_filter(self) -> None:
         """Show the filtered rows of the result."""
@@ -131,16 +132,19 @@ class ResultsScreen(NumberedScreen):
         """Show the causes of the workload, or the sweep, under the cursor."""
         answer, workload, line = self.result.answer, self._rows.workload, self._rows.chosen
         if answer:
-            bars = cause_bars(answer, workload)
-            self.query_one(StackedBars).present(causes_title(answer, workload), bars, empty=UNKNOWN if workload else "")
-        plot, sweeps = self.query_one(LadderPlot), self.result.sweeps
+            self.query_one(StackedBars).show_causes(answer, workload)
+        plot, sweeps = self.query_one(Chart), self.result.sweeps
         plot.display = bool(sweeps)
         if sweeps:
             sweep = sweeps[min(line.section if line else 0, len(sweeps) - 1)]
-            points = [
-                LadderPoint(level.concurrency, level.actions_per_s.value, level.action_p95_ns) for level in sweep.levels
+            rates = [(level.concurrency, level.actions_per_s.value) for level in sweep.levels]
+            delays = [(level.concurrency, level.action_p95_ns) for level in sweep.levels]
+            curves = [
+                ChartCurve("← actions/s", THROUGHPUT, rates),
+                ChartCurve("p95 of an action →", LATENCY, delays, short_duration, "right"),
             ]
-            plot.present(ladders.title(sweep), points, sweep.knee.at and sweep.knee.at.value)
+            saturation = [sweep.knee.at.value] if sweep.knee.at else []
+            plot.present(ladders.title(sweep), curves, saturation, across="{:,.0f}".format)
 
     def focus_table(self) -> None:
         self.set_focus(self._rows)
@@ -186,24 +190,8 @@ class ResultsScreen(NumberedScreen):
     async def action_diff(self) -> None:
         await compare_with_another(self, self.paths)
 
-    @work
-    async def action_copy(self) -> None:
-        from taxtui.report.formats import FORMATS, Report, markdown_tables
-        from taxtui.report.measured.record import record
-
-        sections, records = self._rows.sections, None
-        if self.table != ANSWER:
-            records = ladders.records(self.result.sweeps) or [record(row, [self.table]) for row in self.result.rows]
-        report = Report(lambda: sections, None if records is None else lambda: records)
-        choices = [Choice(form.title, form.about, form.render(report)) for form in FORMATS if form.tells(report)]
-        choices.append(Choice("command", self._command(), self._command()))
-        if self._rows.row is not None:
-            section, number = self._rows.row
-            row = markdown_tables.to_text([section._replace(rows=[section.rows[number]], notes=[])])
-            choices.insert(0, Choice("row", "the row under the cursor, as Markdown", row))
-        chosen = await self.app.push_screen_wait(Choose("Copy", choices))
-        if chosen:
-            copy(self.app, chosen, f"{len(chosen.splitlines()):,} lines")
+    def action_copy(self) -> None:
+        copy(self.app, self._command(), self._command())
 
     def _command(self) -> str:
         words = ["taxtui", "report", *map(catalogue.shown, self.paths)]

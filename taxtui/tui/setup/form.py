@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -17,8 +16,8 @@ from costmodel import read_regular, toml
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.notation import parse_count, parse_substrate
-from taxtui.plan.scenario import CellBlock, ScenarioFile
+from taxtui.plan.notation import parse_count
+from taxtui.plan.scenario import ScenarioFile
 from taxtui.plan.spec import Plan
 
 NAME = "setup"
@@ -138,50 +137,12 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def choices(file: ScenarioFile, folder: Path) -> Choices | None:
-    """Return the form of a scenario, or None if the form lacks a field.
-
-    ``folder``: relative paths of tiers start here.
-    """
-    if len(file.cells) != 1 or file != ScenarioFile(
-        name=file.name, budget=file.budget, repeat=file.repeat, cells=file.cells
-    ):
-        return None
-    block = file.cells[0]
-    width = block.concurrency if isinstance(block.concurrency, int) else None
-    plain = CellBlock(
-        substrates=block.substrates,
-        tiers=block.tiers,
-        actions=block.actions,
-        modes=block.modes,
-        concurrency=block.concurrency,
-        arrival=block.arrival,
-        trials=block.trials,
-        warmup=block.warmup,
-    )
-    if width is None or block != plain:
-        return None
-    return Choices(
-        substrates=tuple(str(parse_substrate(text)) for text in block.substrates),  # in the order of plans
-        tiers=tuple(os.path.abspath(folder / tier) if tier.endswith(".toml") else tier for tier in block.tiers),  # noqa: PTH100  # Path.resolve() would follow links
-        actions=", ".join(map(str, block.actions)),
-        modes=tuple(block.modes),
-        trials=str(block.trials),
-        warmup=str(block.warmup),
-        concurrency=str(width),
-        arrival=block.arrival,
-        budget=file.budget,
-        repeat=str(file.repeat or 1),
-    )
-
-
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
     """A scenario file."""
 
     name: str
     argument: str  # for ``taxtui run``
     title: str  # the size, or the error
-    choices: Choices | None = None
     plan: Plan | None = None  # None: the scenario cannot run
 
     def command(self, limits: Sequence[str] = ()) -> str:
@@ -219,10 +180,9 @@ def presets(folder: Path) -> list[Preset]:
 def _preset(name: str, argument: str) -> Preset:
     try:
         plan = scenario.load(argument)
-        file, folder = scenario.load_file(argument)
     except TaxtuiError as error:
         return Preset(name=name, argument=argument, title=str(error))
     substrates = dict.fromkeys(str(cell.substrate) for cell in plan.cells)
     trials = plan.repeat * sum(cell.trials for cell in plan.cells)
     title = f"{counted(len(plan.cells), 'cell')}, {counted(trials, 'trial')}: {', '.join(substrates)}"
-    return Preset(name=name, argument=argument, title=title, choices=choices(file, folder), plan=plan)
+    return Preset(name=name, argument=argument, title=title, plan=plan)

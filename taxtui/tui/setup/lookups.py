@@ -1,4 +1,4 @@
-"""Background work of the Setup screen: checks of substrates, and durations of earlier trials."""
+"""Checks of substrates for the Setup screen, in a process."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
-from textual.message_pump import MessagePump
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.report.plan_cost import CheckedSubstrate
-from taxtui.report.plan_time import HistoryReader, PastTrial
 from taxtui.sandboxes import registry
-from taxtui.tui.background import Newest
 
 Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, CheckedSubstrate]]]
 """Checks substrates by their ``-s`` text; without any, all installed substrates. Raises ``TaxtuiError``."""
@@ -53,40 +50,3 @@ def _cleaned(answer: CheckedSubstrate, clean: Callable[[str], str]) -> CheckedSu
     texts = {name: clean(getattr(answer, name)) for name in ("name", "detail", "fix", "version", "prices")}
     texts |= {"variant": clean(answer.variant)} if answer.variant is not None else {}
     return msgspec.structs.replace(answer, **texts)
-
-
-class History:
-    """Keeps recorded durations up to date; ``rest`` stops the reading."""
-
-    def __init__(self, on: MessagePump, changed: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """Begin to read; the listeners are called like messages of ``on``."""
-        self.trials: list[PastTrial] | None = None  # None: not read yet
-        self._changed, self._failed = changed, failed
-        self._resting = False
-        reader = HistoryReader()
-        self._thread = Newest[bool, list[PastTrial]](
-            lambda _: reader.read(lambda: self._resting), self._read, self._unreadable, on=on
-        )
-        self.refresh()
-
-    def refresh(self) -> None:
-        self._resting = False
-        self._thread.ask(True)
-
-    def rest(self) -> None:
-        self._resting = True
-
-    def close(self) -> None:
-        """Let the thread go. Idempotent."""
-        self.rest()
-        self._thread.close()
-
-    def _read(self, _: bool, trials: list[PastTrial]) -> None:
-        if not self._resting:
-            self.trials = trials
-            self._changed()
-
-    def _unreadable(self, _: bool, why: str) -> None:
-        self.trials = []
-        self._changed()
-        self._failed(f"no estimate of the time: {why}")

@@ -82,8 +82,3 @@ class RunFields(Vertical):
     @property
     def limit_usd(self) -> str:
         return self._text("most")
-
-    def fill(self, choices: Choices) -> None:
-        with self.prevent(Input.Changed):
-            for key in TEXTS:
-                self.query_one(f"#{key}", Input).value = getattr(choices, key)

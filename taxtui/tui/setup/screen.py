@@ -24,22 +24,23 @@ from taxtui.tui.numbered_screen import NumberedScreen
 from taxtui.tui.setup.panels import SubstrateList
 
 if TYPE_CHECKING:
-    from textual.widgets import Button
     from textual.worker import Worker
 
     from taxtui.plan.spec import Plan
     from taxtui.report.plan_cost import CheckedSubstrate, Expense
+    from taxtui.report.plan_time import PastTrial
+    from taxtui.tui.background import Newest
     from taxtui.tui.setup.form import Choices, Preset
-    from taxtui.tui.setup.lookups import History
     from taxtui.tui.setup.run_fields import RunFields
 
+CHECK = "check"
+"""First word of the groups of workers that check substrates."""
 FREE_HERE = ("local", "docker")
 """Substrates of this machine without cost; like ``taxtui run``, the form picks the working substrates among these."""
 MODES = {
     "exec": "exec  one dispatch through the substrate's command path per action",
     "session": "session  one persistent shell that all actions of a trial go through",
 }
-BUTTONS = {"launch": "Launch", "copy": "Copy as CLI", "load": "Load scenario", "add": "Add substrate"}
 
 
 class SetupScreen(NumberedScreen):
@@ -51,15 +52,14 @@ class SetupScreen(NumberedScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.preset: Preset | None = None  # a scenario without a form, to run unchanged
-        self.history: History | None = None
+        self.preset: Preset | None = None  # a scenario, to run unchanged
+        self.history: list[PastTrial] | None = None  # durations of earlier trials; None: not read yet
+        self._reading: Newest[None, list[PastTrial]] | None = None
         self._whole = asyncio.Event()  # set after the parts below the first frame exist
         self._checked = asyncio.Event()  # the substrates have been checked once
         self._untouched = True  # no person has changed the form
         self.expense: Expense | None = None  # None: the form is not a valid plan
-        self._unanswered: dict[
-            tuple[str, ...], Sequence[str]
-        ] = {}  # running checks: arguments of the check → substrates
+        self._interrupted = False  # a measurement has ended a check
 
     def contents(self) -> ComposeResult:
         with Horizontal(id="picks"):
@@ -81,8 +81,6 @@ class SetupScreen(NumberedScreen):
 
     async def _complete(self) -> None:
         """Add the parts after the first frame."""
-        from textual.widgets import Button
-
         from taxtui.sandboxes import registry
         from taxtui.tui.setup.form import Choices, shipped_tiers
         from taxtui.tui.setup.run_fields import RunFields
@@ -92,22 +90,32 @@ class SetupScreen(NumberedScreen):
             self._list("tiers").offer(name, picked=name in Choices().tiers)
         for picks in self.query(PickList):
             picks.highlighted = 0
-        buttons = [Button(Text(label), id=name, compact=True) for name, label in BUTTONS.items()]
-        buttons[0].variant = "success"
         plan = VerticalScroll(Static(id="words", markup=False), id="plan")
-        plan.border_title = "Plan"
-        parts = RunFields(id="fields"), plan, Horizontal(*buttons, id="buttons")
-        await self.query_one("#below").mount(*parts, *super().foot())
+        plan.border_title = "Plan · ctrl+r launches · l loads a scenario · a adds a substrate"
+        await self.query_one("#below").mount(RunFields(id="fields"), plan, *super().foot())
         self.refresh_bindings()  # else the footer would wait for another change of the keys
         self._whole.set()
         self.call_after_refresh(self._look_around)
 
     def _look_around(self) -> None:
         """Start the check of the substrates and the reading of earlier recordings."""
-        from taxtui.tui.setup.lookups import History
+        from taxtui.report.plan_time import HistoryReader
+        from taxtui.tui.background import Newest
 
-        self.history = History(self, self.refresh_plan, partial(self.notify, severity="warning"))
+        reader = HistoryReader()  # a measurement stops the reading: it needs the machine
+        self._reading = Newest(
+            lambda _: [reader.read(lambda: self.taxtui.running)], self._show_history, self._show_no_history, on=self
+        )
+        self._reading.ask(None)
         self.action_renew()
+
+    def _show_history(self, history: list[PastTrial]) -> None:
+        self.history = history
+        self.refresh_plan()
+
+    def _show_no_history(self, reason: str) -> None:
+        self._show_history([])
+        self.notify(f"no estimate of the time: {reason}", severity="warning")
 
     @property
     def substrates(self) -> SubstrateList:
@@ -175,7 +183,6 @@ class SetupScreen(NumberedScreen):
         # the command may be cut at the end of the plan: y copies the whole command
         text = Text("\n").join(filter(None, [*facts, self.substrates.advice(), command]))
         self.query_one("#words", Static).update(text.append("\n\n").append("\n".join(about), "dim"))
-        self.query_one("#launch").disabled = bool(obstacle)
 
     def _outlook(self, plan: Plan) -> dict[str, str]:
         """Time and cost in words; sets ``expense``."""
@@ -186,13 +193,12 @@ class SetupScreen(NumberedScreen):
 
         fields, answers = self.query_one(RunFields), self.substrates.answers
         variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
-        trials = self.history.trials if self.history else None
-        expected = plan_time.expect(plan, trials or [], variants)
+        expected = plan_time.expect(plan, self.history or [], variants)
         self.expense = expense(plan, expected, answers, fields.sheet, fields.limit_usd)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
         crowded = crowding.words(plan, crowding.cores())
         return {
-            "Time": plan_time.time_words(plan, expected) if trials is not None else "reading earlier recordings…",
+            "Time": plan_time.time_words(plan, expected) if self.history is not None else "reading earlier recordings…",
             "Cost": self.expense.words,
             **({"Load": crowded} if crowded else {}),
         }
@@ -212,9 +218,10 @@ class SetupScreen(NumberedScreen):
 
     def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         """Check substrates in a process; a newer check of the same substrates replaces this check."""
-        self._unanswered[tuple(refs)] = keys
         # a function, not a coroutine: a replaced coroutine would never be awaited
-        _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {tuple(refs)}", exclusive=True)
+        _: Worker[None] = self.run_worker(
+            partial(self._ask, keys, refs), group=f"{CHECK} {tuple(refs)}", exclusive=True
+        )
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
@@ -227,7 +234,6 @@ class SetupScreen(NumberedScreen):
             answers = await (self.taxtui.checker or lookups.check)(refs)
         except (TaxtuiError, OSError) as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
-        self._unanswered.pop(tuple(refs), None)
         self.substrates.hear(keys, answers)
         if self._untouched and (usable := [name for name in FREE_HERE if name in answers and answers[name].ok]):
             self.substrates.pick(usable)
@@ -236,27 +242,23 @@ class SetupScreen(NumberedScreen):
 
     def on_screen_suspend(self) -> None:
         """Stop background work: a measurement needs the machine."""
-        if self.history:
-            self.history.rest()
-        if self.taxtui.running:
-            for refs, keys in self._unanswered.items():
-                self.workers.cancel_group(self, f"check {refs}")
-                self.substrates.hear(keys, {})
+        if self.taxtui.running and self.substrates.awaited:
+            self._interrupted = True
+            for worker in self.workers:
+                if worker.group.startswith(CHECK):
+                    worker.cancel()
+            self.substrates.hear(list(self.substrates.awaited), {})
 
     def on_screen_resume(self) -> None:
-        if self.history:
-            self.history.refresh()
-        if not self.taxtui.running:
-            for refs, keys in list(self._unanswered.items()):
-                if not self.substrates.awaited.issuperset(keys):
-                    self._check(keys, refs)
+        if self._reading:
+            self._reading.ask(None)
+        if self._interrupted and not self.taxtui.running:
+            self._interrupted = False
+            self.action_renew()
 
     def on_unmount(self) -> None:
-        if self.history:
-            self.history.close()
-
-    async def on_button_pressed(self, event: Button.Pressed) -> None:
-        await self.run_action(str(event.button.id))
+        if self._reading:
+            self._reading.close()
 
     async def _refused(self) -> bool:
         """Return whether the form cannot be launched, and notify the reason; a key may precede the whole form."""
@@ -303,7 +305,7 @@ class SetupScreen(NumberedScreen):
 
     @work
     async def action_load(self) -> None:
-        """Load a scenario into the form; a scenario without a form runs unchanged."""
+        """Choose a scenario to run unchanged, until a person changes the form."""
         from taxtui.tui.dialogs import Choice, Choose
         from taxtui.tui.setup.form import presets
 
@@ -315,27 +317,8 @@ class SetupScreen(NumberedScreen):
             self.use(preset)
 
     def use(self, preset: Preset) -> None:
-        """Fill the form with a preset, or prepare the preset to run unchanged."""
-        from taxtui.tui.setup.run_fields import RunFields
-
-        choices = preset.choices
-        if choices is not None:
-            new = [key for key in choices.substrates if key not in self.substrates.offered]
-            for key in new:
-                self.substrates.add(key)
-            self._check_options(new)
-            for key, values in (
-                ("substrates", choices.substrates),
-                ("tiers", choices.tiers),
-                ("modes", choices.modes),
-            ):
-                picks = self._list(key)
-                for value in values:
-                    if value not in picks.offered:
-                        picks.offer(value)
-                picks.pick(values)
-            self.query_one(RunFields).fill(choices)
-        self.preset, self._untouched = None if choices else preset, False
+        """Prepare a preset to run unchanged."""
+        self.preset, self._untouched = preset, False
         self.refresh_plan()
 
     @work

@@ -65,9 +65,7 @@ async def visit() -> None:
         await pilot.press("1")
         setup = app.screen
         assert isinstance(setup, SetupScreen)
-        await until(
-            pilot, lambda: len(setup.substrates.answers) >= 6 and setup.history and setup.history.trials is not None
-        )
+        await until(pilot, lambda: len(setup.substrates.answers) >= 6 and setup.history is not None)
         keep("setup")
 
 

@@ -66,7 +66,7 @@ def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
     assert (entry.state, entry.detail) == ("complete", "")
     assert (entry.run_id, entry.scenario, entry.outcome) == ("7f3a0c11", "story", "finished")
     assert entry.substrates == ("local:bwrap", "docker:runc")
-    assert (entry.trials, entry.cells, entry.workloads, entry.modes) == (40, 2, ("T0×10",), ("exec",))
+    assert (entry.trials, entry.cells, entry.workloads, entry.modes) == (40, 2, ("T0 x 10",), ("exec",))
     assert entry.counts == {"ok": 38, "failed": 2}
     assert entry.started_unix_ns == entry.when_ns == story.UNIX_NS
     assert entry.software == {"python": "3.11", "kernel": "6.1"}

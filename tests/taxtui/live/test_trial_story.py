@@ -49,7 +49,7 @@ def test_a_trial_is_told_from_its_start_to_the_second_in_which_it_ended() -> Non
 def test_its_timeline_has_phases_actions_marks_and_the_runners_lag(width: int) -> None:
     text = lines(story_of(told(), 1), width)
     assert widest(text.split("\n")) <= width
-    assert "docker:runc T0×10 exec · ok" in " ".join(text.split())
+    assert "docker:runc T0 x 10 exec · ok" in " ".join(text.split())
     for words in (
         "create",
         "40.0 ms",

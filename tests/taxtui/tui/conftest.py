@@ -22,7 +22,7 @@ from taxtui.sandboxes import registry
 from taxtui.tui.setup.screen import SetupScreen
 from tests.support import waiting
 from tests.support.cost_model.simulating import simulate_once
-from tests.taxtui.tui.shelf import filled, without_trash
+from tests.taxtui.tui.shelf import filled
 
 
 async def idle(*args: float) -> None:
@@ -100,8 +100,3 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def shelf(folder: Path) -> Path:
     return filled(folder)
-
-
-@pytest.fixture
-def discarded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    return without_trash(monkeypatch)

@@ -11,7 +11,8 @@ from costmodel.recording.events import Event
 from taxtui.live.state import RunState
 from taxtui.report.plan_cost import CheckedSubstrate
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.live.feed import Feed, RunFeed
+from taxtui.tui.live.feed import RunFeed
+from taxtui.tui.live.replay import Feed
 
 ANSWERS = {
     "local": CheckedSubstrate(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
 from textual.pilot import Pilot
 
 from taxtui.tui.app import TaxtuiApp
@@ -24,18 +23,6 @@ def filled(folder: Path) -> Path:
         path = record(folder / f"{name}.msgpack", run)
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     return folder
-
-
-def without_trash(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """What is deleted from now on is listed, instead of going to the trash of this machine."""
-    gone: list[Path] = []
-
-    def discard(path: Path) -> None:
-        gone.append(path)
-        path.unlink()
-
-    monkeypatch.setattr("taxtui.tui.recordings.screen.discard", discard)
-    return gone
 
 
 def here(pilot: Pilot[None]) -> RecordingsScreen:

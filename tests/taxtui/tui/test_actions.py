@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from textual.app import App
-from textual.widgets import Footer
 
 from costmodel.recording import events
 from taxtui import folders
@@ -36,15 +35,6 @@ async def test_digits_and_tabs_go_to_the_screens_and_a_click_chooses_a_cell() ->
             await pilot.pause()
             assert isinstance(pilot.app.screen, NumberedScreen)
             assert pilot.app.screen.scope == scope
-
-
-async def test_a_click_in_the_footer_does_what_the_key_does() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        footer = pilot.app.screen.query_one(Footer)
-        await pilot.click(next(key for key in footer.children if "Copy" in str(key.render())))
-        await pilot.pause()
-        assert pilot.app.clipboard.startswith("taxtui report")
 
 
 async def test_a_copied_text_is_in_a_file_too_for_terminals_without_a_clipboard(

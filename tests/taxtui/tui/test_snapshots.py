@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from costmodel.recording import events
-from costmodel.recording.follower import read_events
-from taxtui.tui.live.feed import Feed
-from tests.support.cost_model.climbing import climbed, law
+from taxtui.tui.live.replay import Feed
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import until
 from tests.taxtui.tui.feeds import StoryRun, app
@@ -88,12 +85,6 @@ def test_live(snap_compare: Compare, state: str, size: tuple[int, int]) -> None:
         await pilot.pause()
 
     assert snap_compare(app(STATES[state]()), terminal_size=size, run_before=look)
-
-
-def test_ladder(snap_compare: Compare, tmp_path: Path) -> None:
-    told: list[events.Event] = []
-    read_events(climbed(tmp_path, law(0.05, 0.005, 0.0002)), told.append)
-    assert snap_compare(app(StoryRun(told)), terminal_size=(80, 24), press=["2", "down"])
 
 
 @pytest.mark.parametrize("keys", [("question_mark",)], ids=["help"])

@@ -12,14 +12,18 @@ import pytest
 
 from costmodel.recording.follower import read_events
 from taxtui.live.state import RunState
-from taxtui.recording.writer import Recorder
 from tests.support.waiting import block_until
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import record
 from tests.taxtui.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow]
-BARS = "[▁▂▃▄▅▆▇█]{2}"
+BARS = "██"
+HOURS = r"T\d \d+ exec +[\d,.]+ +[±(][\d,.…)]+"
+
+WITH_THE_SHIPPED_RECORDING = ["4"]
+WITH_A_QUESTION_OF_ONES_OWN = ["4", "Right", *["Down", "Right"] * 4]  # trajectories, workers, actions, batch, GPUs
+TO_A_PAGE = ["h"]
 
 
 def folded(path: Path) -> RunState:
@@ -44,13 +48,13 @@ def test_a_run_is_launched_watched_paused_and_left_by_keys(tmp_path: Path) -> No
         terminal.resize(60, 18)
         terminal.until(r"\A\s*taxtui needs 80x24; this terminal is 60x18\s*\Z")  # and nothing else
         terminal.resize(80, 24)
-        terminal.until(r"mean trial of T1×50")
+        terminal.until(r"mean trial of T1 x 50")
         terminal.keys("]")
         terminal.until("fresh episode · ")
         terminal.keys("q")
         terminal.until("Quit\\?")
         terminal.keys("y")
-        terminal.until(r"(?s)run \S+ cancelled after.*EXIT=0")
+        terminal.until(r"(?s)cancelled after .* ok, .*next: taxtui project.*EXIT=0")
     (path,) = (tmp_path / "recordings").glob("*.msgpack")
     state = folded(path)
     assert state.outcome == "cancelled"
@@ -58,14 +62,14 @@ def test_a_run_is_launched_watched_paused_and_left_by_keys(tmp_path: Path) -> No
     assert sum(cell.ok for cell in state.cells.values()) > 0
 
 
-def test_a_replay_ends_in_the_state_of_the_recording_and_says_so_when_left(tmp_path: Path) -> None:
+def test_a_replay_ends_in_the_state_of_the_recording(tmp_path: Path) -> None:
     path = record(tmp_path / "story.msgpack", story.run(30))
     with Terminal(tmp_path, "replay", str(path), "--speed", "0", width=120, height=40) as terminal:
         terminal.until("REPLAY END")
         terminal.until(r"30/30 +ok 30 +fail 0")
         terminal.until(r"30/30 +ok 26 +fail 4")
         terminal.keys("q")
-        terminal.until(r"(?s)run 7f3a0c11 finished after .*: 56 ok, 4 failed.*EXIT=0")
+        terminal.until("EXIT=0")
 
 
 def test_killing_the_interface_leaves_a_cancelled_and_cleaned_up_run(tmp_path: Path) -> None:
@@ -93,17 +97,6 @@ def test_no_color_is_obeyed(tmp_path: Path) -> None:
         terminal.until("EXIT=0")
 
 
-def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
-    path = record(tmp_path / "story.msgpack", story.run(5))
-    with Terminal(tmp_path, "replay", str(path), "--speed", "0", TERM="xterm-16color") as terminal:
-        terminal.until("REPLAY END")
-        coloured = terminal.tmux("capture-pane", "-p", "-e", "-t", "s")
-        assert "\x1b[93m" in coloured  # what local is drawn in, as near as such a terminal can
-        assert not re.search(r"[34]8;[25];", coloured)
-        terminal.keys("q")
-        terminal.until("EXIT=0")
-
-
 def _rgb(text: str) -> list[list[int]]:
     return [[int(n) for n in found] for found in re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", text)]
 
@@ -119,27 +112,98 @@ def test_without_a_terminal_it_says_in_one_line_what_to_use_instead(arguments: l
     assert done.stderr == "taxtui: there is no terminal to draw on; `taxtui run` measures without one\n"
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(b"not a recording", "not a taxtui recording"), (b"", "empty"), (None, "there is no x")],
-    ids=["text", "empty", "missing"],
-)
-def test_what_is_no_recording_is_refused_in_one_line(content: bytes | None, words: str, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "x.msgpack").write_bytes(content)
-    with Terminal(tmp_path, "replay", "x.msgpack", width=120) as terminal:
-        terminal.until(rf"(?s)taxtui: .*{words}.*EXIT=4")
-
-
-def test_an_incomplete_recording_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
-    path = tmp_path / "cut.msgpack"
-    with Recorder(path) as recorder:
-        for event in story.run(30, until=10, finish=False):
-            recorder.add(event)
-    with path.open("ab") as file:
-        file.write(b"\xc9\x00\x00\x10\x00")  # a torn frame
-    with Terminal(tmp_path, "replay", str(path), "--speed", "0") as terminal:
-        terminal.until("INCOMPLETE")
-        terminal.until(r"10/30")
+def test_the_answer_of_the_shipped_recording_takes_one_key_a_question_of_ones_own_ten_and_its_page_one_more(
+    tmp_path: Path,
+) -> None:
+    assert len(WITH_THE_SHIPPED_RECORDING) == 1
+    assert len(WITH_A_QUESTION_OF_ONES_OWN) <= 10
+    assert len(TO_A_PAGE) <= 3
+    assert WITH_A_QUESTION_OF_ONES_OWN[:1] == WITH_THE_SHIPPED_RECORDING
+    with Terminal(tmp_path) as terminal:
+        terminal.until(r"1 Setup")
+        terminal.keys(*WITH_THE_SHIPPED_RECORDING)
+        terminal.until(r"docker:runc exec runs [\d.]+ ± [\d.]+ times longer than local:bwrap")
+        terminal.until(HOURS)
+        terminal.until("run.msgpack")
+        terminal.keys(*WITH_A_QUESTION_OF_ONES_OWN[1:])
+        terminal.until(r"gpus +8\b")
+        terminal.until("≈ worker-hours")  # at once, whatever takes a simulation
+        terminal.keys(*TO_A_PAGE)
+        terminal.until("Page written")
         terminal.keys("q")
         terminal.until("EXIT=0")
+    html = (tmp_path / "taxtui" / "recordings" / "run.html").read_text()
+    assert re.search(r"docker:runc exec runs [\d.]+ ± [\d.]+ times longer than local:bwrap exec for T\d x \d+", html)
+    assert re.search("Training run: 2,000,000 trajectories of .+ on 1,000 workers", html)
+
+
+@pytest.mark.bwrap
+def test_a_whole_visit(tmp_path: Path) -> None:
+    """Start with every SDK, pick, launch, watch, pause, results, project, recordings, replay, quit."""
+    with Terminal(tmp_path, width=80, height=24, sdks=True) as terminal:
+        terminal.until(r"\[x\] ○ local +bubblewrap")
+        terminal.until("-n 50")
+        terminal.keys("Tab", "Tab")
+        terminal.until("▸ Mode")
+        terminal.keys("Tab", "1", "0")  # actions
+        terminal.until("-n 10")
+        terminal.keys("Tab", "1", "0")
+        terminal.until("= [24]0 trials")
+        terminal.keys("C-r")
+        terminal.until(rf"(?s)n=\d+.*{BARS}")
+        terminal.keys("p")
+        terminal.until("PAUSED")
+        terminal.keys("p")
+        terminal.until("[24]0 ok")
+        terminal.keys("3")
+        terminal.until("time per trajectory")
+        terminal.until("D dispatch")
+        terminal.keys("]")
+        terminal.until(r"(?s)Cold start: create.*local:bwrap")
+        terminal.keys("4")
+        terminal.until(HOURS)
+        before = terminal.until(HOURS)[0]
+        terminal.keys("Right")
+        terminal.until(rf"(?s)2,000,000(?!.*{re.escape(before)})")
+        terminal.keys("Down", "Enter")
+        terminal.until(r"workers: +500\b")  # the field is open
+        terminal.keys("7", "7", "Enter")
+        terminal.until(r"workers +77\b")
+        terminal.keys("5")
+        terminal.until(r"finished +.*(\d+)/\1\b")
+        terminal.keys("Enter")
+        terminal.until("REPLAY")
+        terminal.keys("1")
+        terminal.until("= [24]0 trials")  # the form is as it was left, in its field
+        terminal.keys("BTab", "BTab")
+        terminal.until("▸ Mode")
+        terminal.keys("q")
+        terminal.until("EXIT=0")
+    (path,) = (tmp_path / "taxtui" / "recordings").glob("*.msgpack")
+    assert folded(path).outcome == "finished"
+
+
+BROKEN = """
+from taxtui.tui.live import panels
+
+def present(self, state, words):
+    if any(cell.finished > 3 for cell in state.cells.values()):
+        raise RuntimeError("a bug in the interface")
+    self.show([])
+
+panels.LogView.present = present
+"""
+
+
+@pytest.mark.bwrap
+def test_a_crash_of_the_interface_gives_the_terminal_back_and_cleans_the_run_up(tmp_path: Path) -> None:
+    with Terminal(tmp_path, site=BROKEN) as terminal:
+        terminal.until("trials")
+        terminal.keys("C-r")
+        terminal.until("(?s)a bug in the interface.*EXIT=1")
+        terminal.keys("a", "n", "d", "Enter")  # echoed by the terminal's own line editing again
+        terminal.until("and\n")
+    (path,) = (tmp_path / "taxtui" / "recordings").glob("*.msgpack")
+    state = folded(path)
+    assert state.outcome == "cancelled"
+    assert not state.open

@@ -15,12 +15,11 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
-from taxtui.tui.background import Newest, Unfolding
+from taxtui.tui.background import Newest
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.section_table import AnswerTable
-from taxtui.tui.setup import form
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, finished, live, looking_at, running, setup, until
 from tests.taxtui.tui.feeds import StoryRun, app
@@ -44,36 +43,7 @@ class Pump:
         self.waiting.pop(0)()
 
 
-def test_an_overtaken_answer_is_not_shown_and_the_newest_is_awaited() -> None:
-    pump, go, heard = Pump(), threading.Semaphore(0), []
-
-    def work(request: str) -> str:
-        assert go.acquire()
-        return request.upper()
-
-    newest = Newest[str, str](
-        work, lambda request, result: heard.append((request, result)), lambda request, why: None, on=pump
-    )  # type: ignore[arg-type]  # a pump
-    assert not newest.busy
-    newest.ask("a")
-    go.release()
-    assert pump.came.acquire()  # the answer to "a" is on its way
-    newest.ask("b")
-    pump.waiting.pop(0)()
-    assert heard == []
-    assert newest.busy
-    newest.ask("c")
-    go.release()
-    go.release()
-    for _ in range(2):
-        if newest.busy:
-            pump.deliver()
-    assert heard == [("c", "C")]
-    assert not newest.busy
-    newest.close()
-
-
-def test_an_answer_in_parts_ends_with_a_newer_request() -> None:
+def test_an_answer_in_parts_ends_with_a_newer_request_and_the_newest_is_awaited() -> None:
     pump, heard, closed = Pump(), [], []
 
     def parts(request: str) -> Iterator[str]:
@@ -82,45 +52,39 @@ def test_an_answer_in_parts_ends_with_a_newer_request() -> None:
         finally:
             closed.append(request)
 
-    unfolding = Unfolding[str, str](
-        parts,
-        lambda request, part: heard.append(part),
-        lambda request, why: heard.append(why),
-        lambda request: heard.append(f"end of {request}"),
-        on=pump,
-    )  # type: ignore[arg-type]  # a pump
-    unfolding.ask("ab")
+    newest = Newest[str, str](parts, heard.append, heard.append, lambda: heard.append("end"), on=pump)  # type: ignore[arg-type]  # a pump
+    assert not newest.busy
+    newest.ask("ab")
     for _ in "ab":
         pump.deliver()
-    assert unfolding.busy  # nobody knows yet that this was the last
+    assert newest.busy  # the end is not known yet
     pump.deliver()
-    assert heard == ["a", "b", "end of ab"]
-    assert not unfolding.busy
-    unfolding.ask("cd")
-    assert pump.came.acquire()  # a part of it is on its way
+    assert heard == ["a", "b", "end"]
+    assert not newest.busy
+    newest.ask("cd")
+    assert pump.came.acquire()  # a part is on its way
     pump.came.release()
-    unfolding.ask("e")
-    while unfolding.busy:
+    newest.ask("e")
+    while newest.busy:
         pump.deliver()
-    assert heard[3:] == ["e", "end of e"]
+    assert heard[3:] == ["e", "end"]
     assert closed == ["ab", "cd", "e"]
-    unfolding.close()
+    newest.close()
 
 
-def test_what_fails_in_the_background_is_said_and_the_next_request_is_answered() -> None:
+def test_a_failure_in_the_background_is_reported_and_the_next_request_is_answered() -> None:
     pump, heard = Pump(), []
 
-    def work(number: int) -> float:
+    def work(number: int) -> list[float]:
         if number < 0:
             raise RecordingError("negative")
-        return 1 / number
+        return [1 / number]
 
-    newest = Newest[int, float](
-        work, lambda request, result: heard.append(result), lambda request, why: heard.append(why), on=pump
-    )  # type: ignore[arg-type]  # a pump
+    newest = Newest[int, float](work, heard.append, heard.append, on=pump)  # type: ignore[arg-type]  # a pump
     for number in (-1, 0, 4):
         newest.ask(number)
-        pump.deliver()
+        while newest.busy:
+            pump.deliver()
     assert heard == ["negative", "ZeroDivisionError: division by zero", 0.25]
     newest.close()
 
@@ -222,15 +186,6 @@ def test_a_run_whose_file_cannot_be_read_any_more_does_not_keep_one_from_leaving
     assert feed.over
     assert feed._follower is not None
     feed._follower.close()
-
-
-def test_presets_pass_over_what_is_no_readable_file(tmp_path: Path) -> None:
-    (tmp_path / "folder.toml").mkdir()
-    (tmp_path / ".#lock.toml").symlink_to("nobody@nowhere.1234")
-    (tmp_path / "mine.toml").write_text('[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n')
-    names = [preset.name for preset in form.presets(tmp_path)]
-    assert "mine" in names
-    assert not {"folder", ".#lock"} & set(names)
 
 
 @pytest.mark.parametrize("speed", ["inf", "nan"])

@@ -4,34 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taxtui import shipped
 from taxtui.live.histogram import LogHistogram
 from taxtui.tui import units
-from taxtui.tui.colours import SUBSTRATES, VARIANTS, colour, glyph
-
-
-@pytest.mark.parametrize(
-    ("ns", "text"),
-    [
-        (0, "0ns"), (850, "850ns"), (12_345, "12.3µs"), (999_600, "1.00ms"), (999_400, "999µs"), (612e6, "612ms"),
-        (999.96e6, "1.00s"), (1.1e9, "1.10s"), (12.34e9, "12.3s"), (59.96e9, "1m00s"), (125e9, "2m05s"),
-        (3_725e9, "1h02m"), (360_000e9, "100h00m"),
-    ],
-)  # fmt: skip
-def test_durations_have_three_digits_and_a_unit(ns: float, text: str) -> None:
-    assert units.duration(ns) == text
-
-
-@given(st.integers(0, 10**17))
-def test_a_duration_below_100_hours_fits_the_columns_of_the_table(ns: int) -> None:
-    if ns < 360_000 * 10**9:
-        assert len(units.duration(ns)) <= 6
-
-
-@pytest.mark.parametrize(
-    ("ns", "text"), [(5, "5ns"), (1_500, "1.5µs"), (5e8, "500ms"), (1e9, "1s"), (120e9, "2m"), (5_400e9, "1h30m")]
-)
-def test_ticks_have_no_trailing_zeros(ns: float, text: str) -> None:
-    assert units.tick(ns) == text
+from taxtui.tui.chart import round_values
+from taxtui.tui.colours import SUBSTRATES, colour, glyph
+from taxtui.tui.live.charts import bars_of, steps
 
 
 @pytest.mark.parametrize(
@@ -39,12 +17,6 @@ def test_ticks_have_no_trailing_zeros(ns: float, text: str) -> None:
 )
 def test_sizes(octets: int, text: str) -> None:
     assert units.size(octets) == text
-
-
-@pytest.mark.parametrize(("ns", "text"), [(5e9, "5s"), (100e9, "1m40s"), (7_384e9, "2h03m")])
-def test_short_clocks(ns: float, text: str) -> None:
-    assert units.clock(ns, short=True) == text
-    assert units.clock(7_384e9) == "02:03:04"
 
 
 def test_a_percentile_is_only_printed_where_the_data_support_it() -> None:
@@ -62,35 +34,22 @@ def test_the_needed_counts_are_the_least_that_bound_the_quantile(name: str) -> N
     assert q**n <= 0.025 < q ** (n - 1)
 
 
-bounds = st.tuples(st.floats(1, 1e12), st.floats(1.05, 1e6)).map(lambda pair: (pair[0], pair[0] * pair[1]))
+@given(st.floats(1, 1e12), st.floats(1.05, 1e6), st.integers(3, 20))
+def test_an_axis_has_round_values_within_its_limits_and_no_more_than_fit(low: float, ratio: float, most: int) -> None:
+    values = round_values(low, low * ratio, most)
+    assert 1 <= len(values) <= most
+    assert values == sorted(values)
+    assert low <= values[0] <= values[-1] <= low * ratio
 
 
-@given(bounds, st.integers(10, 250))
-def test_ticks_fit_and_never_overlap(limits: tuple[float, float], columns: int) -> None:
-    end = -1
-    for value in units.ticks(*limits, columns, 8):
-        place = units.column(value, *limits, columns)
-        assert place > end
-        end = place + len(units.tick(value))
-        assert end < columns
-
-
-@given(bounds)
-def test_a_wide_axis_always_has_a_tick(limits: tuple[float, float]) -> None:
-    assert units.ticks(*limits, 120, 8)
-
-
-def test_an_axis_that_cannot_be_drawn_has_no_tick() -> None:
-    assert units.ticks(1, 10, 5, 8) == units.ticks(10, 1, 80, 8) == []
-
-
-@pytest.mark.parametrize("second", [100_500_000, 104_000_000, 150_000_000, 99_000_000_000])
-def test_two_values_are_two_bars(second: int) -> None:
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=50))
+def test_the_charts_contain_every_value(values: list[int]) -> None:
     histogram = LogHistogram()
-    histogram.add((100_000_000, second))
-    shares = histogram.columns(20, 99_000_000, second * 1.01)
-    assert sorted(shares)[-2:] == [1, 1]
-    assert sum(shares) == 2
+    histogram.add(values)
+    assert sum(count for _, count in bars_of(histogram)) == pytest.approx(len(values))
+    points = steps(histogram)
+    assert points == sorted(points)
+    assert (points[0], points[-1]) == ((max(1, min(values)), 0), (max(1, max(values)), 1))
 
 
 def test_variants_of_one_substrate_have_looks_of_their_own() -> None:
@@ -107,5 +66,5 @@ def test_the_usual_variant_looks_as_the_substrate_itself() -> None:
 
 
 def test_no_two_looks_are_alike() -> None:
-    looks = [*SUBSTRATES.values(), *(look for family in VARIANTS.values() for look in family)]
+    looks = [*SUBSTRATES.values(), *(look for name in SUBSTRATES for look in shipped.SUBSTRATES[name].variant_looks)]
     assert len({shape for shape, _ in looks}) == len({shade for _, shade in looks}) == len(looks)

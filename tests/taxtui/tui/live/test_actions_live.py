@@ -9,16 +9,13 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from costmodel.recording.events import Event
-from costmodel.recording.follower import read_events
 from taxtui.live import catalogue
 from taxtui.live.cell_state import FACETS
+from taxtui.tui.chart import Chart
 from taxtui.tui.dialogs import Choose, Tell
-from taxtui.tui.ladder_plot import LadderPlot
 from taxtui.tui.live.panels import LogView
 from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.live.screen import LiveScreen
-from tests.support.cost_model.climbing import LEVELS, climbed, law
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, covers, focus, live, running, until
 from tests.taxtui.tui.feeds import StoryRun, app
@@ -66,19 +63,23 @@ async def test_brackets_show_each_duration() -> None:
 
 
 @covers("view")
-async def test_v_changes_between_the_sweep_and_one_concurrency(tmp_path: Path) -> None:
-    events: list[Event] = []
-    read_events(climbed(tmp_path, law(0.05, 0.005, 0.0)), events.append)
-    async with app(StoryRun(events)).run_test(size=SIZE) as pilot:
-        await pilot.press("2")
-        plot, chart = pilot.app.screen.query_one("#ladder", LadderPlot), pilot.app.screen.query_one("#chart")
-        await until(pilot, lambda: plot.display and not chart.display)
-        assert [point.at_a_time for point in plot.points] == list(LEVELS)
-        assert plot.points[0].actions_per_s == pytest.approx(2 / 0.05)
+async def test_v_shows_all_substrates_with_the_workload_and_a_large_terminal_shows_both_charts() -> None:
+    names = ("local", "docker", "ec2")
+    told = [story.header([story.planned(name, trials=4) for name in names]), story.clock()]
+    for number in range(12):
+        told += story.trial(number, number % 3, number * 10**9, create_ns=(1 + number % 3) * 40 * story.MS)
+    async with app(StoryRun(told)).run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        chart, overlay = (pilot.app.screen.query_one(name, Chart) for name in ("#chart", "#overlay"))
+        assert chart.display
+        assert overlay.display
+        assert [curve.name for curve in overlay.curves] == ["○ local n=4", "● docker n=4", "■ ec2 n=4"]
+        assert [curve.points[-1][1] for curve in overlay.curves] == [1, 1, 1]
+        await pilot.resize_terminal(*SIZE)
+        await until(pilot, lambda: not overlay.display)
+        assert "v: all 3" in str(chart.border_title)
         await pilot.press("v")
-        await until(pilot, lambda: chart.display and not plot.display)
-        await pilot.press("v")
-        await until(pilot, lambda: plot.display and not chart.display)
+        await until(pilot, lambda: overlay.display and not chart.display)
 
 
 @covers("filter")
@@ -111,10 +112,10 @@ async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_lo
         await until(pilot, lambda: replay.over)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
-        assert "Slowest trials · local:bwrap T0×10 exec" in shown(pilot)
+        assert "Slowest trials · local:bwrap T0 x 10 exec" in shown(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
-        assert "local:bwrap T0×10 exec · ok" in shown(pilot)
+        assert "local:bwrap T0 x 10 exec · ok" in shown(pilot)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
         await pilot.press("escape")

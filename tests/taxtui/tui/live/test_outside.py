@@ -62,18 +62,15 @@ async def test_a_check_that_fails_is_one_line(taxtui_says: Says) -> None:
         await lookups.check()
 
 
-def test_the_farewell_has_the_counts_the_cells_the_file_and_the_next_command() -> None:
-    state = fold([*story.run(20), *story.trial(900, 0, 0, outcome=events.CANCELLED)])
-    text = farewell(state, Path("recordings/x.msgpack"))
-    assert "run 7f3a0c11 finished after 00:00:16: 38 ok, 2 failed, 1 cut off" in text
-    assert "local:bwrap  T0×10 exec     20 ok, 0 failed  cold start p50 ≈" in text
-    assert text.endswith("next: taxtui project recordings/x.msgpack --trajectories 1000000 --workers 500")
-    assert "disturbed" not in text
-
-
-def test_the_farewell_says_when_the_runner_was_disturbed() -> None:
-    state = fold([*story.run(3), story.health(1, lag_p99_ns=6_000_000)])
-    assert "the runner was disturbed (loop lag)" in farewell(state, Path("x"))
+def test_the_farewell_has_the_answer_the_end_the_file_and_the_next_command(tmp_path: Path) -> None:
+    *told, end = story.run(20)
+    told += [*story.trial(900, 0, 10**9, outcome=events.CANCELLED), story.health(1, lag_p99_ns=6_000_000), end]
+    path = story.record(tmp_path / "x.msgpack", told)
+    text = farewell(fold(told), path)
+    assert "docker:runc exec runs" in text
+    assert "finished after 0:16: 38 ok, 2 failed, 1 cut off\nthe runner was disturbed (loop lag)" in text
+    assert text.endswith(f"{path}\nnext: taxtui project {path}")
+    assert farewell(fold([]), tmp_path / "missing.msgpack").startswith("incomplete after 0:00: 0 ok")
 
 
 def test_a_tier_is_described_by_what_it_does() -> None:

@@ -83,7 +83,7 @@ def text_of(tui: App[None], widget: Widget) -> list[str]:
     return [line[area.x : area.right].rstrip() for line in lines[area.y : area.bottom]]
 
 
-PANELS = ("progress", "chart", "other", "cells", "phases", "log", "next")
+PANELS = ("progress", "chart", "cells", "phases", "log", "next")
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

@@ -19,9 +19,7 @@ from taxtui.report.bars import Bar
 from taxtui.report.numbers import number
 from taxtui.tui.command_dialog import CommandProgress
 from taxtui.tui.dialogs import Choose, LaidOut, Tell
-from taxtui.tui.projection.form import MORE
 from taxtui.tui.projection.form_panel import FormPanel
-from taxtui.tui.projection.pictures import CurvePlot
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.stacked_bars import StackedBars
 from tests.support.cost_model.simulating import run_coarsely
@@ -62,7 +60,7 @@ async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers
     def holds() -> bool:
         answer = projection(pilot).answered
         asked = answer is not None and (answer.training_run.trajectories, answer.training_run.workers)
-        return asked == (trajectories, workers) and not projection(pilot)._numbers.busy
+        return asked == (trajectories, workers) and projection(pilot).settled
 
     await until(pilot, holds)
 
@@ -76,7 +74,7 @@ async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_
         assert len(before) == 2
         await pilot.press("y")
         words = shlex.split(pilot.app.clipboard)
-        assert words == ["taxtui", "project", str(path), "--trajectories", "1000000", "--workers", "500"]
+        assert words == ["taxtui", "project", str(path)]
         printed = CliRunner().invoke(command, [*words[2:], "--format", "json"])
         assert all(hours and repr(hours.value) in printed.output for hours in before)
 
@@ -104,13 +102,10 @@ async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_
         assert not projection(pilot).query_one("#typing").display
 
 
-async def test_enter_opens_a_group_and_toggles_a_switch(path: Path) -> None:
+async def test_enter_toggles_a_switch(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
-        panel(pilot).put(panel(pilot).items.index(MORE))
-        await pilot.press("enter")
-        place = next(n for n, item in enumerate(panel(pilot).items) if getattr(item, "name", "") == "include_cleanup")
-        panel(pilot).put(place)
+        panel(pilot).find("include_cleanup")
         await pilot.press("enter")
         assert panel(pilot).values["include_cleanup"]
         await until(pilot, lambda: (a := projection(pilot).answered) and a.training_run.include_cleanup)
@@ -155,26 +150,21 @@ async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, 
         await until(pilot, lambda: not projection(pilot).refusal)
 
 
-@covers("why", "full")
-async def test_w_explains_the_rows_and_f_shows_all_tables_within_the_width_of_the_terminal(path: Path) -> None:
+@covers("why")
+async def test_w_explains_the_rows_within_the_width_of_the_terminal(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        for key, words in (("w", ("local:bwrap", "docker:runc", "N, trajectories")), ("f", ("Causes of the worker",))):
-            await pilot.press(key)
-            await pilot.pause()
-            assert isinstance(pilot.app.screen, Tell)
-            text = pilot.app.screen.query_one(LaidOut)
-            await until(pilot, lambda: text.size.height > 0)  # noqa: B023  # awaited at once
-            assert all(word in str(text.render()) for word in words)
-            roomy = text.size
-            await pilot.resize_terminal(80, 24)
-            await until(pilot, lambda: text.size.height > roomy.height)  # noqa: B023  # awaited at once
-            assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
-            assert max(map(len, str(text.render()).split("\n"))) <= text.size.width < roomy.width
-            await pilot.press("escape")
-            await pilot.resize_terminal(120, 40)
-            await pilot.pause()
+        await pilot.press("w")
+        await until(pilot, lambda: pilot.app.screen.query(LaidOut))
+        text = pilot.app.screen.query_one(LaidOut)
+        await until(pilot, lambda: text.size.height)
+        assert all(word in str(text.render()) for word in ("local:bwrap", "docker:runc", "N, trajectories"))
+        roomy = text.size
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: text.size.height > roomy.height)
+        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
+        assert max(map(len, str(text.render()).split("\n"))) <= text.size.width < roomy.width
 
 
 async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +172,7 @@ async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monke
     async with looking_at().run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)
-        await pilot.press("v", "w", "f", "m")  # nothing to show, and no error
+        await pilot.press("w", "m")  # nothing to show, and no error
 
 
 async def test_a_damaged_recording_is_said_in_one_line(tmp_path: Path) -> None:
@@ -193,26 +183,17 @@ async def test_a_damaged_recording_is_said_in_one_line(tmp_path: Path) -> None:
         await until(pilot, lambda: "not a taxtui recording" in projection(pilot).refusal)
 
 
-@covers("view")
-async def test_v_draws_causes_then_time_over_actions_and_for_steps_their_costs(path: Path) -> None:
+async def test_bars_show_the_causes_of_worker_hours_and_of_the_cost_for_a_run_in_steps(path: Path) -> None:
     async with looking_at(path).run_test(size=(160, 50)) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        plot, bars = pilot.app.screen.query_one(CurvePlot), pilot.app.screen.query_one(StackedBars)
-        await until(pilot, lambda: bars.display and not plot.display)
+        bars = pilot.app.screen.query_one(StackedBars)
         drawn = [item for item in bars.items if isinstance(item, Bar)]
         assert [bar.name for bar in drawn] == ["docker:runc", "local:bwrap"]
         assert drawn[0].text == number(rows(pilot)[1].worker_hours.value)  # type: ignore[union-attr]
-        await pilot.press("v")
-        await until(pilot, lambda: plot.display and plot.curves)
-        assert [curve.label for curve in plot.curves] == ["local:bwrap", "docker:runc"]
-        assert "no break-even" in str(plot.border_title)
-        await pilot.press("v")
-        await until(pilot, lambda: bars.display)
         panel(pilot).set("batch", "64")
         await until(pilot, lambda: all(row.attribution for row in rows(pilot)) and projection(pilot).settled)
-        await pilot.press("v", "v")
-        await until(pilot, lambda: "cost of the sandbox" in str(bars.border_title))
+        assert "cost of the sandbox by cause, in worker-hours" in str(bars.border_title)
 
 
 @covers("load")
@@ -253,8 +234,8 @@ async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
-        words = f"decide {path} --to local:bwrap --from docker:runc --tier T0 --mode exec -n 10"
-        assert f"STAY: -m taxtui {words} --trajectories 1000000" in str(pilot.app.screen.query_one(LaidOut).render())
+        words = f"decide {path} --to local:bwrap --tier T0 --mode exec -n 10"
+        assert f"STAY: -m taxtui {words}" in str(pilot.app.screen.query_one(LaidOut).render())
         await pilot.press("y")
         assert pilot.app.clipboard.startswith(f"taxtui {words}")
 

@@ -1,4 +1,4 @@
-"""What the Projection screen is told while it waits, and what its pictures point at."""
+"""Answers of the Projection screen before and after the simulations."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import CellIdentity
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.recording.reader import load
 from taxtui.report.projected.record import record as record_of
-from taxtui.tui.projection.form import USUAL, parsed
-from taxtui.tui.projection.model import (
-    Answered,
-    CurveAsked,
-    ProjectionAsked,
-    Projector,
-    Refinement,
-    curves,
-    refined,
-)
-from taxtui.tui.projection.pictures import break_even_words, cost_bars, crossings
+from taxtui.tui.projection.form import parsed
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Workload, workload_of
+from taxtui.tui.stacked_bars import cost_bars
 from tests.support.cost_model.attributed import attribution
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import S, record
@@ -42,16 +33,15 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("families") / "families.msgpack", told)
 
 
-def parts_of(asked: ProjectionAsked, looked_at: CellIdentity | None = None) -> list[Answered]:
-    """All that the screen is told, at once and after the simulations."""
-    first = Projector().answer(asked)
-    return [first, *(refined(Refinement(first, looked_at)) if first.coarse else ())]
+def parts_of(path: Path, first: Workload | None = None, **typed: str) -> list[Answered]:
+    """Return all parts of an answer: at once, and after the simulations."""
+    return list(Projector().answers(ProjectionAsked((path,), {"trajectories": "2k", **typed}, first)))
 
 
 def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: Path) -> None:
-    first = Projector().answer(ProjectionAsked((path,), {**USUAL, "think": "lognormal:8s,0.6"}))
+    first = next(Projector().answers(ProjectionAsked((path,), {"think": "lognormal:8s,0.6"})))
     known = project([load(path)], first.training_run)
-    assert len(first.coarse) == 8
+    assert first.coarse
     for coarse, sure in zip(first.rows, known, strict=True):
         assert coarse.worker_hours is not None
         assert sure.worker_hours is not None
@@ -62,54 +52,26 @@ def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: P
     "more", [{}, {"actions": "15"}, {"baseline": "docker"}, {"full_speed": "local"}, {"create_rate": "2"}]
 )
 def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
-    last = parts_of(ProjectionAsked((path,), {**USUAL, "trajectories": "2k", **more}))[-1]
+    last = parts_of(path, **more)[-1]
     assert [record_of(row) for row in last.rows] == [
         record_of(row) for row in project([load(path)], last.training_run, stressed=False)
     ]
     assert not last.coarse
 
 
-def test_the_workload_under_the_cursor_is_simulated_first_and_rows_without_a_simulation_are_marked(path: Path) -> None:
-    asked = ProjectionAsked((path,), {**USUAL, "trajectories": "2k", "create_rate": "2"})
-    looked_at = project([load(path)], parsed(asked.typed).training_run)[-1].identity
-    parts = parts_of(asked, looked_at)
-    assert [len(part.coarse) for part in parts] == [8, 6, 4, 2, 0]
-    assert looked_at not in parts[1].coarse
-    quick, sure = ({row.identity: row for row in part.rows} for part in (parts[0], parts[-1]))
+def test_the_workload_under_the_cursor_is_simulated_first_and_the_answer_is_coarse_until_the_last(path: Path) -> None:
+    first = workload_of(project([load(path)], parsed({}).training_run)[-1].identity)
+    parts = parts_of(path, first, create_rate="2")
+    assert [part.coarse for part in parts] == [True, True, True, True, False]
+    quick, second, sure = ({row.identity: row for row in parts[number].rows} for number in (0, 1, -1))
+    assert {workload_of(identity) for identity, row in second.items() if row != quick[identity]} == {first}
     for identity, row in quick.items():
         assert row.worker_hours is not None
         assert row.worker_hours.value <= sure[identity].worker_hours.value  # type: ignore[union-attr]  # with waits
 
 
-def test_curves_are_of_the_works_like_the_one_that_is_looked_at(path: Path) -> None:
-    last = Projector().answer(ProjectionAsked((path,), {**USUAL, "trajectories": "2k"}))
-    like = last.rows[0].identity
-    found = curves(CurveAsked(last, like))
-    assert {curve.identity.tier for curve in found} == {like.tier}
-
-
-def test_a_break_even_is_told_where_there_is_one(path: Path) -> None:
-    rows = project([load(path)], parsed(USUAL).training_run)
-    (line, *_) = answer_of(rows).lines
-    assert crossings(line) == []
-    assert break_even_words(line, []) == "no break-even: the same is cheaper at every length"
-    local, docker = (entry.row for entry in line.entries)
-    assert docker.evidence is not None
-    assert docker.evidence.line is not None
-    steep = docker.evidence.line._replace(fixed_s=-0.2)
-    cheaper = replace(docker, evidence=docker.evidence._replace(line=steep))
-    entries = (line.entries[0], line.entries[1]._replace(row=cheaper))
-    (crossing,) = crossings(line._replace(entries=entries))
-    assert local.evidence is not None
-    assert local.evidence.line is not None
-    one, other, at = local.evidence.line, steep, crossing.at.actions
-    assert at is not None
-    assert one.fixed_s + at * one.per_action_s == pytest.approx(other.fixed_s + at * other.per_action_s)
-    assert "local = docker at " in break_even_words(line._replace(entries=entries), [crossing])
-
-
 def test_costs_by_cause_are_those_of_the_attribution(path: Path) -> None:
-    rows = project([load(path)], parsed(USUAL).training_run)
+    rows = project([load(path)], parsed({}).training_run)
     assert cost_bars(answer_of(rows).lines[0]) == []
     found = attribution()
     (line, *_) = answer_of([replace(row, attribution=found) for row in rows]).lines

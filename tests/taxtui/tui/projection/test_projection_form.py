@@ -8,44 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel.errors import TrainingRunError
-from costmodel.training.length import Length
 from taxtui.commands.project import command
-from taxtui.errors import UsageError
 from taxtui.options.training import OPTIONS, TYPED
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
 
 
-def test_every_option_of_the_cost_model_is_in_the_panel_once() -> None:
-    named = [field.name for group in form.groups().values() for field in group]
+def test_every_option_of_the_cost_model_is_in_the_panel_once_and_the_most_common_come_first() -> None:
+    named = [line.name for line in form.lines() if isinstance(line, form.Field)]
     assert sorted(named) == sorted(str(option.name) for option in OPTIONS if option.name not in form.HIDDEN)
     assert {option.name for option in TYPED} <= {option.name for option in command.params}
-    assert tuple(field.name for field in form.groups()[""]) == form.FIRST
+    assert tuple(named[: len(form.FIRST)]) == form.FIRST
     assert set(form.START) <= set(named)
-
-
-def names(lines: list[form.Field | str]) -> list[str]:
-    return [line if isinstance(line, str) else line.name for line in lines]
-
-
-def test_what_everyone_knows_comes_first_and_a_group_in_use_is_open() -> None:
-    folded = names(form.listed(form.USUAL, ()))
-    assert folded[:7] == [*form.FIRST, form.MORE]
-    assert set(folded[6:]) == set(form.groups()) - {""}
-    opened = names(form.listed(form.USUAL, {"Nodes"}))
-    assert opened[opened.index("Nodes") + 1] == "nodes"
-    used = {**form.USUAL, "pull_gb_s": "0.5"}
-    assert form.in_use("Nodes", used) == 1
-    assert "pull_gb_s" in names(form.listed(used, ()))
-    assert "pull_gb_s" not in names(form.listed(used, {"Nodes"}))  # folded all the same
 
 
 @pytest.mark.parametrize("text", ["1M", "1,000,000", "1000k", "1000000"])
 def test_a_million_is_written_in_many_ways(text: str) -> None:
-    assert form.parsed({**form.USUAL, "trajectories": text}).training_run.trajectories == 1_000_000
+    assert form.parsed({"trajectories": text}).training_run.trajectories == 1_000_000
     doubled = form.next_value(text, form.fields()["trajectories"], (), 1)
-    assert form.parsed({**form.USUAL, "trajectories": doubled}).training_run.trajectories == 2_000_000
+    assert form.parsed({"trajectories": doubled}).training_run.trajectories == 2_000_000
 
 
 def test_the_values_of_a_training_file_are_shown_and_typed_ones_override_them(tmp_path: Path) -> None:
@@ -58,7 +39,6 @@ def test_the_values_of_a_training_file_are_shown_and_typed_ones_override_them(tm
     panel.set("file", str(file))
     shown = [panel.value(name) for name in ("trajectories", "workers", "include_cleanup", "train_seconds", "quota")]
     assert shown == ["2M", "7", form.ON, "60", ""]
-    assert form.in_use("The trainer", panel.values) == 1
     docker, others = form.parsed(panel.values).places
     assert (docker.spec, docker.training_run.quota, others.training_run.quota) == ("docker", 3, None)
     assert (others.training_run.trajectories, others.training_run.workers) == (2_000_000, 7)
@@ -69,70 +49,6 @@ def test_the_values_of_a_training_file_are_shown_and_typed_ones_override_them(tm
     assert form.command([], {"nodes": "3", "include_cleanup": "yes"}) == (
         "taxtui project --set include_cleanup=true --set nodes=3"
     )
-
-
-def test_a_training_file_replaces_what_is_usual_when_it_is_loaded(tmp_path: Path) -> None:
-    file = tmp_path / "lab.toml"
-    file.write_text("[run]\nworkers = 7\n")
-    panel = FormPanel()
-    panel.set("file", str(file))
-    assert panel.value("workers") == "7"
-    panel.set("workers", "500")
-    assert form.parsed(panel.values).training_run.workers == 500
-
-
-def test_what_is_usually_asked_is_the_readmes() -> None:
-    (asked,) = form.parsed(form.USUAL).places
-    training_run = asked.training_run
-    assert (training_run.trajectories, training_run.workers, training_run.actions, asked.prices) == (
-        1_000_000,
-        500,
-        None,
-        None,
-    )
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ({"workers": "many"}, "Invalid value for '--workers'"),
-        ({"workers": "-3"}, "workers"),
-        ({"think": "soon"}, "soon"),
-        ({"train_seconds": "60"}, "add --batch B"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(more: dict[str, str], words: str) -> None:
-    with pytest.raises((UsageError, TrainingRunError)) as caught:
-        form.parsed({**form.USUAL, **more})
-    assert words in str(caught.value)
-
-
-numbers = st.integers(1, 10**6).map(str)
-typed = st.fixed_dictionaries(
-    {"trajectories": numbers, "workers": numbers},
-    optional={
-        "actions": numbers,
-        "backoff_seconds": st.floats(0, 1e6).map(repr),
-        "think": st.sampled_from(["8s", "250ms", "lognormal:8s,0.6"]),
-        "include_cleanup": st.just(form.ON),
-        "quota": numbers,
-        "create_rate": st.floats(1e-3, 1e6).map(repr),
-        "seed": st.integers(0, 10**9).map(str),
-        "prices": st.sampled_from(["aws-fargate", "e2b"]),
-    },
-)
-
-
-@given(typed)
-def test_what_is_asked_is_parsed_into_what_was_typed(asked: dict[str, str]) -> None:
-    (found,) = form.parsed(asked).places
-    training_run = found.training_run
-    assert bool(found.prices) == ("prices" in asked)
-    assert (training_run.trajectories, training_run.workers) == (int(asked["trajectories"]), int(asked["workers"]))
-    assert training_run.actions == (Length.constant(int(asked["actions"])) if "actions" in asked else None)
-    assert training_run.backoff_s == float(asked.get("backoff_seconds", "0"))
-    assert training_run.include_cleanup == ("include_cleanup" in asked)
-    assert training_run.precision.seed == int(asked.get("seed", "0"))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +73,7 @@ def test_arrows_double_and_halve_a_number_and_go_through_choices(
 @given(st.sampled_from(sorted(form.fields())), st.lists(st.sampled_from([1, -1]), max_size=20))
 def test_arrows_alone_never_type_a_value_that_cannot_be_parsed(name: str, steps: list[int]) -> None:
     field = form.fields()[name]
-    text = form.USUAL.get(name, "")
+    text = form.DEFAULTS.get(name, "")
     for step in steps:
         text = form.next_value(text, field, field.choices, step)
-        assert text or not field.required
+        assert text or name not in form.DEFAULTS

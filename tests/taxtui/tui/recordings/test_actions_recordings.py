@@ -7,7 +7,6 @@ from pathlib import Path
 from textual.widgets import Input
 
 from taxtui.live import catalogue
-from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live.screen import LiveScreen
 from taxtui.tui.recordings.list import RecordingFacts, RecordingList
 from tests.taxtui.tui import story
@@ -77,25 +76,6 @@ async def test_3_and_4_show_the_marked_recordings_else_the_chosen_one(shelf: Pat
         await pilot.press("5")
         await pilot.press("escape")
         assert screen.marks == set()
-
-
-@covers("delete")
-async def test_x_deletes_after_a_question(shelf: Path, discarded: list[Path]) -> None:
-    async with app().run_test(size=SIZE) as pilot:
-        screen = await open_shelf(pilot)
-        taxtui(pilot).chosen = (shelf / "a.msgpack", shelf / "b.msgpack")
-        await pilot.press("space", "x")
-        assert isinstance(pilot.app.screen, Confirm)
-        size = (shelf / "a.msgpack").stat().st_size
-        assert "recordings/a.msgpack" in text(pilot)
-        assert f"{size / 1000:.1f} kB" in text(pilot)
-        await pilot.press("n")
-        assert discarded == []
-        await pilot.press("x", "y")
-        await until(pilot, lambda: names(screen) == ["b", "c"])
-        assert discarded == [shelf / "a.msgpack"]
-        assert screen.marks == set()
-        assert taxtui(pilot).chosen == (shelf / "b.msgpack",)
 
 
 async def test_the_list_follows_a_measurement(shelf: Path) -> None:

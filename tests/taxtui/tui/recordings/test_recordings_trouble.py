@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import TaxtuiError
 from taxtui.live import catalogue
 from taxtui.tui.dialogs import Choose
 from tests.taxtui.tui import story
@@ -17,30 +16,16 @@ from tests.taxtui.tui.shelf import here, names, open_shelf, said, taxtui, text
 from tests.taxtui.tui.story import record
 
 
-async def test_during_a_measurement_its_recording_stays_and_no_other_is_opened(
-    shelf: Path, discarded: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_during_a_measurement_no_other_recording_is_opened(shelf: Path) -> None:
     feed = StoryRun(story.run(20, until=10, finish=False))
     feed.path = shelf / "b.msgpack"
     async with app(feed).run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
         assert [entry.state for entry in screen.entries] == ["complete", "running", "complete"]
-        await pilot.press("x")  # the cursor begins on the recording of Live
-        await until(pilot, lambda: "recordings/b.msgpack is being written" in said(pilot))
         await pilot.press("home", "enter")
         await until(pilot, lambda: "a measurement is running" in said(pilot))
         assert taxtui(pilot).feed is feed
         here(pilot)
-        feed.goes_on([], exit_code=0)
-        await pilot.press("down", "x")
-        await until(pilot, lambda: "Live shows recordings/b.msgpack" in said(pilot))
-    async with app().run_test(size=SIZE) as pilot:
-        await open_shelf(pilot)
-        monkeypatch.setattr(catalogue, "FRESH_S", 3600.0)  # however long the test takes
-        os.utime(shelf / "b.msgpack")
-        await pilot.press("home", "down", "x")
-        await until(pilot, lambda: "is being written" in said(pilot))
-    assert discarded == []
 
 
 async def test_d_needs_another_recording(shelf: Path) -> None:
@@ -54,35 +39,22 @@ async def test_d_needs_another_recording(shelf: Path) -> None:
         here(pilot)
 
 
-async def test_a_file_stays_if_the_trash_fails_or_the_file_is_shipped(
+async def test_without_a_recording_of_the_user_the_list_says_how_to_measure(
     shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: Path) -> None:
-        raise TaxtuiError(f"{path.name} was not deleted: the trash refused it: Permission denied")
-
-    monkeypatch.setattr("taxtui.tui.recordings.screen.discard", refuse)
+    for name in "bc":
+        (shelf / f"{name}.msgpack").unlink()
+    monkeypatch.setattr(catalogue, "bundled", lambda name: (shelf / "a.msgpack").absolute())
     async with app().run_test(size=SIZE) as pilot:
-        screen = await open_shelf(pilot)
-        assert "3 results" in text(pilot)
-        await pilot.press("x", "y")
-        await until(pilot, lambda: "Permission denied" in said(pilot))
-        assert names(screen) == ["a", "b", "c"]
-        for name in "bc":
-            (shelf / f"{name}.msgpack").unlink()
-        monkeypatch.setattr(catalogue, "bundled", lambda name: (shelf / "a.msgpack").absolute())
-        screen.listing = None
-        await pilot.press("r")
-        await until(pilot, lambda: "only shipped recordings yet" in text(pilot))
+        await open_shelf(pilot)
+        assert "only shipped recordings yet" in text(pilot)
         assert "a (shipped)" in text(pilot)
-        await pilot.press("x")
-        await until(pilot, lambda: "recordings/a.msgpack came with taxtui and is not deleted" in said(pilot))
-        here(pilot)
 
 
-async def test_a_vanished_file_is_reported_and_leaves_the_list(shelf: Path, discarded: list[Path]) -> None:
+async def test_a_vanished_file_is_reported_and_leaves_the_list(shelf: Path) -> None:
     async with app().run_test(size=(120, 40)) as pilot:
         screen = await open_shelf(pilot)
-        for key in ("enter", "h", "d", "x"):
+        for key in ("enter", "h", "d"):
             pilot.app.clear_notifications()
             path = shelf / f"{names(screen)[0]}.msgpack"
             content = path.read_bytes()
@@ -94,7 +66,6 @@ async def test_a_vanished_file_is_reported_and_leaves_the_list(shelf: Path, disc
             path.write_bytes(content)
             await pilot.press("r")
             await until(pilot, lambda: len(names(screen)) == 3)
-    assert discarded == []
 
 
 async def test_a_file_that_is_not_a_recording_is_shown_on_no_other_screen(shelf: Path) -> None:
@@ -114,7 +85,7 @@ async def test_an_empty_folder_says_how_to_make_a_recording(folder: Path) -> Non
         await open_shelf(pilot)
         assert "ctrl+r" in text(pilot)
         assert "taxtui run" in text(pilot)
-        await pilot.press("enter", "space", "h", "d", "x", "y", "slash", "escape")
+        await pilot.press("enter", "space", "h", "d", "y", "slash", "escape")
         await pilot.pause()
         here(pilot)
         assert not pilot.app._notifications
@@ -149,7 +120,7 @@ async def test_hostile_names_and_texts_do_no_harm(shelf: Path) -> None:
             await pilot.press("down")
         await pilot.press("y", "d")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
-        await pilot.press("escape", "x")
+        await pilot.press("escape")
         await until(pilot, lambda: not isinstance(pilot.app.screen, Choose))
         assert "[red]local[/red]" in text(pilot)
         assert "\N{REPLACEMENT CHARACTER}[bold]" in text(pilot)

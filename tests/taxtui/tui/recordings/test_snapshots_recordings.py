@@ -14,7 +14,6 @@ from costmodel.recording import events
 from taxtui.live import catalogue
 from taxtui.recording.writer import Sealer
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.dialogs import Confirm
 from taxtui.tui.recordings.screen import RecordingsScreen
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import until
@@ -113,11 +112,6 @@ def test_every_state(snap_compare: Compare, size: tuple[int, int], shelf: Path) 
 @pytest.mark.parametrize("name", ["20231115t061320z-1b22c3d4", "before-the-upgrade", "tomorrow"])
 def test_what_is_not_complete(snap_compare: Compare, name: str, shelf: Path) -> None:
     assert snap_compare(running(shelf), terminal_size=(80, 24), run_before=look(name))
-
-
-def test_delete_asks(snap_compare: Compare, shelf: Path) -> None:
-    steps = look("20231115t051320z-2c33d4e5", "x", then=lambda screen: isinstance(screen.app.screen, Confirm))
-    assert snap_compare(running(shelf), terminal_size=(80, 24), run_before=steps)
 
 
 def test_no_color(snap_compare: Compare, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:

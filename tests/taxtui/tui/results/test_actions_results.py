@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
 from pathlib import Path
 
@@ -135,24 +133,12 @@ async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
 
 
 @covers("copy")
-async def test_y_copies_the_table_in_each_format(path: Path) -> None:
+async def test_y_copies_the_command_of_the_table(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", "right_square_bracket")
-        await shown(pilot, "Cold start")
-        await pilot.press("down")
-        begins = {"row": "### Cold start", "text": "Cold start", "Markdown": "### Cold start", "CSV": '"', "JSON": "["}
-        copied = {}
-        for number, form in enumerate(begins):
-            await pilot.press("y")
-            await until(pilot, lambda: pilot.app.screen.query(OptionList))
-            before = pilot.app.clipboard
-            await pilot.press(*["down"] * number, "enter")
-            await until(pilot, lambda: pilot.app.clipboard != before)  # noqa: B023  # awaited at once
-            copied[form] = pilot.app.clipboard
-    assert all(copied[form].startswith(text) for form, text in begins.items())
-    assert "docker:runc" in copied["row"]
-    assert "local" not in copied["row"]
-    assert len(list(csv.reader(io.StringIO(copied["CSV"])))) == 3
+        await pilot.press("3", "y")
+        assert pilot.app.clipboard == f"taxtui report {path}"
+        await pilot.press("right_square_bracket", "y")
+        assert pilot.app.clipboard == f"taxtui report {path} --table cold-start"
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"text", "not a taxtui recording"), (None, "cannot")])

@@ -83,7 +83,7 @@ def test_projection_with_everything_asked(snap_compare: Compare, path: Path, siz
         panel.values |= {"baseline": "local:bwrap", "quota": "100", "batch": "512"}
         panel.values |= {"full_speed": "local:bwrap", "max_attempts": "3", "think": "8s", "include_cleanup": "yes"}
         pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
-        await settled(pilot)  # the cost is the first picture once it is known
+        await settled(pilot)
         await press("down")(pilot)
 
     assert snap_compare(looking_at(path), terminal_size=size, run_before=look)

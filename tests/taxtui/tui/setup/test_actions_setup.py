@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, OptionList
+from textual.widgets import OptionList
 
 from taxtui import folders
 from taxtui.errors import SubstrateUnavailable
@@ -21,7 +21,7 @@ from taxtui.tui.dialogs import Ask, Choose
 from taxtui.tui.fields import PickList
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.live.feed import RunStarter
-from taxtui.tui.setup.form import Choices, presets
+from taxtui.tui.setup.form import presets
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, covers, focus, live, setup, until
 from tests.taxtui.tui.earlier import only_here
@@ -139,7 +139,6 @@ async def test_a_limit_and_a_sheet_of_ones_own_are_typed_into_fields_that_only_p
         assert "(max $0.50)" in shown(pilot)
         await pilot.press("shift+tab", *"nosuch")
         assert "Not ready: cannot read nosuch: No such file" in shown(pilot)
-        assert setup(pilot).query_one("#launch").disabled
         await focus(pilot, setup(pilot).query_one("#substrates"))
         await pilot.press("ctrl+r", "y")
         setup(pilot)
@@ -147,7 +146,6 @@ async def test_a_limit_and_a_sheet_of_ones_own_are_typed_into_fields_that_only_p
         pick(pilot, substrates=["local"])
         await pilot.pause()
         assert "Prices" not in shown(pilot)
-        assert not setup(pilot).query_one("#launch").disabled
 
 
 @covers("renew", "add")
@@ -241,11 +239,10 @@ async def test_a_check_that_fails_says_so_and_changes_nothing() -> None:
 
 
 @covers("load")
-async def test_l_fills_every_field_of_the_form_from_a_scenario(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_l_loads_a_scenario_to_run_unchanged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "aaa.toml").write_text(
-        'budget = "9m"\n[[cells]]\nsubstrates = ["docker:runtime=runsc"]\ntiers = ["T1"]\nactions = [25]\ntrials = 7\n'
-        'modes = ["session"]\nwarmup = 2\nconcurrency = 3\narrival = "staggered:2s"\n'
+        '[[cells]]\nsubstrates = ["docker"]\ntiers = ["T1"]\nactions = [25]\ntrials = 7\n'
     )
     (tmp_path / "broken.toml").write_text("[[cells]]\nsubstrates = 3\n")
     async with app().run_test(size=SIZE) as pilot:
@@ -256,29 +253,9 @@ async def test_l_fills_every_field_of_the_form_from_a_scenario(monkeypatch: pyte
         presets.highlighted = next(n for n, prompt in enumerate(prompts) if prompt.startswith("aaa"))
         assert any("broken" in prompt and "expected" in prompt.lower() for prompt in prompts)
         await pilot.press("enter")
-        await pilot.pause()
-        assert setup(pilot).choices == Choices(
-            substrates=("docker:runtime=runsc",), tiers=("T1",), actions="25", modes=("session",), trials="7",
-            warmup="2", concurrency="3", arrival="staggered:2s", budget="9m",
-        )  # fmt: skip
-        await until(pilot, lambda: "docker:runtime=runsc 27.1" in shown(pilot))  # checked with its options
-
-
-async def test_an_arrival_is_typed_and_refused_as_the_run_would_refuse_it() -> None:
-    async with app().run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        await focus(pilot, setup(pilot).query_one("#concurrency"))
-        await pilot.press("backspace", "4")
-        await focus(pilot, setup(pilot).query_one("#arrival"))
-        await pilot.press(*"staggered:2s")
-        assert setup(pilot).choices.arrival == "staggered:2s"
-        await focus(pilot, setup(pilot).query_one("#substrates"))
+        await until(pilot, lambda: "preset aaa: 1 cell, 7 trials: docker" in shown(pilot))
         await pilot.press("y")
-        assert pilot.app.clipboard.endswith("--concurrency 4 --arrival staggered:2s --budget 120s")
-        setup(pilot).query_one("#arrival", Input).value = "sequential"
-        await pilot.pause()
-        assert "Not ready: arrival sequential means concurrency 1, not 4; write arrival" in shown(pilot)
-        assert setup(pilot).query_one("#launch").disabled
+        assert pilot.app.clipboard == "taxtui run aaa.toml"
 
 
 async def test_the_estimate_comes_from_the_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -329,27 +306,12 @@ async def test_every_field_is_reached_by_tab() -> None:
         pick(pilot, substrates=["ecs"])
         await pilot.pause()
         seen = []
-        for _ in range(17):
+        for _ in range(13):
             assert pilot.app.focused is not None
             seen.append(pilot.app.focused.id)
             await pilot.press("tab")
-    wanted = (
-        "substrates tiers modes actions trials warmup concurrency repeat budget arrival prices most plan launch "
-        "copy load add"
-    )
+    wanted = "substrates tiers modes actions trials warmup concurrency repeat budget arrival prices most plan"
     assert seen == wanted.split()
-
-
-async def test_the_buttons_do_what_the_keys_do(launched: list[tuple[object, list[str]]]) -> None:
-    async with app().run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        for button, screen in (("load", "Choose"), ("add", "Ask"), ("copy", "SetupScreen"), ("launch", "LiveScreen")):
-            await pilot.click(f"#{button}")
-            await until(pilot, lambda: type(pilot.app.screen).__name__ == screen)  # noqa: B023  # awaited at once
-            if button in ("load", "add"):
-                await pilot.press("escape")
-        assert pilot.app.clipboard.startswith("taxtui run")
-        assert len(launched) == 1
 
 
 async def test_a_screen_that_was_visited_leaves_the_sizes_of_another_alone() -> None:

@@ -15,7 +15,7 @@ from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.scenario import ScenarioFile
 from taxtui.plan.spec import Plan
-from taxtui.tui.setup.form import Choices, choices, presets, shipped_tiers
+from taxtui.tui.setup.form import Choices, presets
 from taxtui.tui.setup.screen import FREE_HERE
 
 FORM = Choices(
@@ -104,21 +104,6 @@ def test_what_the_run_would_refuse_the_form_refuses_in_the_same_words(form: Choi
         assert form.missing == ""
 
 
-def test_a_tier_of_ones_own_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "scenarios"
-    folder.mkdir()
-    (folder / "mine.toml").write_text('name="mine"\ntitle="t"\n[[cycle]]\nname="a"\nrun="true"\n')
-    (folder / "own.toml").write_text('[[cells]]\nsubstrates=["local"]\ntiers=["mine.toml"]\nactions=[10]\n')
-    monkeypatch.chdir(tmp_path)
-    [own] = [preset for preset in presets(Path()) if preset.name == "own"]
-    assert own.choices is not None
-    assert own.plan is not None
-    monkeypatch.chdir("/")
-    assert own.choices.missing == ""
-    plans = commanded(shlex.split(own.choices.command())[2:]), launched(own.choices, [], tmp_path)
-    assert [plan.cells for plan in plans] == [own.plan.cells] * 2
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -147,52 +132,25 @@ def test_what_is_missing_is_said(change: dict[str, object], words: str) -> None:
     assert msgspec.structs.replace(FORM, **change).missing.startswith(words)
 
 
-def test_nothing_is_missing_from_a_whole_form() -> None:
-    assert FORM.missing == ""
-
-
-def test_a_scenario_becomes_the_form_that_says_the_same() -> None:
-    file = msgspec.convert(FORM.scenario(), ScenarioFile)
-    assert choices(file, Path()) == FORM
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"seed": 5}, {"bracket": False}, {"cells": []}, {"timeout": "5s"}],
-)
-def test_a_scenario_that_says_more_than_the_form_can_is_run_as_it_stands(change: dict[str, object]) -> None:
-    file = msgspec.convert(FORM.scenario(), ScenarioFile)
-    assert choices(msgspec.structs.replace(file, **change), Path()) is None
-
-
-@pytest.mark.parametrize("change", [{"think": "8s"}, {"concurrency": [1, 2]}, {"acquire": "reset"}])
-def test_a_block_that_says_more_than_the_form_can_is_run_as_it_stands(change: dict[str, object]) -> None:
-    file = msgspec.convert(FORM.scenario(), ScenarioFile)
-    block = msgspec.structs.replace(file.cells[0], **change)
-    assert choices(msgspec.structs.replace(file, cells=[block]), Path()) is None
-
-
 def test_presets_are_the_shipped_scenarios_and_those_at_hand(tmp_path: Path) -> None:
     folder = tmp_path / "scenarios"
     folder.mkdir()
     (folder / "mine.toml").write_text('[[cells]]\nsubstrates=["local"]\ntiers=["T0"]\nactions=[10]\ntrials=3\n')
     (folder / "bad.toml").write_text('[[cells]]\nsubstrates=["local"]\ntears=["T0"]\nactions=[10]\n')
     (tmp_path / "pyproject.toml").write_text("[project]\n")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / ".#lock.toml").symlink_to("nobody@nowhere.1234")
     found = {preset.name: preset for preset in presets(tmp_path)}
     assert {"quick", "mine", "bad"} <= found.keys()
-    assert "pyproject" not in found
+    assert not {"pyproject", "folder", ".#lock"} & found.keys()
     assert found["mine"].title == "1 cell, 3 trials: local"
     assert found["bad"].plan is None
     assert "tears" in found["bad"].title
 
 
-def test_the_shipped_tiers_are_offered() -> None:
-    assert shipped_tiers() == ["T0", "T1", "T2"]
-
-
 def test_the_form_starts_with_what_taxtui_run_measures() -> None:
-    file, folder = scenario.load_file("quick")
-    assert choices(file, folder) == msgspec.structs.replace(Choices(), substrates=("local",))
+    quick, form = scenario.load("quick"), Choices(substrates=("local",)).plan()
+    assert (quick.cells, quick.budget_s, quick.repeat) == (form.cells, form.budget_s, form.repeat)
     assert FREE_HERE == run_plan.FREE_HERE
 
 

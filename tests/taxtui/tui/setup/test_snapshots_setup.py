@@ -59,7 +59,7 @@ def pick(pilot: Pilot[None], **picked: Sequence[str]) -> None:
 async def ready(pilot: Pilot[None]) -> None:
     screen = pilot.app.screen
     assert isinstance(screen, SetupScreen)
-    await until(pilot, lambda: screen.history and screen.history.trials is not None)
+    await until(pilot, lambda: screen.history is not None)
 
 
 async def both(pilot: Pilot[None]) -> None:
