@@ -9,7 +9,6 @@ from pathlib import Path
 
 from costmodel import Answer, CellIdentity, Provider, Published, Recording, Reference, SubstrateRun
 from taxtui.report.answer import measured
-from taxtui.report.answer.order import sorted_by
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.sections import marks_of
@@ -28,7 +27,6 @@ class Material:
     unfinished: int  # cells without a finished trial
     run_sd: float | None = None  # between-repetition sd, as in ``TrainingRun``
     bounds: Reference | None = None  # dispatch of a reference, for limits of an unknown tax
-    sort: str | None = None  # order of the answer
     published: Sequence[Published] = ()  # latencies, never ranked with the rows
     places: Sequence[SubstrateRun] = ()  # the training run of each substrate; () without a training run
     providers: Sequence[Provider] = ()  # estimated providers of the training run
@@ -61,7 +59,7 @@ class Material:
         if not self.places:
             return None
         sources: list[Recording | Published] = [*self.sources, *self.published]
-        return projected_run(sources, self.places, self.bounds, self.providers, self._wanted, self.sort)
+        return projected_run(sources, self.places, self.bounds, self.providers, self._wanted)
 
     def _wanted(self, identity: CellIdentity) -> bool:
         identities = [row.identity for row in self.rows]
@@ -74,8 +72,7 @@ class Material:
     @cached_property
     def answer(self) -> Answer:
         """The answer about occupied time, as in ``taxtui report``."""
-        answer = measured.answer(self.rows, self.sources, self.run_sd, self.bounds, self.published)
-        return sorted_by(answer, self.sort)
+        return measured.answer(self.rows, self.sources, self.run_sd, self.bounds, self.published)
 
     def letters(self, row: MeasuredRow) -> str:
         return self.marks.of(row.flags)

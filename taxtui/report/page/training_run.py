@@ -18,7 +18,6 @@ from costmodel import (
     project_per_substrate,
     warnings,
 )
-from taxtui.options.rows import RowChoice
 from taxtui.report.answer import projected
 from taxtui.report.answer import sections as answer_sections
 from taxtui.report.formats import Section
@@ -60,7 +59,7 @@ class ProjectedRun(NamedTuple):
     def sections(self) -> list[Section]:
         """Return the answer, the costs by cause, and every other table of the projection."""
         training_run = self.places[-1].training_run
-        answer = answer_sections.sections(self.answer, self.title, workers=training_run.workers, reference=self.bounds)
+        answer = answer_sections.sections(self.answer, self.title, full=True)
         first = [*answer, *attributed.sections(self.rows, training_run)]
         titles = {section.title for section in first}
         remaining = sections(self.rows, training_run, self.sources, self.bounds)
@@ -73,7 +72,6 @@ def projected_run(
     bounds: Reference | None,
     providers: Sequence[Provider],
     wanted: Callable[[CellIdentity], bool],
-    sort: str | None = None,
 ) -> ProjectedRun:
     """Project the ``wanted`` cells and the estimated ``providers``.
 
@@ -88,5 +86,5 @@ def projected_run(
 
     every = project_per_substrate(sources, places, bounds, providers, needed)
     rows = [row for row in every if wanted(row.identity)]
-    answer = projected.answer(every, rows, training_run, RowChoice(sort=sort))
+    answer = projected.answer(every, rows, training_run)
     return ProjectedRun(rows, list(places), list(sources), bounds, answer)
