@@ -94,7 +94,6 @@ def write(
         len(cells) - len(all_rows),
         run_sd=run_sd,
         bounds=bounds,
-        sort=choice.sort,
         published=[read_published(path) for path in files if path.suffix == ".toml"],
         places=places,
         providers=providers,

@@ -12,10 +12,10 @@ from taxtui.commands import pages, project_what_if
 from taxtui.commands.files import find_recording, load_recording, load_recordings, load_reference
 from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
-from taxtui.options.rows import ACTIONS, SORT, SUBSTRATE, choosing, pop_choice
+from taxtui.options.rows import ACTIONS, SUBSTRATE, choosing, pop_choice
 from taxtui.options.training import TYPED, TrainingCommand, is_typed
 from taxtui.options.training_runs import place_among, places_of, providers_of, unmatched_sections
-from taxtui.report.formats import BY_NAME, NAMES, Report
+from taxtui.report.formats import BY_NAME, NAMES, Report, Section
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from costmodel import CellFilter, CellIdentity, Published, Recording, Reference, Row, SubstrateRun, TrainingRun
     from taxtui.options.rows import RowChoice
-    from taxtui.report.formats import Section
 
 
 SIZE: Final = ("trajectories", "workers")
@@ -31,6 +30,7 @@ DEFAULT_SIZE: Final = (
     "The size of the training run is taxtui's default: 1,000,000 trajectories on 500 workers. Change it with "
     "--trajectories and --workers, or describe your run: taxtui project --init > lab.toml, then --training lab.toml."
 )
+MORE: Final = "--full: exec against session, wall-clock, causes, money and steps. --explain: every formula."
 CHOOSE: Final = "--tier, --mode, --substrate or --actions"
 
 
@@ -53,7 +53,7 @@ def _print_template(context: click.Context, parameter: click.Parameter, wanted: 
     callback=_print_template,
     help="Print a commented training file to start from: taxtui project --init > lab.toml",
 )
-@choosing(SUBSTRATE, ACTIONS, SORT)
+@choosing(SUBSTRATE, ACTIONS)
 @click.option(
     "--reference", metavar="RECORDING", help="Recording with the dispatch that bounds the tax of imported rows."
 )
@@ -122,10 +122,9 @@ def command(
     if choice.substrates:  # the command line names an estimated provider too
         names = (provider.substrate for provider in providers)
         choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
-    stressed = full or not for_people  # the answer alone has no stress
     with progress("simulating" if training_run.step_rollouts else "projecting"):
         wanted = _wanted(choice, training_run)
-        result = project_per_substrate(sources, places, bounds, providers, wanted, stressed=stressed)
+        result = project_per_substrate(sources, places, bounds, providers, wanted, stressed=not for_people)
     all_rows = [_with_sources(row, context, places) for row in result]
     if not all_rows:  # a run without steps is fast; its rows list the recorded cells
         plain_run = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
@@ -136,7 +135,7 @@ def command(
         check_reference_used(bounds, (row.identity.substrate for row in all_rows if row.tax_between_worker_hours))
     rows = choice.of(all_rows)
     size = "" if any(is_typed(context, name) or _in_file(context, name) for name in SIZE) else DEFAULT_SIZE
-    click.echo(BY_NAME[form].render(_report(rows, all_rows, training_run, sources, bounds, choice, full, size)))
+    click.echo(BY_NAME[form].render(_report(rows, all_rows, training_run, sources, bounds, full, size)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
@@ -162,14 +161,17 @@ def _in_file(context: click.Context, name: str) -> bool:
 
 
 def _wanted(choice: RowChoice, training_run: TrainingRun) -> CellFilter | None:
-    """Return a filter of cells for a simulation in steps: the chosen cells and the baseline. None: all cells."""
-    if training_run.step_rollouts is None or not (choice.tiers or choice.modes or choice.substrates):
+    """Return a filter of cells: the chosen cells and the baseline. None: all cells."""
+    if not any(choice):
         return None
-    from costmodel import matches_spec
+    from costmodel import FIXED_LENGTH, matches_spec
 
     def wanted(identity: CellIdentity) -> bool:
         if training_run.baseline is not None and matches_spec(identity, training_run.baseline):
             return True
+        recorded = training_run.length is None and identity.length == FIXED_LENGTH
+        if recorded and choice.lengths and identity.actions not in choice.lengths:
+            return False
         return choice.means(identity)
 
     return wanted
@@ -206,34 +208,33 @@ def _report(
     training_run: TrainingRun,
     sources: Sequence[Recording | Published],
     bounds: Reference | None,
-    choice: RowChoice,
     full: bool,
     size_note: str,
 ) -> Report:
     """Return the answer, with ``full`` also the tables behind the answer; records have all values in every row."""
     from taxtui.report.answer import projected, record
 
-    result = projected.answer(all_rows, rows, training_run, choice)
-    table_rows, record_rows = projected.in_tables(rows, result, choice), projected.arranged(rows, result, choice)
+    result = projected.answer(all_rows, rows, training_run)
+    table_rows = projected.by_substrate(rows, result)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected import attributed
+        from taxtui.report.projected.sections import CAUSES, MONEY
         from taxtui.report.projected.sections import sections as all_sections
 
-        causes = attributed.sections(table_rows, training_run)
-        answer = [*causes, *projected.sections(result, training_run, choice, bounds)]
-        if size_note:
-            answer[-1] = answer[-1]._replace(notes=[size_note, *answer[-1].notes])
-        if not full:
-            return answer
-        titles = {section.title for section in answer}
+        answer = [*attributed.sections(table_rows, training_run), *projected.sections(result, training_run, full=full)]
         tables = all_sections(table_rows, training_run, sources, bounds)
-        return [*answer, *(section for section in tables if section.title not in titles)]
+        if full:
+            titles = {section.title for section in answer}
+            return [*answer, *(section for section in tables if section.title not in titles)]
+        asked = {MONEY, *[CAUSES] * (bounds is not None)}
+        answer += [section for section in tables if section.title in asked]
+        return [*answer, Section("", [], [], [size_note, MORE] if size_note else [MORE])]
 
     def records() -> list[dict[str, Any]]:
         from taxtui.report.projected.record import record as projection
 
         added = record.records(result)
-        return [{**projection(row), "answer": added[projected.key_of(row)]} for row in record_rows]
+        return [{**projection(row), "answer": added[record.key_of(row)]} for row in rows]
 
     return Report(sections, records)

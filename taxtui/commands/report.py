@@ -13,13 +13,12 @@ from taxtui.commands.files import find_recording, load_reference
 from taxtui.commands.progress import progress
 from taxtui.errors import RecordingError, UsageError
 from taxtui.options.numbers import run_sd_option
-from taxtui.options.rows import ACTIONS, GROUP, MODE, SORT, SUBSTRATE, TIER, choosing, pop_choice
+from taxtui.options.rows import ACTIONS, MODE, SUBSTRATE, TIER, choosing, pop_choice
 from taxtui.report import row_limits
 from taxtui.report.formats import BY_NAME, NAMES, Report
 
 if TYPE_CHECKING:
     from costmodel import Recording, Reference
-    from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import MeasuredRow
 
@@ -40,7 +39,7 @@ MORE_TABLES: Final = f"Every table: --full. One: --table {', '.join(TABLE_NAMES[
     type=click.Choice([*TABLE_NAMES, "all"]),
     help="Print this table instead of the answer; all: the measured tables, below the answer.",
 )
-@choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
+@choosing(SUBSTRATE, TIER, ACTIONS, MODE)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @click.option(
     "--reference", metavar="RECORDING", help="Recording with the dispatch that bounds the tax of imported rows."
@@ -75,7 +74,7 @@ def command(
     if prices is not None and name != "summary":
         raise UsageError("--prices needs --table summary", fix="the cost of a training run: taxtui project")
     if html is not None or pictures is not None:
-        excluded = {"--table": name, "--full": full, "--format": form != NAMES[0], "--group": choice.group}
+        excluded = {"--table": name, "--full": full, "--format": form != NAMES[0]}
         pages.check(html, pictures, excluded)
         with progress("drawing the page"):
             written = pages.write(
@@ -91,8 +90,6 @@ def command(
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
     if full and not BY_NAME[form].people:
         raise UsageError(f"--full is for people; --format {form} holds all of it")
-    if name not in (None, "all") and (choice.sort or choice.group):
-        raise UsageError("--sort and --group order the answer", fix=f"leave --table {name} out, or them")
     paths = [find_recording(recording) for recording in recordings]
     cells, sources = read_samples(paths)
     rows = rows_of(cells, run_sd)
@@ -107,7 +104,7 @@ def command(
         bound(rows, bounds)
     if name is None or name == "all":
         all_tables = full or name == "all"
-        result = _answer(rows, sources, choice, run_sd, bounds, unfinished, all_tables=all_tables)
+        result = _answer(rows, sources, run_sd, bounds, unfinished, all_tables=all_tables)
     else:
         result = _table(name, rows, sources, unfinished, prices)
     click.echo(BY_NAME[form].render(result))
@@ -135,7 +132,6 @@ def _table(
 def _answer(
     rows: Sequence[MeasuredRow],
     sources: Sequence[Recording],
-    choice: RowChoice,
     run_sd: float | None,
     bounds: Reference | None,
     unfinished: int,
@@ -143,7 +139,7 @@ def _answer(
     all_tables: bool,
 ) -> Report:
     """Return the answer, with ``all_tables`` also the tables; records have all values in every row."""
-    from taxtui.report.answer import measured, order
+    from taxtui.report.answer import measured
     from taxtui.report.answer import sections as answer_tables
     from taxtui.report.answer.record import records
     from taxtui.report.measured.ladders import ladders_of
@@ -151,20 +147,21 @@ def _answer(
     from taxtui.report.measured.record import record
     from taxtui.report.measured.sections import TABLES, files, sections
 
-    result = order.sorted_by(measured.answer(rows, sources, run_sd, bounds), choice.sort)
-    arranged = choice.sort is not None or choice.group is not None
-    ordered = order.arranged(rows, result, measured.key_of, choice.group) if arranged else rows
+    result = measured.answer(rows, sources, run_sd, bounds)
 
     def answer_sections() -> list[Section]:
         ladders = [ladder for ladder in ladders_of(rows) if all_tables or ladder.law]
-        answer = answer_tables.sections(result, "", by=choice.group, reference=bounds)
+        full = all_tables or not any(row.cell.succeeded for row in rows)
+        answer = answer_tables.sections(result, "", full=full)
         answer += ladder_sections(ladders) if ladders else []
-        if not all_tables and any(row.cell.succeeded for row in rows):
-            return [*answer, files(sources, [MORE_TABLES])]
-        return [*answer, *sections(ordered, sources, TABLES, unfinished, arranged=arranged)]
+        if full:
+            return [*answer, *sections(rows, sources, TABLES, unfinished)]
+        if bounds is not None:
+            answer += sections(rows, sources, ("tax",), unfinished)[:-1]
+        return [*answer, files(sources, [MORE_TABLES])]
 
     def answer_records() -> list[dict[str, Any]]:
         added = records(result)
-        return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in ordered]
+        return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in rows]
 
     return Report(answer_sections, answer_records)

@@ -1,4 +1,4 @@
-"""The rows of a report and their order: ``--tier``, ``--mode``, ``--substrate``, ``--actions``, ``--sort``."""
+"""The rows of a report: ``--tier``, ``--mode``, ``--substrate`` and ``--actions``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ from taxtui.options.numbers import COUNT
 
 if TYPE_CHECKING:
     from costmodel import CellIdentity, Length
-
-BY_WORK: Final = "work"
-BY_SUBSTRATE: Final = "substrate"
-SORTS: Final = ("work", "amount", "ratio", "tax")
-"""Keys to sort rows by; the first is the default."""
 
 
 class Choosable(Protocol):
@@ -48,8 +43,6 @@ class RowChoice(NamedTuple):
     modes: tuple[str, ...] = ()
     substrates: tuple[str, ...] = ()
     lengths: tuple[int, ...] = ()
-    sort: str | None = None
-    group: str | None = None
 
     def means(self, identity: CellIdentity) -> bool:
         """Whether a cell has a selected tier, mode and substrate, of any length."""
@@ -130,14 +123,6 @@ ACTIONS: Final = _option(
     type=COUNT,
     metavar="N",
     help="Select this recorded number of actions, repeatable.",
-)
-SORT: Final = _option(
-    "--sort",
-    type=click.Choice(SORTS),
-    help="Order of the rows: work (the default), amount (least first), ratio or tax (most first).",
-)
-GROUP: Final = _option(
-    "--group", type=click.Choice((BY_WORK, BY_SUBSTRATE)), help="A row per work (the default) or per substrate."
 )
 
 

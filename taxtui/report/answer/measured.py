@@ -17,7 +17,7 @@ from costmodel import (
     answer_of,
     project,
 )
-from taxtui.report.answer.order import Key
+from taxtui.report.answer.record import Key
 from taxtui.report.measured.rows import MeasuredRow
 
 

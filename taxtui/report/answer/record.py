@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from costmodel import TIE, Answer, Entry, Interval, ModeRatio, Row, WorkLine
-from taxtui.report.answer.order import Key, key_of
+from costmodel import TIE, Answer, CellIdentity, Entry, Interval, ModeRatio, Row, WorkLine
+
+Key = tuple[CellIdentity, str, float]
+"""Key of a row in all tables: cell, provenance and length of a trajectory."""
+
+
+def key_of(row: Row) -> Key:
+    """Return the key of a projection."""
+    return row.identity, row.provenance, row.length.actions
 
 
 def records(answer: Answer) -> dict[Key, dict[str, Any]]:

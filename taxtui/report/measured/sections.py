@@ -75,8 +75,6 @@ def sections(
     sources: Sequence[Recording],
     tables: Sequence[str],
     unfinished: int,
-    *,
-    arranged: bool = False,
     prices: Prices | None = None,
 ) -> list[Section]:
     """Return the tables, then the recordings with all notes.
@@ -86,7 +84,6 @@ def sections(
         sources: the recordings.
         tables: names of tables.
         unfinished: number of cells without a finished trial.
-        arranged: keep the order of ``rows``; else tables of latencies have the smallest median first.
         prices: price sheet of the summary.
     """
     differing = namesakes(rows)
@@ -95,9 +92,9 @@ def sections(
     results = []
     for table in tables:
         if table == RESPONSE:
-            results += _response(names, arranged)
+            results += _response(names)
         elif table in LATENCIES:
-            results += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
+            results += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
             results += [_breakdown(names), _other_means(names), *_life_cycle(names), *_bad_seconds(names)]
         elif table == DISTRIBUTIONS:
@@ -146,11 +143,11 @@ _HOW_TO_READ: Final = [
 ]
 
 
-def _latencies(title: str, name: str, names: dict[MeasuredRow, RowName], arranged: bool) -> Section:
-    """Return one kind of duration, a line per row, the smallest median first unless ``arranged``."""
+def _latencies(title: str, name: str, names: dict[MeasuredRow, RowName]) -> Section:
+    """Return one kind of duration, a line per row, the smallest median first."""
     head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
     lines: list[list[Content]] = []
-    for row in names if arranged else ranked(list(names), name):
+    for row in ranked(list(names), name):
         summary, rank = row.summary(name), row.rank(name)
         if summary is None:
             lines.append([names[row], _counted(0, row), *[NOTHING] * 4, "", ""])
@@ -162,11 +159,11 @@ def _latencies(title: str, name: str, names: dict[MeasuredRow, RowName], arrange
     return Section(title, head, lines, [])
 
 
-def _response(names: dict[MeasuredRow, RowName], arranged: bool) -> list[Section]:
+def _response(names: dict[MeasuredRow, RowName]) -> list[Section]:
     scheduled = {row: named for row, named in names.items() if row.scheduled}
     unseen = [CLOSED_LOOP] if len(scheduled) < len(names) else []
     titles = LATENCIES[RESPONSE].items() if scheduled else ()
-    results = [_latencies(title, name, scheduled, arranged) for name, title in titles]
+    results = [_latencies(title, name, scheduled) for name, title in titles]
     return [*results, *([Section("", [], [], unseen)] if unseen else [])]
 
 

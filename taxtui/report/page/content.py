@@ -65,7 +65,7 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
 
 def answer_tables(material: Material) -> list[PageTable]:
     """Return the tables of the answer about occupied time; the last has the sources of published latencies."""
-    *tables, last = tables_of(answer_sections.sections(material.answer, "", reference=material.bounds)) or [
+    *tables, last = tables_of(answer_sections.sections(material.answer, "", full=True)) or [
         PageTable("Answer", [], [], [])
     ]
     sources = [f"{clean(item.title)}: from {clean(item.source)}" for item in material.published]

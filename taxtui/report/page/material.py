@@ -18,9 +18,7 @@ from costmodel import (
     matches_spec,
     project_per_substrate,
 )
-from taxtui.options.rows import RowChoice
 from taxtui.report.answer import measured, projected
-from taxtui.report.answer.order import sorted_by
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.sections import marks_of
@@ -39,7 +37,6 @@ class Material:
     unfinished: int  # cells without a finished trial
     run_sd: float | None = None  # between-repetition sd, as in ``TrainingRun``
     bounds: Reference | None = None  # dispatch of a reference, for limits of an unknown tax
-    sort: str | None = None  # order of the answer
     published: Sequence[Published] = ()  # latencies, never ranked with the rows
     places: Sequence[SubstrateRun] = ()  # the training run of each substrate; () without a training run
     providers: Sequence[Provider] = ()  # estimated providers of the training run
@@ -84,8 +81,7 @@ class Material:
         sources: list[Recording | Published] = [*self.sources, *self.published]
         every = project_per_substrate(sources, self.places, self.bounds, self.providers, needed)
         rows = [row for row in every if self._wanted(row.identity)]
-        answer = projected.answer(every, rows, training_run, RowChoice(sort=self.sort))
-        return ProjectedRun(rows, self.places, sources, self.bounds, answer)
+        return ProjectedRun(rows, self.places, sources, self.bounds, projected.answer(every, rows, training_run))
 
     def _wanted(self, identity: CellIdentity) -> bool:
         identities = [row.identity for row in self.rows]
@@ -98,8 +94,7 @@ class Material:
     @cached_property
     def answer(self) -> Answer:
         """The answer about occupied time, as in ``taxtui report``."""
-        answer = measured.answer(self.rows, self.sources, self.run_sd, self.bounds, self.published)
-        return sorted_by(answer, self.sort)
+        return measured.answer(self.rows, self.sources, self.run_sd, self.bounds, self.published)
 
     def letters(self, row: MeasuredRow) -> str:
         return self.marks.of(row.flags)

@@ -54,7 +54,7 @@ class ProjectedRun(NamedTuple):
     def sections(self) -> list[Section]:
         """Return the answer, the costs by cause, and every other table of the projection."""
         training_run = self.places[-1].training_run
-        answer = answer_sections.sections(self.answer, self.title, workers=training_run.workers, reference=self.bounds)
+        answer = answer_sections.sections(self.answer, self.title, full=True)
         first = [*answer, *attributed.sections(self.rows, training_run)]
         titles = {section.title for section in first}
         remaining = sections(self.rows, training_run, self.sources, self.bounds)

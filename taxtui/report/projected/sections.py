@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from costmodel import CANNOT_TELL, NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, warnings
-from taxtui.report import variation
+from costmodel import NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, warnings
 from taxtui.report.cells import (
     COUNT,
     DOLLARS,
@@ -21,21 +20,19 @@ from taxtui.report.cells import (
 )
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import (
-    NOTHING,
-    UNSPLIT,
-    WRAPPER,
-    left_out,
-)
+from taxtui.report.numbers import NOTHING, UNSPLIT, WRAPPER, left_out
 from taxtui.report.words import UNDECIDED
 from taxtui.terminal_text import clean
+
+CAUSES: Final = "Causes of the worker-hours"
+MONEY: Final = "Money"
 
 
 def sections(
     rows: Sequence[Row], training_run: TrainingRun, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
     """Return all tables with rows, the main table first; ``reference``: dispatch for the limits of an unknown tax."""
-    parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out)
+    parts = (_main, _causes, _money, _steps, _gpu, _pool, _break_even, _held_out)
     results = [section for part in parts if (section := part(rows, training_run)).rows]
     notes = [
         f"{clean(source.name)}: {clean(note)}"
@@ -47,8 +44,9 @@ def sections(
         f"{clean(source.name)}: from {clean(source.source)}" for source in sources if isinstance(source, Published)
     ]
     bounded = dict.fromkeys(row.identity.substrate for row in rows if row.tax_between_worker_hours)
-    notes += [reference[name].in_words(clean(name)) for name in bounded if reference and name in reference]
-    return [results[0]._replace(notes=results[0].notes + notes), *results[1:]]
+    dispatch = [reference[name].in_words(clean(name)) for name in bounded if reference and name in reference]
+    added = {results[0].title: notes, CAUSES: dispatch}
+    return [section._replace(notes=section.notes + added.get(section.title, [])) for section in results]
 
 
 def tax_in_words(cleanup: bool) -> str:
@@ -75,10 +73,6 @@ def _names(rows: Sequence[Row]) -> list[str]:
     return labels if len(set(labels)) == len(labels) else [name_of(row) for row in rows]
 
 
-def _short(label: str) -> str:
-    return clean(label)[:16]
-
-
 def name_of(row: Row) -> str:
     """Return the name of a row, on two lines."""
     details = [part for part in (row.identity.tier, str(row.length), row.identity.mode) if part]
@@ -86,7 +80,6 @@ def name_of(row: Row) -> str:
 
 
 def _main(rows: Sequence[Row], training_run: TrainingRun) -> Section:
-    marks = marks_of(rows)
     baseline = next((row.versus.label for row in rows if row.versus), None)
     head = ["sandbox\ntier n mode", "trajectory\nmean", "worker-hours\n", "wall-clock\n"]
     table: list[list[Content]] = []
@@ -100,32 +93,18 @@ def _main(rows: Sequence[Row], training_run: TrainingRun) -> Section:
         ]
         if baseline is not None:
             line.append(_versus(row))
-        table.append([*line, marks.of(row.flags)])
-    head += [] if baseline is None else [f"vs {_short(baseline)}\nworker-hours"]
-    notes = marks.notes()
-    if any(row.worker_hours and row.worker_hours.low is not None for row in rows):
-        basis = variation.in_words(row.evidence.basis for row in rows if row.evidence)
-        notes.insert(0, f"Second lines: {basis}{_at_least(rows)}")
-        if any(row.versus and row.versus.verdict.together for row in rows):
-            notes.insert(
-                1,
-                "vs: paired within the run, so the load cancels; no difference: the interval includes 0.",
-            )
-        notes[1:1] = dict.fromkeys(
-            f"{clean(row.label)} vs {clean(row.versus.label)}: {row.versus.verdict.words}."
-            for row in rows
-            if row.versus and row.versus.verdict.kind == CANNOT_TELL
-        )
-    return Section(title(rows, training_run), [*head, "flags\n"], table, notes)
+        table.append(line)
+    head += [] if baseline is None else [f"vs {clean(baseline)[:16]}\nworker-hours"]
+    return Section(title(rows, training_run), head, table, _at_least(rows))
 
 
-def _at_least(rows: Sequence[Row]) -> str:
-    """Return the note about lower limits, if any."""
+def _at_least(rows: Sequence[Row]) -> list[str]:
+    """Return the note about lower limits of the wall-clock, if any."""
     needs = sorted({row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours} - {0})
     if not needs:
-        return ""
+        return []
     counts = " to ".join(f"{count:,}" for count in dict.fromkeys((needs[0], needs[-1])))
-    return f" ≥: at least; an upper limit takes {counts} successes, or a bound on the longest: --set timeout_s=S."
+    return [f"≥: at least; an upper limit takes {counts} successes, or a bound on the longest: --set timeout_s=S."]
 
 
 def _versus(row: Row) -> Content:
@@ -192,7 +171,7 @@ def _causes(rows: Sequence[Row], training_run: TrainingRun) -> Section:
         notes.append(
             "wasted: rollouts launched in excess, to their end or their cut; the other columns are the kept rollouts."
         )
-    return _table("Causes of the worker-hours", head, rows, cells, *notes)
+    return _table(CAUSES, head, rows, cells, *notes)
 
 
 def _money(rows: Sequence[Row], training_run: TrainingRun) -> Section:
@@ -210,7 +189,7 @@ def _money(rows: Sequence[Row], training_run: TrainingRun) -> Section:
 
     head = ["sandbox\n$/h", "billed\n/ used", "sandboxes\n$", "idle pool\n$", "workers\n$", "total\n$"]
     sheets = dict.fromkeys(row.cost.sheet for row in rows if row.cost)
-    return _table("Money", head, rows, cells, *(f"Prices: {clean(sheet)}." for sheet in sheets))
+    return _table(MONEY, head, rows, cells, *(f"Prices: {clean(sheet)}." for sheet in sheets))
 
 
 def _steps(rows: Sequence[Row], training_run: TrainingRun) -> Section:
@@ -283,17 +262,6 @@ def _pool(rows: Sequence[Row], training_run: TrainingRun) -> Section:
 
     note = "A hit skips create and ready, but not the set-up."
     return _table(f"Warm pool of {training_run.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
-
-
-def _stress(rows: Sequence[Row], training_run: TrainingRun) -> Section:
-    def cells(row: Row) -> list[Content] | None:
-        if row.stress is None or warnings.TAIL not in row.flags:
-            return None
-        return [TableCell(row.stress.worker_hours), hours_cell(row.stress.wall_clock_hours)]
-
-    return _table(
-        "Stress: if 1 % of trajectories took 30 times as long", ["worker-hours\n", "wall-clock\n"], rows, cells
-    )
 
 
 def _break_even(rows: Sequence[Row], training_run: TrainingRun) -> Section:

@@ -203,7 +203,7 @@ def test_every_place_and_work_is_compared_in_table_and_json() -> None:
     found = answer_of(rows)
     assert len(found.modes) == 18
     asked = ["project", str(RECORDINGS / "run.msgpack"), "--trajectories", "1000000", "--workers", "500"]
-    text = CliRunner().invoke(app, asked).output
+    text = CliRunner().invoke(app, [*asked, "--full"]).output
     assert "How many times longer exec runs than session" in text
     docker = next(one for one in found.modes if (one.name, one.place.name) == ("T1 50", "docker:runc"))
     assert f"{docker.ratio.value:.2f}x" in text

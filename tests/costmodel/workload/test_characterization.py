@@ -26,7 +26,6 @@ from costmodel.workload.characterization import (
     think_law,
 )
 from taxtui.commands.report import command
-from taxtui.errors import UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
 from taxtui.importers.protocol import ReaderOptions
@@ -218,8 +217,6 @@ def test_the_laws_are_a_table_of_their_own() -> None:
     assert row["failure_law"]["attempts"] == row["trials"]
     assert row["think_law"] == dict.fromkeys(row["think_law"])
     assert "think_law" not in CliRunner().invoke(command, [RUN, "--format", "json"]).stdout
-    with pytest.raises(UsageError, match="leave --table distributions out"):
-        CliRunner().invoke(command, [RUN, "--table", "distributions", "--sort", "ratio"], catch_exceptions=False)
 
 
 def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:

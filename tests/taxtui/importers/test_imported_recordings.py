@@ -80,7 +80,7 @@ def test_a_projection_has_tool_time_as_a_cause_and_a_tax_between_bounds(harbor: 
     assert row["tax_worker_hours"] is None
     assert row["tax_between_worker_hours"] == pytest.approx({"low": 5, "high": 7.5})
     assert "imported" in row["flags"]
-    text = said("project", harbor, *ASK, "--explain")
+    text = said("project", harbor, *ASK, "--full", "--explain")
     assert "unsplit: commands" in text
     assert "tax between" in text
 

@@ -63,7 +63,7 @@ def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None
 
 def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
     found = answer_of(project([load(RECORDINGS / "run.msgpack")], TrainingRun(trajectories=10**6, workers=500)))
-    told = sections.sections(found, "asked", workers=500)
+    told = sections.sections(found, "asked", full=True)
     for columns in (50, 80, 120, 200):
         text = to_text(told, columns)
         assert max(map(width, text.splitlines())) <= columns
@@ -87,12 +87,9 @@ def test_the_terminal_says_how_wide_a_table_may_be(monkeypatch: pytest.MonkeyPat
     [
         (("--tier", "T2"), ["T2 10 exec", "T2 10 session"]),
         (("--tier", "T2", "--mode", "exec"), ["T2 10 exec"]),
-        (("--tier", "T1", "--sort", "ratio"), ["T1 50 exec", "T1 10 exec", "T1 10 session", "T1 50 session"]),
-        (("--tier", "T1", "--sort", "amount"), ["T1 10 session", "T1 10 exec", "T1 50 session", "T1 50 exec"]),
-        (("--tier", "T1", "--sort", "tax", "--mode", "session"), ["T1 10 session", "T1 50 session"]),
     ],
 )
-def test_rows_are_chosen_before_they_are_ranked_and_sorted(words: tuple[str, ...], expected: list[str]) -> None:
+def test_rows_are_chosen_before_they_are_ranked(words: tuple[str, ...], expected: list[str]) -> None:
     for command in (("project", SHORT, *ASK), ("report", SHORT)):
         assert works(said(*command, *words)) == expected
 
@@ -168,17 +165,9 @@ def test_the_baseline_is_what_ratios_are_to_also_where_it_is_not_shown() -> None
     assert "docker" not in heads
 
 
-def test_a_line_may_be_a_place() -> None:
-    text = said("report", SHORT, "--group", "substrate", "--tier", "T1", "--actions", "10")
-    lines = text.split("\n\n")[3].splitlines()
-    assert lines[0].split() == ["sandbox", "T1", "10", "exec", "T1", "10", "session"]
-    assert [line.split()[0] for line in lines[2:]] == ["local:bwrap", "docker:runc"]
-
-
 def test_tables_are_the_answer_or_one_or_all_and_nothing_is_ignored() -> None:
     assert "--full is every table, --table tax one" in said("report", SHORT, "--full", "--table", "tax", code=2)
     assert "--full is for people" in said("report", SHORT, "--full", *JSON, code=2)
-    assert "order the answer" in said("report", SHORT, "--table", "tax", "--sort", "ratio", code=2)
 
 
 def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_answer_comes_first_with_its_sentence_and_a_row_per_workload(read: R
     assert "docker exec runs" in read.text.partition("Time that one delivered trajectory occupies a worker")[0]
     for workload in ("T1 10 exec", "T1 10 session", "T1 50 exec", "T1 50 session"):
         assert workload in answer
-    for head in ("docker time", "docker ratio", "local time", "docker tax", "docker share"):
+    for head in ("docker time", "docker ratio", "local time"):
         assert head in answer
 
 
@@ -211,13 +211,13 @@ def test_a_recording_that_cannot_be_read_leaves_no_file(tmp_path: Path) -> None:
 
 def test_the_sentence_and_the_choice_are_those_of_the_command_line(tmp_path: Path) -> None:
     first, second = recordings(tmp_path)
-    chosen = ("--mode", "exec", "--sort", "ratio")
+    chosen = ("--mode", "exec")
     said = invoke("report", first, second, *chosen).split("\n\n")[0]
     invoke("report", first, second, *chosen, "--html", tmp_path / "page.html")
     found = Reader((tmp_path / "page.html").read_text())
     assert " ".join(said.split()) in found.text
     assert "T1 10 session" not in found.text
-    assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --sort ratio --html page.html" in found.text
+    assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --html page.html" in found.text
 
 
 def test_published_latencies_stand_apart_and_are_ranked_with_nothing(tmp_path: Path) -> None:
