@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from costmodel import table_columns
+from costmodel import load_prices, table_columns
 from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
 from taxtui.importers import registry
@@ -34,18 +34,29 @@ if TYPE_CHECKING:
 @click.option("--map", "spans", multiple=True, metavar="SPAN=PHASE", help=f"otlp: {', '.join(TIMES)} by span name.")
 @click.option("--keep-names", is_flag=True, help="Keep names of tasks, images, agents, groups; else digests of them.")
 @click.option("--strict", is_flag=True, help="Refuse an unreadable file, instead of leaving the file out.")
+@click.option("--summary", is_flag=True, help="Print `report --table summary` of the recording.")
+@click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     words: tuple[str, ...],
     out: Path,
     spans: tuple[str, ...],
     keep_names: bool,
     strict: bool,
+    summary: bool,
+    prices: str | None,
 ) -> None:
     """Make a recording of the logs of other tools: files, or folders of files.
 
     FORMAT is guessed from the content if left out. Prompts, outputs, commands, paths and keys are never copied.
     Missing values stay unknown and are listed. docs/own-work.md has the content of each format.
     """
+    if prices is not None and not summary:
+        raise UsageError("--prices needs --summary", fix=f"later: taxtui project {out} --prices {prices}")
+    if prices is not None:
+        load_prices(prices)  # refused before anything is read
     name, paths = _format_and_paths(words)
     _refuse_exports(paths)
     options = ReaderOptions(_span_phases(spans))
@@ -62,6 +73,10 @@ def command(
         )
     for line in _lines(reader, result, out):
         click.echo(clean(line), err=True)
+    if summary:
+        from taxtui.commands.report import command as report
+
+        context.invoke(report, recordings=(str(out),), name="summary", prices=prices)
 
 
 def _format_and_paths(words: Sequence[str]) -> tuple[str | None, list[Path]]:

@@ -268,8 +268,7 @@ def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(tmp_path: 
 
 def test_the_summary_of_an_import_has_money(tmp_path: Path) -> None:
     path = _episode(tmp_path, {"type": "modal", "cpu": 1.0, "memory": 2.0, "image_cached": False})
-    said("import", path, "-o", tmp_path / "out")
-    text = said("report", tmp_path / "out", "--table", "summary", "--prices", "modal")
+    text = said("import", path, "-o", tmp_path / "out", "--summary", "--prices", "modal")
     for quantity in ("delivered", "sandbox failures per hour", "boot, image built", "wall", "sandbox lifetime", "cost"):
         assert quantity in text
     assert re.search(r"cost, \$ +1 +0\.0\d+", text)
