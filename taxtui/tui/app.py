@@ -93,6 +93,10 @@ class TaxtuiApp(App[None]):
 
             self.push_screen(help_dialog(self.screen.scope))
 
+    def action_help_quit(self) -> None:
+        """Say which key quits, on ctrl+c."""
+        self.notify("q quits; ctrl+c copies")
+
     def action_next_theme(self) -> None:
         place = THEMES.index(self.theme) if self.theme in THEMES else -1
         self.theme = THEMES[(place + 1) % len(THEMES)]

@@ -133,7 +133,10 @@ def setup_share(row: MeasuredRow) -> Interval | None:
     if _unheld(row) or {"create", "cold_start"} & row.missing or not sum(held):
         return None
     before = [(_boot(trial) or 0) + trial.measures.preload_ns + trial.measures.setup_ns for trial in row.good]
-    return ratio_interval(before, held, [trial.group or index for index, trial in enumerate(row.good)])
+    share = ratio_interval(before, held, [trial.group or index for index, trial in enumerate(row.good)])
+    if share.low is None or share.high is None:
+        return share
+    return share._replace(low=max(0.0, share.low), high=min(1.0, share.high))
 
 
 def sections(names: Mapping[MeasuredRow, Content], prices: Prices | None = None) -> list[Section]:
