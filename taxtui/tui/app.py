@@ -95,7 +95,7 @@ class TaxtuiApp(App[None]):
 
     def action_help_quit(self) -> None:
         """Say which key quits, on ctrl+c."""
-        self.notify("q quits; ctrl+c copies")
+        self.notify("ctrl+q quits; ctrl+c copies")
 
     def action_next_theme(self) -> None:
         place = THEMES.index(self.theme) if self.theme in THEMES else -1
