@@ -30,7 +30,7 @@ DEFAULT_SIZE: Final = (
     "The size of the training run is taxtui's default: 1,000,000 trajectories on 500 workers. Change it with "
     "--trajectories and --workers, or describe your run: taxtui project --init > lab.toml, then --training lab.toml."
 )
-MORE: Final = "--full: exec against session, wall-clock, causes, money and steps. --explain: every formula."
+MORE: Final = "--full: exec against session, wall-clock, causes, money and steps. --explain: the formulas."
 CHOOSE: Final = "--tier, --mode, --substrate or --actions"
 
 
@@ -59,7 +59,9 @@ def _print_template(context: click.Context, parameter: click.Parameter, wanted: 
 )
 @click.option("--full", is_flag=True, help="Print the tables behind the answer too: causes, money, steps.")
 @project_what_if.OPTION
-@click.option("--explain", is_flag=True, help="Print every input, formula and intermediate value of each row.")
+@click.option(
+    "--explain", is_flag=True, help="Print the formulas of worker-hours, wall-clock and dollars, with values."
+)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @pages.html_option
 @click.pass_context

@@ -27,13 +27,8 @@ class Choosable(Protocol):
 R = TypeVar("R", bound=Choosable)
 
 
-class _Selector(NamedTuple):
-    """A selecting option: values, the test of a row, and the text of a row's value."""
-
-    option: str
-    values: Sequence[Any]
-    matches: Callable[[Choosable, Any], bool]
-    value_of: Callable[[Choosable], str]
+_Selector = tuple[str, Sequence[Any], Callable[[Choosable, Any], bool], Callable[[Choosable], str]]
+"""An option, its values, the test of a row, and the text of a row's value."""
 
 
 class RowChoice(NamedTuple):
@@ -58,16 +53,16 @@ class RowChoice(NamedTuple):
         Raises:
             UsageError: an option, or all options together, select no row; the error lists the values of all rows.
         """
-        selectors = (
-            _Selector("--tier", self.tiers, lambda row, tier: row.identity.tier == tier, lambda row: row.identity.tier),
-            _Selector("--mode", self.modes, lambda row, mode: row.identity.mode == mode, lambda row: row.identity.mode),
-            _Selector(
+        selectors: tuple[_Selector, ...] = (
+            ("--tier", self.tiers, lambda row, tier: row.identity.tier == tier, lambda row: row.identity.tier),
+            ("--mode", self.modes, lambda row, mode: row.identity.mode == mode, lambda row: row.identity.mode),
+            (
                 "--substrate",
                 self.substrates,
                 lambda row, name: _is_substrate(row.identity, name),
                 lambda row: row.identity.label,
             ),
-            _Selector(
+            (
                 "--actions",
                 self.lengths,
                 lambda row, actions: row.length.low == actions == row.length.high,
@@ -84,7 +79,7 @@ class RowChoice(NamedTuple):
             if values:
                 selected = [row for row in selected if any(matches(row, value) for value in values)]
         if not selected:
-            words = [f"{selector.option} {value}" for selector in selectors for value in selector.values]
+            words = [f"{option} {value}" for option, values, *_ in selectors for value in values]
             raise UsageError(f"no row is of {' and '.join(words)}", fix="leave one out")
         return selected
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from costmodel import FIXED_LENGTH, NS_PER_HOUR, NS_PER_S, Interval, RecordedTrial, characterization, events, quantile
-from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, text_of
+from costmodel import FIXED_LENGTH, NS_PER_S, Interval, RecordedTrial, characterization, events, quantile
+from taxtui.report.cells import COUNT, NS, CellGroup, Content, TableCell, amount_cell, text_of
 from taxtui.report.formats import Section
+from taxtui.report.measured import failures
 from taxtui.report.measured.rows import HELD, MeasuredRow
 from taxtui.report.numbers import NOTHING
 
 QUANTITIES: Final = ("think", "command", "length", "failure")
-MOST_ERRORS: Final = 2
-"""Maximum classes of errors in a row; JSON has all."""
 
 
 def laws_of(row: MeasuredRow) -> characterization.Laws:
@@ -35,7 +34,7 @@ def laws_of(row: MeasuredRow) -> characterization.Laws:
 def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
     """Return a table per distribution with any data."""
     result = {text_of(name): laws_of(row) for row, name in names.items()}
-    tables = [_think(result, head), _length(result, head), _failures(result, head), _shared(result, head)]
+    tables = [_think(result, head), _length(result, head), *failures.sections(names, head), _shared(result, head)]
     return [table for table in tables if table is not None]
 
 
@@ -81,28 +80,6 @@ def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Cont
     p50, p95 = (NOTHING if value is None else TableCell(value, COUNT) for value in (law.p50, law.p95))
     shortest_to_longest = f"{law.shortest:,}–{law.longest:,}"
     return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), shortest_to_longest]
-
-
-def _failures(laws: Mapping[str, characterization.Laws], head: str) -> Section:
-    columns = [head, "starts\nfailed", "per start\n", "time\nfailed", "per hour\n", "errors\n"]
-    lines = [_failure_line(name, item.failures) for name, item in laws.items()]
-    notes = [
-        "per start: failed in create, reset or ready. time: total time of the sandboxes. per hour: failures after the "
-        "start in an hour of one sandbox. Failures after the last action are not counted."
-    ]
-    return Section("Failures", columns, lines, notes)
-
-
-def _failure_line(name: str, law: characterization.FailureLaw) -> list[Content]:
-    errors = [f"{error} {count:,}" for error, count in law.errors[:MOST_ERRORS]]
-    return [
-        name,
-        _counts(law.attempts, law.starts_failed),
-        amount_cell(law.per_start, SHARE),
-        CellGroup((TableCell(law.exposure_h * NS_PER_HOUR, NS), TableCell(law.failures, COUNT)), below=True),
-        amount_cell(law.per_hour),
-        "\n".join(errors) or NOTHING,
-    ]
 
 
 def _shared(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:

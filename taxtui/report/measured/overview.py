@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from costmodel import (
     FIXED_LENGTH,
@@ -19,7 +19,6 @@ from costmodel import (
     RecordedTrial,
     characterization,
     mean_interval,
-    ratio_interval,
 )
 from taxtui.report.cells import COUNT, DOLLARS, NS, SHARE, Content, RowName, TableCell, amount_cell
 from taxtui.report.formats import Section
@@ -49,18 +48,11 @@ _KEYS: Final = {
 """Quantity → key in JSON, if not the name with ``_ns``."""
 NOTES: Final = [
     "boot: create and ready, without borrowed sandboxes. built: the sandbox waited for the first build of its image. "
-    "share: of the occupied time, to the last action's end. dispatch: of set-up and actions.",
+    "dispatch: of set-up and actions.",
     "wall: from the create request to the end of clean-up or verification, of delivered trials.",
     "sandbox lifetime: sum over all trials, failures included, with the interval of a repeated sample of equal size. "
     "Intervals: order statistics for percentiles, Wilson's for shares, Poisson's for a hazard.",
 ]
-
-
-class Total(NamedTuple):
-    """A sum over all trials; None: unknown."""
-
-    amount: Interval | None
-    reason: str = ""  # the amount is unknown because …
 
 
 def _boot(trial: RecordedTrial) -> int | None:
@@ -81,11 +73,9 @@ def quantities(row: MeasuredRow) -> dict[str, DurationSummary]:
     return summaries
 
 
-def lifetime_h(row: MeasuredRow) -> Total:
-    """Return the hours of all sandboxes of a cell."""
-    if _unheld(row):
-        return Total(None, "the time of trials is unknown")
-    return Total(_sum([_lived_ns(trial) / NS_PER_HOUR for trial in row.cell.trials], row))
+def lifetime_h(row: MeasuredRow) -> Interval | None:
+    """Return the hours of all sandboxes of a cell; None if the time of trials is unknown."""
+    return None if _unheld(row) else _sum([_lived_ns(trial) / NS_PER_HOUR for trial in row.cell.trials], row)
 
 
 def job_wall_ns(row: MeasuredRow) -> int | None:
@@ -103,19 +93,18 @@ def job_wall_ns(row: MeasuredRow) -> int | None:
     return max(trial.freed_ns for trial in trials) - min(trial.start_ns for trial in trials)
 
 
-def cost_usd(row: MeasuredRow, prices: Prices | None) -> Total:
-    """Return the cost of all sandboxes of a cell by a price sheet."""
+def cost_usd(row: MeasuredRow, prices: Prices | None) -> tuple[Interval | None, str]:
+    """Return the cost of all sandboxes of a cell by a price sheet, or None and the reason."""
     if prices is None:
-        return Total(None, "--prices SHEET")
+        return None, "--prices SHEET"
     if _unheld(row) or not row.identity.cpu_milli or not row.identity.memory_mib:
-        return Total(None, "the size of the sandbox or its time is unknown")
+        return None, "the size of the sandbox or its time is unknown"
     try:
         price = prices.sandbox(row.identity)
     except PriceError as error:
-        return Total(None, str(error).partition("\n")[0])
-    return Total(
-        _sum([float(price.usd(row.identity, _lived_ns(trial), trial.cpu_ns)) for trial in row.cell.trials], row)
-    )
+        return None, str(error).partition("\n")[0]
+    costs = [float(price.usd(row.identity, _lived_ns(trial), trial.cpu_ns)) for trial in row.cell.trials]
+    return _sum(costs, row), ""
 
 
 def failure_hazard(row: MeasuredRow) -> Interval | None:
@@ -127,21 +116,10 @@ def failure_hazard(row: MeasuredRow) -> Interval | None:
     return characterization.hazard(events, [_lived_ns(trial) / NS_PER_HOUR for trial in trials], _clusters(row))
 
 
-def setup_share(row: MeasuredRow) -> Interval | None:
-    """Return boot and set-up of delivered trials as a share of occupied time; None if unknown."""
-    held = [trial.measures.held_ns for trial in row.good]
-    if _unheld(row) or {"create", "cold_start"} & row.missing or not sum(held):
-        return None
-    before = [(_boot(trial) or 0) + trial.measures.preload_ns + trial.measures.setup_ns for trial in row.good]
-    share = ratio_interval(before, held, [trial.group or index for index, trial in enumerate(row.good)])
-    if share.low is None or share.high is None:
-        return share
-    return share._replace(low=max(0.0, share.low), high=min(1.0, share.high))
-
-
 def sections(names: Mapping[MeasuredRow, Content], prices: Prices | None = None) -> list[Section]:
-    """Return a table per cell, with a line per quantity."""
-    return [_section(row, name, prices) for row, name in names.items()]
+    """Return a table per cell, with a line per quantity; the last table has the notes for all."""
+    tables = [_section(row, name, prices) for row, name in names.items()]
+    return [*tables[:-1], tables[-1]._replace(notes=[*NOTES, *tables[-1].notes])]
 
 
 def _section(row: MeasuredRow, name: Content, prices: Prices | None) -> Section:
@@ -160,17 +138,12 @@ def _section(row: MeasuredRow, name: Content, prices: Prices | None) -> Section:
         lines.append(
             [quantity, TableCell(summary.n, COUNT), TableCell(summary.mean.value, NS, *summary.mean[1:]), *percentiles]
         )
-    notes = list(NOTES)
-    if (share := setup_share(row)) is not None:
-        lines.append(["boot and set-up, share", TableCell(len(row.good), COUNT), amount_cell(share, SHARE), "", ""])
     if (job_ns := job_wall_ns(row)) is not None:
         lines.append(["job, first to last", trials, TableCell(job_ns, NS), "", ""])
-    for label, unit, total in (
-        ("sandbox lifetime, hours", "", lifetime_h(row)),
-        ("cost, $", DOLLARS, cost_usd(row, prices)),
-    ):
-        lines.append([label, trials, amount_cell(total.amount, unit), "", ""])
-        notes += [f"{label}: {total.reason}."] if total.reason else []
+    cost, reason = cost_usd(row, prices)
+    lines.append(["sandbox lifetime, hours", trials, amount_cell(lifetime_h(row)), "", ""])
+    lines.append(["cost, $", trials, amount_cell(cost, DOLLARS), "", ""])
+    notes = [f"cost, $: {reason}."] if reason else []
     title = f"{name.label}, {name.details}" if isinstance(name, RowName) else str(name).replace("\n", ", ")
     return Section(
         f"Summary of {title}", ["quantity\n", "n\n", "mean, share\nor total", "p50\n", "p95\n"], lines, notes
@@ -181,8 +154,7 @@ def record(row: MeasuredRow, prices: Prices | None = None) -> dict[str, Any]:
     """Return the summary as plain data, with the same keys in every row."""
     summaries = quantities(row)
     amounts = {_KEYS.get(name, f"{name}_ns"): summaries.get(name) for name in _QUANTITIES}
-    share = setup_share(row)
-    risk, hours, cost = failure_hazard(row), lifetime_h(row).amount, cost_usd(row, prices).amount
+    risk, hours, (cost, _) = failure_hazard(row), lifetime_h(row), cost_usd(row, prices)
     return {
         SUMMARY: {
             **{
@@ -192,7 +164,6 @@ def record(row: MeasuredRow, prices: Prices | None = None) -> dict[str, Any]:
             },
             "sandbox_failures_per_hour": risk and risk._asdict(),
             "sandbox_lifetime_hours": hours and hours._asdict(),
-            "setup_share": share and share._asdict(),
             "job_wall_ns": job_wall_ns(row),
             "cost_usd": cost and cost._asdict(),
         }

@@ -210,8 +210,8 @@ def _other_means(names: dict[MeasuredRow, RowName]) -> Section:
     columns = ["orchestration", "ready_again", "setup", "queued", "think", "verify", "cleanup", "held"]
     if not any(row.mean_ns("verify") for row in names):
         columns.remove("verify")
-    late = [row for row in names if (row.mean_ns("start_delay") or 0.0) > SHOWN_DELAY_NS]
-    columns += ["start_delay"] * bool(late)
+    late = any((row.mean_ns("start_delay") or 0.0) > SHOWN_DELAY_NS for row in names)
+    columns += ["start_delay"] * late
     lines = [[named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()]
     notes = [
         "orchestration: the part of create and ready before the sandbox's process started, if milestones are recorded. "
@@ -273,31 +273,17 @@ def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
         exposure = row.exposure
         if exposure is None:
             continue
-        low, high = exposure.every_ns.low, exposure.every_ns.high
-        resolved = None if low is None or high is None else (high - low) / 2
-        counts = CellGroup(
-            (TableCell(exposure.exposed, COUNT), TableCell(note=f"of {exposure.successes:,}")), below=True
-        )
-        line: list[Content] = [named, counts, duration_cell(exposure.every_ns.value)]
-        line += [duration_cell(exposure.clean_ns.value), duration_cell(exposure.difference_ns), duration_cell(resolved)]
-        line.append(TableCell(exposure.share, SHARE))
-        lines.append([*line, "unknown" if exposure.throughout else "yes" if exposure.matters else "no"])
-    head = [
-        HEAD,
-        "trials in\nbad seconds",
-        "all\n",
-        "clean\n",
-        "difference\n",
-        "resolved\n±",
-        "bad share\n",
-        "matters\n",
-    ]
+        of_all = TableCell(note=f"of {exposure.successes:,}")
+        counts = CellGroup((TableCell(exposure.exposed, COUNT), of_all), below=True)
+        means = [duration_cell(exposure.every_ns.value), duration_cell(exposure.clean_ns.value)]
+        lines.append([named, counts, *means, TableCell(exposure.share, SHARE)])
     notes = [
         "Mean completion of all trials and of clean trials. Clean trials have no second with a loop lag above 5 ms or "
-        "a busy runner; if they are few, the less exposed half counts as clean. matters: the difference exceeds the "
-        f"resolution of the row. bad share: of the median trial's time; above {DISTURBED_SHARE:.0%} there is no clean "
-        f"half. All seconds of a process are bad if its floor is above {FLOOR_LIMIT_NS / 1e6:g} ms."
+        "a busy runner; if they are few, the less exposed half counts as clean. bad share: of the median trial's time; "
+        f"above {DISTURBED_SHARE:.0%} there is no clean half. All seconds of a process are bad if its floor is above "
+        f"{FLOOR_LIMIT_NS / 1e6:g} ms."
     ]
+    head = [HEAD, "trials in\nbad seconds", "all\n", "clean\n", "bad share\n"]
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
 

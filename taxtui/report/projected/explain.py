@@ -1,4 +1,4 @@
-"""Derivation of one row: every input, formula and intermediate value."""
+"""Derivation of one row: inputs, formulas and intermediate values of worker-hours, wall-clock and dollars."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from costmodel import (
     Evidence,
-    GpuWaiting,
     Interval,
     Row,
     TrainingRun,
@@ -18,8 +17,7 @@ from costmodel import (
     warnings,
     wilson_interval,
 )
-from taxtui.report.numbers import exact, number, seconds
-from taxtui.report.projected.sections import tax_in_words
+from taxtui.report.numbers import exact, seconds
 from taxtui.terminal_text import clean, wrap
 
 S = 1e9
@@ -58,7 +56,6 @@ def to_text(row: Row, training_run: TrainingRun, width: int = WIDTH) -> str:
             ("Levels of concurrency", _levels(row)),
             ("Worker-hours", _worker_hours(row, row.evidence, training_run)),
             ("Wall-clock", _wall_clock(row, row.evidence, training_run)),
-            ("Causes", _causes(row)),
             (
                 "Warnings, the most important first",
                 ((flag, f"{warnings.WORDS[flag]}; {warnings.DO[flag]}") for flag in row.flags),
@@ -200,8 +197,6 @@ def _wall_clock(row: Row, evidence: Evidence, training_run: TrainingRun) -> Iter
         step = row.steps.step
         yield "rollouts of a step", f"{seconds(step.value_ns / S)} ± {seconds(step.error_ns / S)} s"
         yield "training of a step", f"{seconds(training_run.train_s)} s, {training_run.effective_policy.name}"
-    if row.gpu is not None:
-        yield from _waiting(row.gpu[training_run.effective_policy.name], training_run)
     error = "" if wall.error is None else f" ± {exact(wall.error)}"
     yield from _last_jobs(evidence)
     yield "wall-clock", f"{exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
@@ -223,36 +218,6 @@ def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
     else:
         yield "... and later", f"by {seconds(tail.later_ns / S)} s: order statistics, or the timeout"
     yield "interval", "√(proportion of the worker-hours² + rare jobs²) ± the error, on either side"
-
-
-def _waiting(stall: GpuWaiting, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
-    steps = -(-training_run.trajectories // (training_run.step_rollouts or 1))
-    yield (
-        "GPUs not training",
-        f"{training_run.gpus:,} · (wall-clock − {steps:,} · {seconds(training_run.train_s)} / 3600) = "
-        f"{exact(stall.waiting_gpu_hours)} GPU-hours, generation included{_dollars(stall.waiting_usd)}",
-    )
-    generation = stall.generation_gpu_hours
-    if generation is None:
-        yield "... for generation", "none: the trajectories have no think time; --think TIME adds some"
-    else:
-        yield "... for generation", f"less without think time: {exact(generation)}{_dollars(stall.generation_usd)}"
-
-
-def _dollars(usd: float | None) -> str:
-    return "" if usd is None else f", {usd:,.6g} $"
-
-
-def _causes(row: Row) -> Iterator[tuple[str, str]]:
-    if row.by_cause_worker_hours is not None:
-        for cause, value in row.by_cause_worker_hours.as_dict().items():
-            yield cause, number(value) if value is None else exact(value)
-    if row.tax_worker_hours is not None:
-        causes = tax_in_words(row.by_cause_worker_hours is not None and row.by_cause_worker_hours.cleanup is not None)
-        yield "tax", f"{causes} = {exact(row.tax_worker_hours.value)} worker-hours{_limits(row.tax_worker_hours)}"
-    if row.tax_between_worker_hours is not None:
-        low, high = map(exact, row.tax_between_worker_hours)
-        yield "tax between", f"{low} worker-hours, if unsplit is work except the dispatch of --reference, and {high}"
 
 
 def _cost(row: Row, training_run: TrainingRun) -> list[tuple[str, str]]:

@@ -32,7 +32,7 @@ def sections(
     rows: Sequence[Row], training_run: TrainingRun, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
     """Return all tables with rows, the main table first; ``reference``: dispatch for the limits of an unknown tax."""
-    parts = (_main, _causes, _money, _steps, _gpu, _pool, _break_even, _held_out)
+    parts = (_main, _causes, _money, _steps, _gpu, _pool, _held_out)
     results = [section for part in parts if (section := part(rows, training_run)).rows]
     notes = [
         f"{clean(source.name)}: {clean(note)}"
@@ -262,19 +262,6 @@ def _pool(rows: Sequence[Row], training_run: TrainingRun) -> Section:
 
     note = "A hit skips create and ready, but not the set-up."
     return _table(f"Warm pool of {training_run.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
-
-
-def _break_even(rows: Sequence[Row], training_run: TrainingRun) -> Section:
-    def cells(row: Row) -> list[Content] | None:
-        even = row.break_even
-        if even is None:
-            return None
-        at: Content = "at no length"
-        if even.actions is not None:
-            at = TableCell(even.actions, "", even.low, even.high) if even.bounded else TableCell(even.actions)
-        return [at, "" if even.bounded else "unbounded: the data exclude no length"]
-
-    return _table("Break-even with the baseline", ["actions\n", "note\n"], rows, cells)
 
 
 def _held_out(rows: Sequence[Row], training_run: TrainingRun) -> Section:

@@ -29,15 +29,6 @@ def text(*rows: Row, training_run: TrainingRun = DEMAND) -> str:
     return plain_tables.to_text(attributed.sections(rows, training_run))
 
 
-@pytest.mark.parametrize(
-    ("amount", "told"),
-    [(0.0, "$0"), (3.1, "$3.10"), (347, "$347"), (999.96, "$1.00k"), (91_000, "$91.0k"), (1.27e6, "$1.27M"),
-     (-17_200, "-$17.2k"), (2e9, "$2.00B"), (234_000, "$234k")],
-)  # fmt: skip
-def test_dollars_have_three_digits(amount: float, told: str) -> None:
-    assert attributed.money(amount) == told
-
-
 def test_the_headline_is_the_sandboxs_part_and_its_largest_causes() -> None:
     assert attributed.headline(attribution()) == (
         "the sandbox costs this run $312k ($281k–$343k) of $1.27M: failures $234k, image pulls $91.0k, dispatch $4.00k"

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from costmodel.recording.follower import read_events
 from costmodel.workload.pool import Pool
-from taxtui.live.state import RunState
 from taxtui.report.measured.rows import MeasuredRow, namesakes, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -172,20 +170,6 @@ def test_tax_and_failures(tmp_path: Path) -> None:
     z, n, rate = 1.959963984540054, 7, 2 / 7
     center, half = rate + z * z / 14, z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     assert row.failures == pytest.approx((rate, (center - half) / (1 + z * z / n), (center + half) / (1 + z * z / n)))
-
-
-def test_the_live_screen_and_the_report_derive_the_same_durations(tmp_path: Path) -> None:
-    trials = [
-        trial(n, create=n * S, ready_again=n, queued=n * MS, gaps=[n] * 3, thinks=[0, n, n], runs=[n, -1, n], cleanup=n)
-        for n in range(1, 20)
-    ]
-    path = write(tmp_path / "a.msgpack", [*trials, trial(20, warm_up=True), trial(21, outcome="cancelled")])
-    state = RunState()
-    read_events(path, state.apply)
-    found = only(read_samples([path])[0])
-    for name, histogram in state.cells[0].facets.items():
-        told = values(found, name) if name != "response" else []  # nothing is due where one follows the other
-        assert (histogram.n, histogram.total) == (len(told) + (name == "cleanup"), sum(told))
 
 
 def test_reasons_to_doubt_a_row(tmp_path: Path) -> None:
