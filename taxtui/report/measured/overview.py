@@ -32,6 +32,7 @@ _QUANTITIES: Final[dict[str, Callable[[RecordedTrial], int | None]]] = {
     "boot, image cached": lambda trial: _boot(trial) if trial.image_cached is True else None,
     "boot, image built": lambda trial: _boot(trial) if trial.image_cached is False else None,
     "boot": lambda trial: _boot(trial) if trial.image_cached is None else None,
+    "preload": lambda trial: trial.measures.preload_ns or None,
     "set-up": lambda trial: trial.measures.setup_ns or None,
     "dispatch": lambda trial: trial.measures.dispatch_ns if trial.measures.divided and trial.durations_ns else None,
     "removal": lambda trial: trial.measures.cleanup_ns or None,
@@ -48,7 +49,7 @@ _KEYS: Final = {
 """Quantity → key in JSON, if not the name with ``_ns``."""
 NOTES: Final = [
     "boot: create and ready, without borrowed sandboxes. built: the sandbox waited for the first build of its image. "
-    "dispatch: of set-up and actions.",
+    "preload: files of a tier, or the set-up of Harbor's agent. dispatch: of set-up and actions.",
     "wall: from the create request to the end of clean-up or verification, of delivered trials.",
     "sandbox lifetime: sum over all trials, failures included, with the interval of a repeated sample of equal size. "
     "Intervals: order statistics for percentiles, Wilson's for shares, Poisson's for a hazard.",
