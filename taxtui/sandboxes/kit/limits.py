@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import resource
 import sys
@@ -17,6 +18,7 @@ from typing import Final
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
 from taxtui.sandboxes.kit.kill import kill_all, kill_marked, marked
 from taxtui.sandboxes.kit.process import Process
 
@@ -26,6 +28,8 @@ SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PERIOD_US: Final = 100_000
 _GONE_WITHIN_S: Final = 5.0
+_PROBE: Final = "taxtui-probe-"
+_OLD_PROBE_S: Final = 60.0
 
 
 class Limiter:
@@ -99,8 +103,9 @@ class CgroupLimiter(Limiter):
                     group.rmdir()
                 except FileNotFoundError:
                     break
-                except OSError as error:  # busy until the last zombie has been reaped
-                    if time.monotonic() > give_up:
+                except OSError as error:
+                    # Busy until the last zombie has been reaped.
+                    if error.errno != errno.EBUSY or time.monotonic() > give_up:
                         raise CleanupFailed(f"{name}: cannot remove the cgroup: {error.strerror}") from error
                     await asyncio.sleep(0.001)
                 else:
@@ -165,15 +170,29 @@ def _version_1(cgroups: Path) -> CgroupLimiter | None:
 
 async def _usable(limiter: CgroupLimiter) -> bool:
     """Whether a process can really enter: a writable directory is no proof."""
-    name = f"taxtui-probe-{os.getpid()}"
+    name = f"{_PROBE}{os.getpid()}"
+    _remove_old_probes(limiter)
     try:
-        enter = limiter.prepare(name, Limits())
-        entered = Process(["/bin/sh", "-c", f"{enter}:"], {}, stdin=False)
-        await entered.output()
-        await limiter.remove(name)
+        try:
+            enter = limiter.prepare(name, Limits())
+            entered = Process(["/bin/sh", "-c", f"{enter}:"], {}, stdin=False)
+            await entered.output()
+        except BaseException as error:
+            await with_cleanup(limiter.remove(name), error)
+            raise
+        await finish_despite_cancel(limiter.remove(name))
     except SubstrateError:
         return False
     return entered.returncode == 0
+
+
+def _remove_old_probes(limiter: CgroupLimiter) -> None:
+    """Remove the groups of killed trials; a younger group may belong to a trial in progress."""
+    for group in limiter.groups(f"{_PROBE}*"):
+        with contextlib.suppress(OSError):
+            for probe in group.parent.glob(group.name):
+                if time.time() - probe.stat().st_mtime > _OLD_PROBE_S:
+                    probe.rmdir()
 
 
 def _takes_address_space_limit() -> bool:

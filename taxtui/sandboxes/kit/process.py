@@ -9,70 +9,18 @@ import asyncio
 import contextlib
 import functools
 import os
-import select
 import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
-from weakref import WeakKeyDictionary
+from typing import Any, Final
 
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
-
-_AT_ONCE: Final = 256  # ready descriptors; further callbacks run in the loop's next turn
-
-
-class DescriptorWatch(Protocol):
-    """Calls back when a descriptor of an event loop is readable."""
-
-    def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
-        """Call ``callback`` whenever ``fd`` is readable or at the end, until ``remove_reader``."""
-        ...
-
-    def remove_reader(self, fd: int) -> object:
-        """Stop watching ``fd``, before the descriptor is closed. Idempotent."""
-        ...
-
-
-class _Epoll:
-    """An epoll; the loop watches a single descriptor."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._epoll = select.epoll()
-        self._callbacks: dict[int, Callable[[], None]] = {}
-        loop.add_reader(self._epoll.fileno(), self._ready)
-
-    def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
-        if fd not in self._callbacks:
-            self._epoll.register(fd, select.EPOLLIN)
-        self._callbacks[fd] = callback
-
-    def remove_reader(self, fd: int) -> None:
-        if self._callbacks.pop(fd, None) is not None:
-            self._epoll.unregister(fd)
-
-    def _ready(self) -> None:
-        for fd, _ in self._epoll.poll(0, _AT_ONCE):
-            if callback := self._callbacks.get(fd):  # an earlier callback may have removed this descriptor
-                callback()
-
-
-_OF_LOOPS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Epoll]] = WeakKeyDictionary()
-
-
-def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
-    """The only watch of an event loop."""
-    if not hasattr(select, "epoll"):  # macOS
-        return loop
-    if (epoll := _OF_LOOPS.get(loop)) is None:
-        epoll = _OF_LOOPS[loop] = _Epoll(loop)
-    return epoll
-
 
 _CHUNK: Final = 1 << 18
 _PIPE_MAX: Final = 1 << 20  # largest pipe without privilege on Linux
@@ -106,7 +54,6 @@ class Process:
         """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
-        self._watch = watch_of(self._loop)
         self._chunks: deque[tuple[int, bytes]] = deque()
         self._ahead = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -164,7 +111,7 @@ class Process:
 
     def _resume(self) -> None:
         for fd in self._outputs:
-            self._watch.add_reader(fd, self._readable)
+            self._loop.add_reader(fd, self._readable)
 
     def _readable(self) -> None:
         if any([self._take(fd) for fd in tuple(self._outputs)]):
@@ -177,7 +124,7 @@ class Process:
         except BlockingIOError:
             return False
         if not chunk:
-            self._watch.remove_reader(fd)
+            self._loop.remove_reader(fd)
             os.close(fd)
             del self._outputs[fd]
             return False
@@ -185,7 +132,7 @@ class Process:
         self._ahead += len(chunk)
         if self._ahead > _READ_AHEAD:
             for output in self._outputs:
-                self._watch.remove_reader(output)
+                self._loop.remove_reader(output)
         return True
 
     def _wake(self) -> None:
@@ -251,7 +198,7 @@ class Process:
         """Have ``_exited`` called in the loop once the child is a zombie; returns the watched descriptor or -1."""
         if hasattr(os, "pidfd_open"):
             fd = os.pidfd_open(self.pid)
-            self._watch.add_reader(fd, self._exited)
+            self._loop.add_reader(fd, self._exited)
             return fd
 
         def wait() -> None:  # macOS
@@ -265,7 +212,7 @@ class Process:
     def _exited(self) -> None:
         """Reap the child, read the rest of the pipes, close the pipes."""
         if self._exit_fd >= 0:
-            self._watch.remove_reader(self._exit_fd)
+            self._loop.remove_reader(self._exit_fd)
             os.close(self._exit_fd)
         status = os.waitpid(self.pid, 0)[1]
         for fd in tuple(self._outputs):
@@ -280,7 +227,7 @@ class Process:
     def _release(self) -> None:
         self._close_stdin()
         for fd in self._outputs:
-            self._watch.remove_reader(fd)
+            self._loop.remove_reader(fd)
             os.close(fd)
         self._outputs.clear()
 
