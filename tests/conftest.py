@@ -205,17 +205,20 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put slow tests first in the part of each worker: tests begun last decide when all is done.
+    """Put files with slow tests first in the part of each worker: tests begun last decide when all is done.
 
-    ``worksteal`` gives each worker an equal part of the list.
+    ``worksteal`` gives each worker an equal part of the list. Slow tests of a file share fixtures, such as a cluster.
     """
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    quick = [item for item in items if not item.get_closest_marker("slow")]
+    by_slow: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        by_slow[item.get_closest_marker("slow") is not None].append(item)
+    slow = [list(tests) for _, tests in itertools.groupby(by_slow[True], key=lambda item: item.path)]
+    quick = by_slow[False]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     parts = (-(-len(quick) // workers) * worker for worker in range(workers + 1))
     items[:] = []
     for worker, (first, last) in enumerate(itertools.pairwise(parts)):
-        items += [*slow[worker::workers], *quick[first:last]]
+        items += [*itertools.chain(*slow[worker::workers]), *quick[first:last]]
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))

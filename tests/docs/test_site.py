@@ -12,7 +12,7 @@ import pytest
 
 from tests.docs.pages import DOCS, ROOT
 
-pytestmark = pytest.mark.slow(together=True)
+pytestmark = pytest.mark.slow
 NOWHERE = "http://127.0.0.1:9"  # what asks for anything from outside is refused
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import taxtui
 
-pytestmark = [pytest.mark.slow(together=True), pytest.mark.processes]
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 CHECKOUT: Final = Path(taxtui.__file__).parent.parent
 
 

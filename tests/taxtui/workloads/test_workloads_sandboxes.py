@@ -102,7 +102,7 @@ def _notices_that_its_fix_is_missing(run: Run) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.slow(together=True)  # they share the containers
+@pytest.mark.slow  # they share the containers
 @pytest.mark.parametrize("name", ["T0", "T1", "T2"])
 def test_tier_in_a_container(name: str, container: Run) -> None:
     _trial(name, container, "ls -A; test ! -d attrs-bug || git -C attrs-bug diff; git -C attrs diff")

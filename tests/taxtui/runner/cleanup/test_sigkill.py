@@ -20,7 +20,7 @@ from tests.support.standins.private_sshd import ssh_box
 from tests.support.waiting import block_until
 
 pytestmark = [
-    pytest.mark.slow(together=True),
+    pytest.mark.slow,
     pytest.mark.processes,
 ]  # they share the process that runs are forked from
 

@@ -20,7 +20,7 @@ from tests.support.worker_kills import WORKERS, whole
 from tests.support.worker_kills import scenario as killed_scenario
 
 pytestmark = [
-    pytest.mark.slow(together=True),
+    pytest.mark.slow,
     pytest.mark.processes,
 ]  # they share the cluster, and the last takes a node of it away
 RAY = ("--ray", "auto")
