@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costmodel import Answer, Row, TrainingRun, answer_of
+from costmodel import Answer, Row, TrainingRun, answer_of, headline
 from taxtui.report.answer.record import key_of
 from taxtui.report.answer.sections import sections as answer_sections
+from taxtui.report.cells import hours_cell, text_of
 from taxtui.report.formats import Section
 from taxtui.report.projected.sections import title
+from taxtui.terminal_text import clean
 
 
 def answer(rows: Sequence[Row], chosen: Sequence[Row], training_run: TrainingRun) -> Answer:
@@ -32,6 +34,23 @@ def by_substrate(rows: Sequence[Row], result: Answer) -> Sequence[Row]:
 
 
 def sections(result: Answer, training_run: TrainingRun, *, full: bool) -> list[Section]:
-    """Return the headline, the bars by cause and the ranking; ``full``: with exec against session."""
+    """Return the headline, the bars by cause and the ranking with wall-clocks; ``full``: with exec against session."""
     rows = [entry.row for line in result.lines for entry in line.entries]
-    return answer_sections(result, title(rows, training_run), full=full)
+    tables = answer_sections(result, title(rows, training_run), full=full)
+    if full:  # further tables have the wall-clocks
+        return tables
+    return [*tables[:-1], tables[-1]._replace(notes=[*_wall_clock(result), *tables[-1].notes])]
+
+
+def _wall_clock(result: Answer) -> list[str]:
+    """Return ``Wall-clock for T1 50 exec: local:bwrap 22.4 min ±2.6, …`` for the workload of the headline."""
+    line = headline(result) or next(iter(result.lines), None)
+    if line is None:
+        return []
+    ends = [(entry.place.name, entry.row.wall_clock_hours) for entry in line.entries]
+    words = [
+        " ".join([clean(name), *text_of(hours_cell(end.value, end.low, end.high)).split()])
+        for name, end in ends
+        if end is not None
+    ]
+    return [f"Wall-clock for {clean(line.name)}: {', '.join(words)}."] if words else []
