@@ -66,7 +66,8 @@ class Confirm(ModalScreen[bool | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = Text(self._title)
             yield Static(self._body, markup=False)
-            yield Static(Text.assemble(("\ny", "bold"), f"  {self._yes}", ("\nn", "bold"), f"  {self._no}"))
+            keys = Text.assemble(("\ny", "bold"), f"  {self._yes}", ("\nn", "bold"), f"  {self._no}")
+            yield Static(keys, markup=False)
 
 
 class Ask(ModalScreen[str | None]):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from taxtui.terminal_text import clean
 from taxtui.tui.app import TaxtuiApp
 
 
@@ -39,5 +40,6 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
     if feed and feed.live and feed.state.run_id:
         from taxtui.tui.live.summary import farewell
 
-        click.echo(farewell(feed.state, feed.path))
+        # After a crash of the interface its error stays in sight.
+        click.echo(clean(str(feed.path)) if app.return_code else farewell(feed.state, feed.path))
     return app.return_code or 0

@@ -89,7 +89,7 @@ def test_what_is_shown_is_the_shortest_the_longest_and_the_mean(path: Path) -> N
     assert "T2 x 2-8 avg 4 exec" in run("recordings", "info", path).output
     state = RunState()
     read_events(path, state.apply)
-    assert state.cells[0].workload == "T2×2-8 avg 4"
+    assert state.cells[0].workload == "T2 x 2-8 avg 4"
     assert state.cells[0].mean_actions == 4
 
 

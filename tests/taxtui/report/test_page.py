@@ -274,7 +274,6 @@ def test_a_page_tells_the_names_of_files_and_no_folders(tmp_path: Path) -> None:
     [
         (("report", "x.msgpack", "--table", "tax"), "--table"),
         (("report", "x.msgpack", "--full"), "--full"),
-        (("report", "x.msgpack", "--group", "substrate"), "--group"),
         (("project", "x.msgpack", "--trajectories", "1", "--workers", "1", "--explain"), "--explain"),
         (("project", "x.msgpack", "--trajectories", "1", "--workers", "1", "--format", "csv"), "--format"),
     ],
