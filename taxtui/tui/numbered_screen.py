@@ -26,6 +26,8 @@ MINIMUM: Final = (80, 24)
 """Columns and lines of the smallest terminal."""
 NAMES: Final = 110
 """Columns of the narrowest terminal with the names of all screens."""
+NAMES_ON_LIVE: Final = 150
+"""The same on Live, whose status is longer."""
 
 
 class TooSmall(Widget):
@@ -44,13 +46,14 @@ class Tab(Static):
         super().__init__(markup=False)
         self._tab = tab
         self.mode = tab.scope
+        self._names = NAMES_ON_LIVE if current == "live" else NAMES
         self.set_class(tab.scope == current, "current")
         self.tooltip = Text(f"{tab.help} ({tab.key})")
 
     def render(self) -> Text:
         """Return ``1 Setup``."""
         current = self.has_class("current")
-        if not current and self.app.size.width < NAMES:
+        if not current and self.app.size.width < self._names:
             return Text(f" {self._tab.key} ", "dim")
         return Text.assemble((f" {self._tab.key} ", "dim"), (f"{self._tab.title} ", "bold" if current else ""))
 

@@ -44,7 +44,7 @@ def test_a_run_is_launched_watched_paused_and_left_by_keys(tmp_path: Path) -> No
         terminal.until("(?i)paused")
         terminal.resize(120, 40)
         terminal.until(r"(?m)^.{110,}$")
-        terminal.until("lag p99")
+        terminal.until("lag p99|runner late")
         terminal.resize(60, 18)
         terminal.until(r"\A\s*taxtui needs 80x24; this terminal is 60x18\s*\Z")  # and nothing else
         terminal.resize(80, 24)
