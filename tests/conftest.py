@@ -183,7 +183,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         pause()
 
 
-SLOW_LIMIT_S = 900
+SLOW_LIMIT_S = 1800
 """Of what is marked as slow: hundreds of real trials, kills or visits, many times as long beside a load."""
 
 
