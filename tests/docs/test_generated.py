@@ -27,7 +27,7 @@ def test_generated_tables_are_up_to_date(page: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("page", SHOWING, ids=name_of)
 def test_shown_outputs_are_up_to_date(page: Path) -> None:
     assert reference.redrawn(text_of(page)) == text_of(page), "make reference"
