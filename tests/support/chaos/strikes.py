@@ -217,12 +217,20 @@ def _output(victim: Victim) -> Iterator[Blow]:
 @contextlib.contextmanager
 def _descriptors(victim: Victim) -> Iterator[Blow]:
     limit = victim.source.randint(3, 48)
+    before: dict[int, tuple[int, int]] = {}
 
     def blow() -> None:
         for pid in [*victim.runner(), *(victim.watchdogs() if victim.source.random() < 0.5 else [])]:
             with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, limit))
+                before[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[pid][1]))
 
+    def mend() -> None:
+        for pid, limits in before.items():
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+
+    victim.mend = mend
     yield blow
 
 
