@@ -14,7 +14,8 @@ from textual_plotext import PlotextPlot
 
 from taxtui.report.numbers import short_duration
 
-TICK_COLUMNS: Final = 9
+TICK_COLUMNS: Final = 12
+"""Columns between two labels across. A label at an end moves inwards by half its length."""
 LEAST_SIZE: Final = (24, 5)
 """Columns and lines of the smallest chart."""
 MARGIN: Final = 1.02
@@ -89,6 +90,7 @@ class Chart(PlotextPlot):
         low, high = min(across) / MARGIN, max(across) * MARGIN
         values = round_values(low, high, width // TICK_COLUMNS)
         plot.xlim(math.log10(low), math.log10(high))
+        values = spaced(values, TICK_COLUMNS / width * math.log10(high / low))
         plot.xticks([math.log10(value) for value in values], [self._across(value) for value in values])
         for number, side in enumerate(("left", "right"), start=1):
             self._scale(number, [curve for curve in curves if curve.side == side])
@@ -126,3 +128,15 @@ def round_values(low: float, high: float, limit: int) -> list[float]:
         if 0 < len(fitting) <= limit:
             return fitting
     return fitting[:: math.ceil(len(fitting) / limit)]
+
+
+def spaced(values: Sequence[float], decades: float) -> list[float]:
+    """Return the values that are at least so many ``decades`` above the one before, and the first.
+
+    plotext places labels in an order that differs from process to process, so no label may be in another's place.
+    """
+    kept = [values[0]]
+    for value in values[1:]:
+        if math.log10(value / kept[-1]) >= decades:
+            kept.append(value)
+    return kept

@@ -77,7 +77,7 @@ STATES = {
 
 
 @pytest.mark.parametrize(
-    ("state", "size"), [*((state, SIZES[0]) for state in STATES if state != "many_cells"), ("running", SIZES[1])]
+    ("state", "size"), [*((state, SIZES[0]) for state in STATES), ("running", SIZES[1]), ("finished", SIZES[1])]
 )
 def test_live(snap_compare: Compare, state: str, size: tuple[int, int]) -> None:
     async def look(pilot: Pilot[None]) -> None:
