@@ -123,7 +123,6 @@ if TYPE_CHECKING:
         WorkerFitness,
     )
     from costmodel.recording.table import TableRow, frame, table_columns, table_rows
-    from costmodel.recording.throughput import CellRates
     from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial
     from costmodel.recording.validation import Causality, InCourse, check_scenario
     from costmodel.regular_file import open_regular, read_regular, too_large
@@ -203,7 +202,6 @@ _PUBLIC: Final[dict[str, str]] = {
     "recording.reader": "Recording load load_all read_recording read_recordings",
     "recording.runner_health": "DISTURBED_SHARE FLOOR_LIMIT_NS LAG_LIMIT_NS RunnerFitness WorkerFitness",
     "recording.table": "TableRow frame table_columns table_rows",
-    "recording.throughput": "CellRates",
     "recording.trial": "CellIdentity NOT_RECORDED PER_ACTION PER_TRIAL RecordedTrial",
     "recording.validation": "Causality InCourse check_scenario",
     # training: the training run to project

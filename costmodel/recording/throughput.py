@@ -7,7 +7,7 @@ last start. Live counts while events arrive, the report afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
 ROUNDS: Final = 3
@@ -89,44 +89,3 @@ def summed(spans: Iterable[RateSpan]) -> RateSpan:
     """Add spans in sequence."""
     spans = list(spans)
     return RateSpan(sum(span.successes for span in spans), sum(span.ns for span in spans))
-
-
-@dataclass(slots=True)
-class CellRates:
-    """Rates of a running cell: the current block of each worker and the sum of earlier blocks."""
-
-    _now: dict[int, tuple[int, BlockRate]] = field(default_factory=dict)  # all three by worker
-    _before: dict[int, RateSpan] = field(default_factory=dict)
-    _lanes: dict[int, int] = field(default_factory=dict)
-
-    def start(self, worker: int, block: int, at_ns: int) -> None:
-        """Count the start of a trial."""
-        number, rate = self._now.get(worker, (block, BlockRate()))
-        if number != block:
-            self._before[worker] = self._span(worker)
-            rate = BlockRate()
-        self._now[worker] = block, rate
-        rate.start(at_ns)
-        self._lanes[worker] = max(rate.lanes, self._lanes.get(worker, 0))
-
-    def end(self, worker: int, at_ns: int, *, ok: bool) -> None:
-        """Count the end of a trial, which releases its slot."""
-        if worker in self._now:
-            self._now[worker][1].end(at_ns, ok=ok)
-
-    def _span(self, worker: int) -> RateSpan:
-        return summed([self._before.get(worker, RateSpan(0, 0)), self._now[worker][1].span])
-
-    def per_s(self, concurrency: int) -> float:
-        """Return the rate so far; 0 before the first end. Rates of concurrent workers add up."""
-        spans = [self._span(worker) for worker in self._now]
-        if sum(self._lanes.values()) > concurrency:
-            return summed(spans).per_s
-        return sum(span.per_s for span in spans)
-
-    def copy(self) -> CellRates:
-        """Return an independent copy."""
-        twin = CellRates()
-        twin._now = {worker: (block, rate.copy()) for worker, (block, rate) in self._now.items()}
-        twin._before, twin._lanes = self._before.copy(), self._lanes.copy()
-        return twin

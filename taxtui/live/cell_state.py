@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel import FIXED_LENGTH, CellRates, Length, breakdown, events
+from costmodel import FIXED_LENGTH, Length, breakdown, events
 from taxtui.live.histogram import LogHistogram
 
 FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup", "response")
@@ -66,7 +66,6 @@ class CellState:
     facets: dict[str, LogHistogram] = field(default_factory=lambda: {name: LogHistogram() for name in FACETS})
     sums_ns: Counter[str] = field(default_factory=Counter)  # over successful trials: ``breakdown.Measures`` by field
     lengths: Counter[int] = field(default_factory=Counter)  # successful trials by their number of actions
-    rates: CellRates = field(default_factory=CellRates)  # of counted trials
     occupied_ns: int = 0  # from the create request to the end of cleanup, over finished trials, warm-ups too
 
     @property

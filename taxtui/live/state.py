@@ -197,8 +197,6 @@ class RunState:
             event.warm_up,
             breakdown.start_delay_ns(event.scheduled_ns, event.start_ns),
         )
-        if not event.warm_up:
-            self._cell(event.cell).rates.start(self._worker, event.block, event.start_ns)
 
     def _mark(self, event: events.Mark) -> None:
         if trial := self.open.get(event.trial):
@@ -245,8 +243,6 @@ class RunState:
         cell = self._cell(trial.cell)
         freed_ns = max(event.end_ns, trial.last_ns)
         cell.occupied_ns += freed_ns - trial.start_ns
-        if not trial.warm_up:
-            cell.rates.end(self._worker, freed_ns, ok=event.outcome == events.OK)
         self._log_trial(event, trial, trial.held_ns(event.end_ns))
         if trial.warm_up:
             cell.warm_ups += 1

@@ -12,7 +12,7 @@ from textual.app import RenderResult
 from textual.color import Color
 from textual_plotext import PlotextPlot
 
-from taxtui.report.numbers import short_duration
+from taxtui.report.numbers import compact, short_duration
 
 TICK_COLUMNS: Final = 12
 """Columns between two labels across. A label at an end moves inwards by half its length."""
@@ -36,7 +36,7 @@ class ChartCurve(NamedTuple):
     name: str
     colour: str  # #rrggbb
     points: Sequence[tuple[float, float]]  # a value above 0 across, and a height
-    show: Callable[[float], str] = "{:,.3g}".format  # returns the label of a height
+    show: Callable[[float], str] = compact  # returns the label of a height
     side: Literal["left", "right"] = "left"  # of the axis with the heights
     bars: bool = False
 
@@ -78,8 +78,10 @@ class Chart(PlotextPlot):
     def render(self) -> RenderResult:
         width, height = self.size
         curves = [curve for curve in self.curves if curve.points]
-        if not curves or width < LEAST_SIZE[0] or height < LEAST_SIZE[1]:
+        if not curves:
             return Text(self._empty, Style(dim=True))
+        if width < LEAST_SIZE[0] or height < LEAST_SIZE[1]:
+            return Text("no room for the chart", Style(dim=True))
         plot = self.plt
         plot.clear_figure()
         plot.theme("clear")
@@ -122,12 +124,16 @@ class Chart(PlotextPlot):
 def round_values(low: float, high: float, limit: int) -> list[float]:
     """Return at most ``limit`` round numbers between two values."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for mantissas in reversed(MANTISSAS):
-        values = [digits * 10.0**decade for decade in decades for digits in mantissas]
-        fitting = [value for value in values if low <= value <= high]
-        if 0 < len(fitting) <= limit:
-            return fitting
-    return fitting[:: math.ceil(len(fitting) / limit)]
+    values: list[float] = []
+    for mantissas in reversed(MANTISSAS):  # from many to few
+        every = [digits * 10.0**decade for decade in decades for digits in mantissas]
+        fitting = [value for value in every if low <= value <= high]
+        if not fitting:
+            break
+        values = fitting
+        if len(values) <= limit:
+            return values
+    return values[:: math.ceil(len(values) / limit)] if values else []
 
 
 def spaced(values: Sequence[float], decades: float) -> list[float]:
@@ -135,8 +141,8 @@ def spaced(values: Sequence[float], decades: float) -> list[float]:
 
     plotext places labels in an order that differs from process to process, so no label may be in another's place.
     """
-    kept = [values[0]]
-    for value in values[1:]:
-        if math.log10(value / kept[-1]) >= decades:
+    kept: list[float] = []
+    for value in values:
+        if not kept or math.log10(value / kept[-1]) >= decades:
             kept.append(value)
     return kept

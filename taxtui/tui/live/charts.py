@@ -59,12 +59,15 @@ def paint_charts(
     cells = list(state.cells.values())
     alike = [cell for cell in cells if same_workload(cell, chosen)]
     name, histogram = workload(chosen, cells), chosen.facets[facet]
-    marks = [histogram.quantile(q) for key, q in QUANTILES.items() if histogram.n >= NEEDED[key]]
-    bars = ChartCurve(
-        f"n={histogram.n:,}", colour(chosen.label, dark=dark), bars_of(histogram), "{:,.0f}".format, bars=True
-    )
-    hint = f" · v: all {len(alike)}" if len(alike) > 1 else ""
-    chart.present(f"{title} · {chosen.label} {name}{hint}", [bars], marks, empty=empty)
+    if chart.display:
+        known = [key for key in QUANTILES if histogram.n >= NEEDED[key]]
+        marks = [histogram.quantile(QUANTILES[key]) for key in known]
+        legend = f"n={histogram.n:,}" + (f" · │ {' '.join(known)}" if known else "")
+        bars = ChartCurve(legend, colour(chosen.label, dark=dark), bars_of(histogram), "{:,.0f}".format, bars=True)
+        hint = f" · v: all {len(alike)}" if len(alike) > 1 and not overlay.display else ""
+        chart.present(f"{title} · {chosen.label} {name}{hint}", [bars], marks, empty=empty)
+    if not overlay.display:
+        return
     curves = [
         ChartCurve(
             f"{glyph(cell.label)} {clean(cell.label)} n={cell.facets[facet].n:,}",
@@ -74,7 +77,7 @@ def paint_charts(
         )
         for cell in alike
     ]
-    overlay.present(f"{title} · {name} · share of the trials up to a duration", curves, empty=empty)
+    overlay.present(f"{title} · {name} · share up to a duration", curves, empty=empty)
 
 
 def paint_phases(bars: StackedBars, cells: Sequence[CellState], chosen: CellState | None) -> None:

@@ -17,7 +17,7 @@ from taxtui.tui.colours import LEVELS, colour, glyph, substrate_style, themed
 from taxtui.tui.fields import contains_words
 from taxtui.tui.lists import MUTED, CursorList, LineList
 
-NUMBER_WIDTH = 6
+NUMBER_WIDTH = 7
 
 
 class CellTable(CursorList[CellState]):
@@ -97,14 +97,14 @@ class ProgressBars(LineList[Group]):
         self.show([Group(label, cells, state.remaining_ns(cells), over) for label, cells in groups.items()])
 
     def draw(self, item: Group, number: int, width: int) -> Text:
-        """Return ``● docker ██████▌░░░░ 281/400  left 1m40s  ok 281 fail 0``."""
+        """Return ``● docker ██████▌░░░░ 281/400  left 2 min  ok 281 fail 0``."""
         finished = sum(cell.finished for cell in item.cells)
         planned = None if any(c.planned is None for c in item.cells) else sum(c.planned or 0 for c in item.cells)
         ok, failed = sum(cell.ok for cell in item.cells), sum(cell.failed for cell in item.cells)
         remaining = "" if item.over else f"left {rough_duration(item.remaining_ns)}" if item.remaining_ns else ""
         tail = Text.assemble(
             f" {finished:>5}/{planned if planned is not None else '?':<5}",
-            (f" {remaining:<12}", "" if remaining else MUTED),
+            (f" {remaining:<16}", "" if remaining else MUTED),
             f"ok {ok:<5}",
             (f" fail {failed:<4}", themed(self.app.theme_variables, "text-error") if failed else MUTED),
         )

@@ -221,6 +221,7 @@ class LiveScreen(NumberedScreen):
     def action_view(self) -> None:
         """Show all substrates instead of the chosen cell, or the cell again; a large terminal has room for both."""
         self.toggle_class("-overlaid")
+        self.call_after_refresh(self.paint)
 
     def apply_filter(self) -> None:
         self.paint()

@@ -38,8 +38,9 @@ async def ask(
     goal = await screen.app.push_screen_wait(Choose("Move the training run to", choices))
     if goal is None:
         return
-    starts = [label for label in measured if label != goal and label.partition(":")[0] != BASELINE]
-    start = None  # chosen by ``taxtui decide``
+    starts = [label for label in measured if label != goal]
+    starts = [label for label in starts if label.partition(":")[0] != BASELINE] or starts
+    start = None  # a single one is chosen by ``taxtui decide``
     if len(starts) > 1:
         start = await screen.app.push_screen_wait(Choose("from", [Choice(label, "", label) for label in starts]))
         if start is None:

@@ -17,6 +17,7 @@ from taxtui.live.catalogue import shown, stamp
 from taxtui.options.training import GROUPS, OPTIONS, SET, TYPED
 from taxtui.options.training_file import field_of
 from taxtui.options.training_runs import places_of, providers_of
+from taxtui.plan.notation import parse_count
 
 if TYPE_CHECKING:
     from costmodel import Provider, SubstrateRun, TrainingRun
@@ -34,7 +35,10 @@ FIRST: Final = ("trajectories", "workers", "actions", "batch", "gpus", FILE)
 """The options of every training run, above all others."""
 MORE: Final = "Compare, spread"
 """Heading of the other options of the training run."""
-DEFAULTS: Final[Mapping[str, str]] = {"trajectories": "1000000", "workers": "500"}
+DEFAULTS: Final[Mapping[str, str]] = {
+    str(option.name): str(parse_count(option.default)) for option in OPTIONS if isinstance(option.default, str)
+}
+"""Values of the options with a default: counts."""
 START: Final[Mapping[str, str]] = {
     "actions": "10",
     "gpus": "8",

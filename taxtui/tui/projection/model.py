@@ -78,7 +78,7 @@ class Projector:
     def answers(self, request: ProjectionAsked) -> Iterator[Answered]:
         """Yield the answer without simulations, then answers with more and more simulated workloads.
 
-        The last answer equals the answer of ``taxtui project``, with less simulation effort.
+        The last answer has the rows of ``taxtui project``, with less simulation effort.
 
         Raises:
             RecordingError: there is no recording.
@@ -97,11 +97,11 @@ class Projector:
         if quick == question:
             return
         simulated = {_key(row): row for row in rows}
-        workloads = dict.fromkeys(workload_of(row.identity) for row in rows)
-        pending = sorted(workloads, key=lambda workload: workload == request.first)
-        while pending:
-            simulated |= {_key(row): row for row in _rows(question, sources, pending.pop())}
-            yield Answered(list(simulated.values()), question, sources, bool(pending))
+        every = dict.fromkeys(workload_of(row.identity) for row in rows)
+        workloads = sorted(every, key=lambda workload: workload != request.first)  # else in the order of the rows
+        for done, workload in enumerate(workloads, start=1):
+            simulated |= {_key(row): row for row in _rows(question, sources, workload)}
+            yield Answered(list(simulated.values()), question, sources, done < len(workloads))
 
     def _source(self, path: Path) -> Source:
         stamp = catalogue.stamp(path)

@@ -112,6 +112,7 @@ class ProjectionScreen(NumberedScreen):
         self.ranking = answered.answer
         self.form.offer(choices(answered.rows))
         self.apply_filter()
+        self._show_status()
 
     def _refuse(self, reason: str) -> None:
         self.refusal = reason

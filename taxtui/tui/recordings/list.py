@@ -46,8 +46,8 @@ TROUBLE: Final = HOPELESS | {"damaged"}
 MARK: Final = "+"
 NAME_MAX: Final = 40
 STATE_WIDTH, TRIALS_WIDTH, DATE_WIDTH = 15, 11, 18
-FIXED_WIDTH: Final = 7 + STATE_WIDTH + 2 + TRIALS_WIDTH + 2 + 14
-"""Columns of a line without name and start; the substrates take 14 at least."""
+FIXED_WIDTH: Final = 7 + STATE_WIDTH + 2 + 2 + 14
+"""Columns of a line without name, trials and start; the substrates take 14 at least."""
 UNKNOWN: Final = "–"
 
 
@@ -63,16 +63,17 @@ class RecordingList(CursorList[CatalogueEntry]):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._marks: Collection[Path] = ()
-        self._name_width = 4
+        self._name_width, self._trials_width = 4, TRIALS_WIDTH
         self._dated = False  # there is room for the start
 
     def present(self, entries: Sequence[CatalogueEntry], marks: Collection[Path]) -> None:
         """List entries, with a sign for marks."""
         self._marks = marks
-        room = self.scrollable_content_region.width - FIXED_WIDTH
+        self._trials_width = max([TRIALS_WIDTH, *(len(progress(entry)) for entry in entries)])
+        room = self.scrollable_content_region.width - FIXED_WIDTH - self._trials_width
         self._name_width = max(min(widest(map(_named, entries)), NAME_MAX, room), 4)
         self._dated = room - self._name_width >= DATE_WIDTH
-        heading = Text(f"{'':{7 + STATE_WIDTH}}{'name':<{self._name_width}}  {'trials':>{TRIALS_WIDTH}}", MUTED)
+        heading = Text(f"{'':{7 + STATE_WIDTH}}{'name':<{self._name_width}}  {'trials':>{self._trials_width}}", MUTED)
         heading.append(f"  {'started':<{DATE_WIDTH - 2}}  on" if self._dated else "  on")
         self.show(entries, [heading] if entries else [])
 
@@ -88,7 +89,7 @@ class RecordingList(CursorList[CatalogueEntry]):
         name = Text(_named(item))
         name.truncate(self._name_width, overflow="ellipsis", pad=True)
         line.append_text(name)
-        line.append(f"  {progress(item) if item.cells else UNKNOWN:>{TRIALS_WIDTH}}")
+        line.append(f"  {progress(item) if item.cells else UNKNOWN:>{self._trials_width}}")
         if self._dated:
             line.append(time.strftime("  %Y-%m-%d %H:%M", time.localtime(item.when_ns // 10**9)))
         line.append("  ")

@@ -17,7 +17,7 @@ from taxtui.live import catalogue
 from taxtui.report.answer.sections import headline_text
 from taxtui.report.cells import RowName
 from taxtui.report.measured import ladders
-from taxtui.report.numbers import short_duration
+from taxtui.report.numbers import amount_tick, short_duration
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
@@ -144,7 +144,8 @@ class ResultsScreen(NumberedScreen):
                 ChartCurve("p95 of an action →", LATENCY, delays, short_duration, "right"),
             ]
             saturation = [sweep.knee.at.value] if sweep.knee.at else []
-            plot.present(ladders.title(sweep), curves, saturation, across="{:,.0f}".format)
+            title = f"{ladders.title(sweep)}{' · │ saturation' if saturation else ''}"
+            plot.present(title, curves, saturation, across=amount_tick)
 
     def focus_table(self) -> None:
         self.set_focus(self._rows)

@@ -110,11 +110,13 @@ class SetupScreen(NumberedScreen):
         self.action_renew()
 
     def _show_history(self, history: list[PastTrial]) -> None:
-        self.history = history
-        self.refresh_plan()
+        if not self.taxtui.running:  # else the reading was stopped: a part of the history
+            self.history = history
+            self.refresh_plan()
 
     def _show_no_history(self, reason: str) -> None:
-        self._show_history([])
+        self.history = []
+        self.refresh_plan()
         self.notify(f"no estimate of the time: {reason}", severity="warning")
 
     @property
@@ -250,7 +252,7 @@ class SetupScreen(NumberedScreen):
             self.substrates.hear(list(self.substrates.awaited), {})
 
     def on_screen_resume(self) -> None:
-        if self._reading:
+        if self._reading and not self.taxtui.running:
             self._reading.ask(None)
         if self._interrupted and not self.taxtui.running:
             self._interrupted = False

@@ -12,13 +12,11 @@ from click.testing import CliRunner
 
 from costmodel import Recording, load
 from costmodel.analysis.concurrency_sweep import RUNNER, SUBSTRATE, UNKNOWN, Ladder, ceiling_per_s, ladders
-from costmodel.recording.follower import read_events
-from costmodel.recording.throughput import BlockRate, CellRates, RateSpan, together
+from costmodel.recording.throughput import BlockRate, RateSpan, together
 from costmodel.statistics.scalability import Level, Scalability
 from costmodel.workload.pool import pools
 from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError, UsageError
-from taxtui.live.state import RunState
 from taxtui.plan import crowding
 from taxtui.plan.notation import parse_ladder
 from taxtui.plan.scenario import CellBlock, ScenarioFile
@@ -113,23 +111,6 @@ def test_workers_of_one_block_add_up_and_parts_of_a_resumed_one_do_not() -> None
     half = BlockRate.of([(n * S, (n + 1) * S, True) for n in range(8)])
     assert together([half, half], 2).per_s == pytest.approx(2.0)
     assert together([half, half], 1).per_s == pytest.approx(1.0)
-
-
-def test_the_live_rate_is_the_reports(tmp_path: Path) -> None:
-    rates = CellRates()
-    for block in range(3):
-        for n in range(8):
-            rates.start(0, block, (10 * block + n) * S)
-            rates.end(0, (10 * block + n + 1) * S, ok=True)
-    assert rates.per_s(1) == pytest.approx(1.0)
-    state = RunState()
-    read_events(climbed(tmp_path, law(1.0, 0.125, 0.0)), state.apply)
-    exact = ladder_of(tmp_path / "ladder.msgpack").levels
-    for told, level in zip(state.cells.values(), exact, strict=True):
-        assert told.rates.per_s(told.concurrency) == pytest.approx(level.throughput_per_s.value)
-    kept = rates.copy()
-    rates.start(0, 3, 100 * S)
-    assert kept.per_s(1) == pytest.approx(1.0)
 
 
 def test_the_table_and_its_rows(tmp_path: Path) -> None:
