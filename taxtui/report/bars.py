@@ -72,9 +72,9 @@ def chart(answer: Answer, line: WorkLine | None = None) -> BarChart | None:
 
     Args:
         answer: the ranking.
-        line: the workload; by default the workload of the headline, else the middle workload.
+        line: the workload; by default that of ``workload_of``.
     """
-    line = line or headline(answer) or _middle(answer)
+    line = line or workload_of(answer)
     if line is None:
         return None
     alike = [item for item in answer.lines if item.work._replace(mode="") == line.work._replace(mode="")]
@@ -84,6 +84,11 @@ def chart(answer: Answer, line: WorkLine | None = None) -> BarChart | None:
     tier, length = clean(line.work.tier), str(line.work.length)
     name = ", ".join([" x ".join(part for part in (tier, length) if part), *map(clean, line.differences)])
     return BarChart(f"{_unit(answer)} by cause, {name}", bars[:MOST_BARS], len(bars[MOST_BARS:]))
+
+
+def workload_of(answer: Answer) -> WorkLine | None:
+    """Return the workload of the headline, else the middle workload with known causes, else the first."""
+    return headline(answer) or _middle(answer) or next(iter(answer.lines), None)
 
 
 def _middle(answer: Answer) -> WorkLine | None:

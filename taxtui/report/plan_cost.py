@@ -88,10 +88,8 @@ def expense(
     try:
         limit_usd = _limit(typed_limit, plan)
         share = _share(plan, expected)
-        bills = {
-            name: _bill(name, expected, load_prices(sheets[name]) if sheets[name] else None, plan.limits, share)
-            for name in paid
-        }
+        loaded = {name: load_prices(name) for name in dict.fromkeys(sheets.values()) if name}
+        bills = {name: _bill(name, expected, loaded.get(sheets[name]), plan.limits, share) for name in paid}
     except PriceError as error:
         complaint = f"{error.problem}; add a [[sandbox]] for it" if isinstance(error, NoPrice) else str(error)
         return Expense(f"unknown: {complaint}", obstacle=complaint, paid=True)

@@ -152,6 +152,7 @@ class HistoryReader:
         """Return the trials of the newest recordings, up to ``MOST_BYTES`` or until ``stop`` returns true."""
         left_bytes = MOST_BYTES
         trials: list[PastTrial] = []
+        present = set()
         for entry in listing():
             if entry.state in catalogue.HOPELESS or entry.size_bytes > left_bytes:
                 continue
@@ -162,7 +163,9 @@ class HistoryReader:
                 if result is None:
                     return trials
                 self._trials[key] = result
+            present.add(key)
             trials += self._trials[key]
+        self._trials = {key: self._trials[key] for key in present}
         return trials
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costmodel import Answer, Row, TrainingRun, answer_of, headline
+from costmodel import Answer, Row, TrainingRun, answer_of
 from taxtui.report.answer.record import key_of
 from taxtui.report.answer.sections import sections as answer_sections
+from taxtui.report.bars import workload_of
 from taxtui.report.cells import hours_cell, text_of
 from taxtui.report.formats import Section
-from taxtui.report.projected.sections import title
+from taxtui.report.projected.sections import at_least, title
 from taxtui.terminal_text import clean
 
 
@@ -44,7 +45,7 @@ def sections(result: Answer, training_run: TrainingRun, *, full: bool) -> list[S
 
 def _wall_clock(result: Answer) -> list[str]:
     """Return ``Wall-clock for T1 50 exec: local:bwrap 22.4 min ±2.6, …`` for the workload of the headline."""
-    line = headline(result) or next(iter(result.lines), None)
+    line = workload_of(result)
     if line is None:
         return []
     ends = [(entry.place.name, entry.row.wall_clock_hours) for entry in line.entries]
@@ -53,4 +54,6 @@ def _wall_clock(result: Answer) -> list[str]:
         for name, end in ends
         if end is not None
     ]
-    return [f"Wall-clock for {clean(line.name)}: {', '.join(words)}."] if words else []
+    if not words:
+        return []
+    return [f"Wall-clock for {clean(line.name)}: {', '.join(words)}.", *at_least([entry.row for entry in line.entries])]

@@ -17,12 +17,11 @@ from costmodel import (
     Interval,
     Place,
     Row,
-    headline,
     sentence,
     warnings,
 )
 from taxtui.report import variation
-from taxtui.report.bars import chart
+from taxtui.report.bars import chart, workload_of
 from taxtui.report.cells import NS, TIMES, CellGroup, Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
@@ -34,10 +33,6 @@ from taxtui.terminal_text import width as width_of
 HEAD: Final = "tier n mode"
 LONGEST: Final = 60
 """Maximum columns of a name in the sentence."""
-S_PER_HOUR: Final = 3_600.0
-
-Pieces = Sequence[TableCell]
-"""The amounts of one row at one substrate."""
 
 
 def headline_text(answer: Answer) -> str:
@@ -52,7 +47,7 @@ def headline_text(answer: Answer) -> str:
 
 def _model_time(answer: Answer) -> str:
     """Return the sentence about the model's time; "" if no trajectory succeeded."""
-    line = headline(answer) or next(iter(answer.lines), None)
+    line = workload_of(answer)
     rows = [entry.row for entry in line.entries if entry.amount is not None] if line is not None else []
     times = sorted({row.think_s for row in rows if row.think_s is not None})
     if not times:  # published latencies: unknown

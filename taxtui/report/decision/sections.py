@@ -95,7 +95,7 @@ def page(
         "Command that writes this page": [Code(command)],
         "Source of each input": [Items(list(sources_of(decision, inputs)))],
     }
-    lead = list(_lead(decision, effects, thresholds, rough=rough))
+    lead = list(_lead(decision, effects, thresholds, steps, rough=rough))
     return Page(_title(decision), lead, {heading: blocks for heading, blocks in parts.items() if blocks})
 
 
@@ -134,7 +134,12 @@ def _saves(decision: Decision, saving: Interval) -> str:
 
 
 def _lead(
-    decision: Decision, effects: Sequence[InputEffect], thresholds: Sequence[Turn], *, rough: bool
+    decision: Decision,
+    effects: Sequence[InputEffect],
+    thresholds: Sequence[Turn],
+    steps: Sequence[str],
+    *,
+    rough: bool,
 ) -> Iterator[str]:
     saving, whole, about = decision.saving, decision.start_bill.whole.value, "≈ " * rough
     share = f", {percent(abs(saving.value) / whole)} of {unit_of(decision).format(whole)}" if whole else ""
@@ -147,8 +152,8 @@ def _lead(
     if rough:
         yield "A rough simulation (--quick): without it intervals are narrower and causes are separated."
     yield from _reasons(decision, effects, thresholds)
-    if (first := next(iter(next_steps(decision, effects, thresholds)), None)) and decision.verdict == CANNOT_TELL:
-        yield f"Measure first: {first}"
+    if steps and decision.verdict == CANNOT_TELL:
+        yield f"Measure first: {steps[0]}"
 
 
 def _over_ranges(decision: Decision) -> str:

@@ -139,11 +139,13 @@ def _blocks(names: TextColumn, columns: Sequence[TextColumn], width: int, gap: i
 
 
 def _table(columns: Sequence[TextColumn], gap: int) -> list[tuple[str, int | None]]:
-    head = [column.head for column in columns]
-    lines: list[tuple[str, int | None]] = [(line, None) for line in _lines_of(head, columns, gap)]
-    lines.append(((" " * gap).join("─" * column.width for column in columns), None))
+    widths = [(column.width, column.left_aligned) for column in columns]  # measured once, not for each row
+    lines: list[tuple[str, int | None]] = [
+        (line, None) for line in _lines_of([column.head for column in columns], widths, gap)
+    ]
+    lines.append(((" " * gap).join("─" * width for width, _ in widths), None))
     for number, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        lines += [(line, number) for line in _lines_of(row, columns, gap)]
+        lines += [(line, number) for line in _lines_of(row, widths, gap)]
     return lines
 
 
@@ -158,8 +160,7 @@ def _broken(head: str, cell_width: int) -> str:
     return "\n".join(first.rsplit(" ", 1))
 
 
-def _lines_of(row: Sequence[str], columns: Sequence[TextColumn], gap: int) -> list[str]:
-    widths = [(column.width, column.left_aligned) for column in columns]
+def _lines_of(row: Sequence[str], widths: Sequence[tuple[int, bool]], gap: int) -> list[str]:
     lines = []
     for texts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
         padded = []

@@ -111,9 +111,10 @@ def provider_tables(
 
 def _largest(rows: Iterable[MeasuredRow]) -> Iterable[MeasuredRow]:
     """Return the cell with the most commands of each substrate, provenance, mode and concurrency."""
-    ascending = sorted(rows, key=_commands)
-    return {
-        (row.identity.label, row.cell.provenance, row.identity.mode, row.identity.concurrency): row for row in ascending
+    descending = sorted(rows, key=_commands, reverse=True)
+    return {  # the first of equals stays
+        (row.identity.label, row.cell.provenance, row.identity.mode, row.identity.concurrency): row
+        for row in reversed(descending)
     }.values()
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from costmodel import (
     Answer,
+    CellIdentity,
     CostModelError,
     NoPrice,
     Pool,
@@ -180,14 +181,23 @@ def _projected(
             try:
                 prices.sandbox(row.identity)
                 if row.worker_hours is not None:
-                    priced.add(row.identity)
+                    priced.add(_sandbox(row.identity))
             except NoPrice:
                 gaps.setdefault(row.label, Gap(printable(row.label), "no price: not among the dollars"))
             except PriceError as error:
                 gaps.setdefault(row.label, Gap(printable(row.label), f"no price: {clean(str(error))}"))
-        unpriced = [row for row in rows if row.identity not in priced]
-        rows = [*project(sources, training_run, prices, wanted=priced.__contains__, stressed=False), *unpriced]
+
+        def is_priced(identity: CellIdentity) -> bool:
+            return _sandbox(identity) in priced
+
+        unpriced = [row for row in rows if not is_priced(row.identity)]
+        rows = [*project(sources, training_run, prices, wanted=is_priced, stressed=False), *unpriced]
     return answer_of(rows, run_sd=training_run.run_sd), list(gaps.values())
+
+
+def _sandbox(identity: CellIdentity) -> tuple[str, str, int, int]:
+    """Return what a price depends on; concurrencies of a cell share a row, whose identity is that of one of them."""
+    return identity.substrate, identity.variant, identity.cpu_milli, identity.memory_mib
 
 
 def _gaps(cells: Sequence[Pool], rows: Sequence[MeasuredRow]) -> list[Gap]:

@@ -95,10 +95,10 @@ def _main(rows: Sequence[Row], training_run: TrainingRun) -> Section:
             line.append(_versus(row))
         table.append(line)
     head += [] if baseline is None else [f"vs {clean(baseline)[:16]}\nworker-hours"]
-    return Section(title(rows, training_run), head, table, _at_least(rows))
+    return Section(title(rows, training_run), head, table, at_least(rows))
 
 
-def _at_least(rows: Sequence[Row]) -> list[str]:
+def at_least(rows: Sequence[Row]) -> list[str]:
     """Return the note about lower limits of the wall-clock, if any."""
     needs = sorted({row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours} - {0})
     if not needs:

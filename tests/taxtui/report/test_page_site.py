@@ -113,6 +113,14 @@ def test_a_site_without_prices_says_so(tmp_path: Path) -> None:
     assert "None: every recording of the folder is complete" in index
 
 
+def test_a_cell_at_several_concurrencies_keeps_its_price_and_its_row(tmp_path: Path) -> None:
+    cells = cell(0), cell(1, concurrency=10), cell(2, substrate="local", variant="", concurrency=10)
+    write(tmp_path / "levels.msgpack", [trial(n, cell=n % 3) for n in range(24)], *cells, run_id="levels")
+    site(tmp_path, "-o", tmp_path / "site", "--prices", sheet(tmp_path, docker=1.0, local=1.0))
+    index = (tmp_path / "site" / "index.html").read_text()
+    assert 'id="frontier"' in index
+
+
 def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     first = recordings(tmp_path)[0]
     (tmp_path / "copy.msgpack").write_bytes(first.read_bytes())
