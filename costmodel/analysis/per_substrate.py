@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -119,18 +118,3 @@ def candidates_of(
         Candidate.of(pool, provider, place.training_run, place.prices, stated, images_gb)
         for pool in (same or (workloads(cells) if cells else []))
     ]
-
-
-def only(recording: Recording, wanted: CellFilter) -> Recording:
-    """Return the recording with wanted cells, and with the same cells at further lengths and concurrencies.
-
-    Rows depend on these too: lengths predict each other, and concurrency 1 shows contention.
-    """
-    families = {_family(cell.identity) for cell in recording.cells if wanted(cell.identity)}
-    part = copy.copy(recording)
-    part.cells = [cell for cell in recording.cells if _family(cell.identity) in families]
-    return part
-
-
-def _family(identity: CellIdentity) -> CellIdentity:
-    return identity._replace(actions=0, length="", concurrency=1, arrival="")

@@ -75,7 +75,7 @@ def project(
     """
 
     def needed(identity: CellIdentity) -> bool:
-        specs = (training_run.full_speed, training_run.baseline)
+        specs = (training_run.full_speed, training_run.baseline, *(summary.baseline for summary, _ in summaries))
         return (
             wanted is None
             or wanted(identity)
@@ -106,7 +106,8 @@ def project(
                 f"nothing was published for {training_run.actions} actions; leave --length out, or --compose NAME "
                 "with recorded work of that length"
             )
-        raise SourceError("nothing to project: no cell has a successful trial")
+        which = "no cell has" if wanted is None else "no chosen cell has"
+        raise SourceError(f"nothing to project: {which} a successful trial")
     if baseline is not None and rows:
         rows = with_baseline(rows, baseline, required=training_run.baseline is not None, run_sd=training_run.run_sd)
     return [row for row in rows if wanted is None or wanted(row.identity)]

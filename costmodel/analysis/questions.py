@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from costmodel.attribution.paired_comparison import RunInSteps
     from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider
+    from costmodel.workload.pool import Pool
 
 COARSE: Final = 0.005
 """Share of the usual simulation for a row with changed inputs."""
@@ -103,14 +104,16 @@ def decide(
 
 
 class RowCountError(TrainingRunError):
-    """Not exactly one row is of a substrate. ``matching``: the cells of the rows."""
+    """Not exactly one row is of a substrate. ``matching``: the rows, or the trials behind them."""
 
-    def __init__(self, spec: str, matching: Sequence[CellIdentity], recorded: Iterable[CellIdentity]) -> None:
+    def __init__(self, spec: str, matching: Sequence[Pool | Row], recorded: Iterable[Pool]) -> None:
         self.matching = matching
-        names = ", ".join(f"{item.label} {item.tier} x {item.actions} {item.mode}" for item in matching)
+        names = ", ".join(
+            f"{item.identity.label} {item.identity.tier} x {item.length} {item.identity.mode}" for item in matching
+        )
         problem = f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions"
         if not matching:
-            labels = ", ".join(dict.fromkeys(identity.label for identity in recorded)) or "none"
+            labels = ", ".join(dict.fromkeys(pool.identity.label for pool in recorded)) or "none"
             problem = f"no row of {spec} was recorded; recorded substrates: {labels}"
         super().__init__(problem)
 
@@ -126,11 +129,15 @@ def measured_side(
     """
     row = _only_row(data, substrate, wanted, effort, causes=causes)
     runs = runs_of(_recordings(data), substrate, row)
+
+    def project_row(changed: TrainingRun) -> Row:
+        return _one_row(data, substrate._replace(training_run=changed), wanted, COARSE, causes=causes)
+
     return Side(
         name=row.label,
         row=row,
         training_run=runs[0].training_run if runs else substrate.training_run,
-        rerun=lambda changed: _only_row(data, substrate._replace(training_run=changed), wanted, COARSE, causes=causes),
+        rerun=project_row,
         runs=runs,
     )
 
@@ -165,15 +172,30 @@ def _only_row(data: Data, substrate: SubstrateRun, wanted: CellFilter, effort: f
     Raises:
         RowCountError: not exactly one row is of the substrate.
     """
+    cells = [item.value for item in behind(files_of(data), substrate.training_run, substrate.prices, ())]
+    matching = [pool for pool in cells if wanted(pool.identity)]
+    if len(matching) > 1:
+        raise RowCountError(substrate.spec, matching, cells)
+    return _one_row(data, substrate, wanted, effort, causes=causes, recorded=cells)
+
+
+def _one_row(
+    data: Data,
+    substrate: SubstrateRun,
+    wanted: CellFilter,
+    effort: float,
+    *,
+    causes: bool,
+    recorded: Sequence[Pool] = (),
+) -> Row:
+    """Project the only row. Raises ``RowCountError``: not exactly one row; ``recorded`` has the choices."""
     _, training_run, prices = substrate
-    cells = [item.value.identity for item in behind(files_of(data), training_run, prices, ())]
-    matching = [identity for identity in cells if wanted(identity)]
-    if len(matching) <= 1:
-        rows = project(data, training_run, prices, effort=effort, wanted=wanted, stressed=False, causes=causes)
-        if len(rows) == 1:
-            return rows[0]
-        matching = [row.identity for row in rows]
-    raise RowCountError(substrate.spec, matching, cells)
+    rows = project(
+        data, training_run, prices, effort=effort, wanted=wanted, checked=False, stressed=False, causes=causes
+    )
+    if len(rows) != 1:
+        raise RowCountError(substrate.spec, rows, recorded)
+    return rows[0]
 
 
 def _wanted(spec: str, tier: str | None, mode: str | None) -> CellFilter:
@@ -219,7 +241,7 @@ def curve(data: Data, training_run: TrainingRun) -> list[Curve]:
     center = max((len(trial.durations_ns) for trial in trials), default=50) if length is None else round(length.mean)
     curves: dict[CellIdentity, Curve] = {}
     for actions in _around(max(1, center)):
-        for row in project(data, replace(training_run, actions=actions), effort=0.0, stressed=False):
+        for row in project(data, replace(training_run, actions=actions), effort=0.0, checked=False, stressed=False):
             result = curves.setdefault(row.identity._replace(actions=0), Curve(row.identity, row.label, []))
             result.points.append(Point(actions, row.trajectory_s.mean.value if row.trajectory_s else None))
     return list(curves.values())

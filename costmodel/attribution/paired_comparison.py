@@ -138,10 +138,10 @@ def _both(
         return None
     simulated = shared.get(id(first))
     first_run = simulated[1] if simulated else None
-    trials, second_trials = (Trials(run.pool, run.training_run) for run in (first, second))
-    if not trials.successes or not second_trials.successes:
-        return None
     if first_run is None:
+        trials = Trials(first.pool, first.training_run)
+        if not trials.successes:
+            return None
         first_run = Replications(
             first.pool, trials, first.training_run, first.prices, effort=effort, unchanged=True, limits=limits
         )
@@ -152,6 +152,9 @@ def _both(
     if _nodes(first.training_run) != _nodes(second.training_run):
         sample = following(sampling.sample, StepRules.of(training_run))
     if scale != sampling.scale or sample is None:
+        return None
+    second_trials = Trials(second.pool, second.training_run)
+    if not second_trials.successes:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
     sampling = sampling._replace(sample=sample, salt=salt)

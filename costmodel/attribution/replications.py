@@ -17,7 +17,7 @@ from costmodel.attribution.resamples import draws_runs, halved, resampled
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
-from costmodel.simulation.attempts import Trials, timed
+from costmodel.simulation.attempts import AttemptTimes, Trials, timed
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
@@ -183,6 +183,7 @@ class Replications:
                 streams -= 1
             sampling = Sampling(sample, streams, streams * limits, scale)
         self.sampling, self._training_run = sampling, training_run
+        self._times = [self._timed(without, 1.0) for without in self._without]
         self._rules = [StepRules.of(training_run, without) for without in self._without]
         self._bill: Bill = lambda clocks_ns: 0.0
         if prices is not None:
@@ -249,14 +250,22 @@ class Replications:
         for index in self.active:
             self.rounds[index] = number + 1
 
-    def _simulated(self, random_stream: RandomStream, factor: float, index: int, number: int) -> list[StepTaken]:
-        """Return the steps of a round of a counterfactual."""
-        without, fork_s = self._without[index], self._training_run.fork_s
+    def _timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
+        """Return the times of successes and failures in a counterfactual."""
+        fork_s = self._training_run.fork_s
         fork_ns = None if fork_s is None else round(fork_s * 1e9)
-        source = AttemptStream(
-            random_stream,
+        return (
             timed(self._trials.successes, without, factor, fork_ns),
             timed(self._trials.failures, without, factor, fork_ns, ok=False),
+        )
+
+    def _simulated(self, random_stream: RandomStream, factor: float, index: int, number: int) -> list[StepTaken]:
+        """Return the steps of a round of a counterfactual."""
+        without = self._without[index]
+        times = self._times[index] if factor == 1.0 else self._timed(without, factor)
+        source = AttemptStream(
+            random_stream,
+            *times,
             failing="failures" not in without,
             thinking=THINK not in without,
             resuming="dispatch" not in without,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -66,9 +67,7 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
         return None
     tally, retries, law = tallied
 
-    def source() -> Trials:
-        return Trials(pool, training_run)
-
+    source = partial(Trials, pool, training_run)
     run = run_in_time(law, training_run, source, failing=tally.failure > 0)
     if training_run.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value

@@ -79,7 +79,6 @@ class Trials:
         self.run_known = all(attempt.run_ns != UNKNOWN for attempt in sample if attempt.ok)
         if training_run.failure_rate is not None or training_run.failure_hazard is not None:
             self.failures = []
-        self.count = len(pool.trials)
 
     @classmethod
     def of(cls, law: Distribution) -> Trials:
@@ -89,7 +88,7 @@ class Trials:
         trials.successes = [
             Parts(number, count, 0, False, 0, 0, 0, 0, 0, 0, 0, 0, ns, 0, 0, 0) for number, (ns, count) in durations
         ]
-        trials.failures, trials.run_known, trials.count = [], True, len(law.values)
+        trials.failures, trials.run_known = [], True
         return trials
 
     def stressed(self, share: int, factor: int) -> Trials:

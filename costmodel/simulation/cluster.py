@@ -102,10 +102,9 @@ class Nodes:
     def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:
         """Take a free pod for this image: return its node, and the arrival of the image."""
         cluster, used = self._cluster, self._used
-        node = used.index(min(used))  # the emptiest, of several the first
-        if cluster.near:
-            holders = [holder for holder in sorted(self._holders.get(image, ())) if used[holder] < cluster.pods]
-            node = min(holders, key=used.__getitem__, default=node)
+        holders = [node for node in self._holders.get(image, ()) if used[node] < cluster.pods]  # empty unless near
+        # The emptiest, of several the first.
+        node = min(holders, key=lambda holder: (used[holder], holder)) if holders else used.index(min(used))
         used[node] += 1
         self.free -= 1
         if hit or not cluster.fills:
@@ -130,6 +129,8 @@ class Nodes:
         """Pull each image onto enough nodes for a group of its rollouts, the least busy networks first."""
         for image in images:
             missing = self._cluster.ahead - len(self._holders.get(image, ()))
+            if missing <= 0:
+                continue
             without = [node for node, disk in enumerate(self._disks) if image not in disk]
             for node in nsmallest(missing, without, key=self._pulled.__getitem__):
                 self._pull(node, image, now, self._build(image, now))

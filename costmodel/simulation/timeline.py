@@ -1,4 +1,4 @@
-"""Some steps of a run in one stream: rollouts and trainer in turn, as the policy says."""
+"""Some steps of a run under one random stream: rollouts and trainer in turn, as the policy says."""
 
 from __future__ import annotations
 

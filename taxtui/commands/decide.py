@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         Assumption,
         CellIdentity,
         Decision,
+        Pool,
         Provider,
         Published,
         Recording,
+        Row,
         Side,
     )
     from taxtui.commands.decide_workload import Workload
@@ -203,19 +205,21 @@ def _side(
         )
         if len(candidates) == 1:
             return estimated_side(candidates[0], effort, causes=causes)
-        raise _wrong_rows(name, [candidate.at({}).value.identity for candidate in candidates], cells)
+        raise _wrong_rows(name, [candidate.at({}).value for candidate in candidates], cells)
     try:
         return measured_side(sources, place, wanted, effort, causes=causes)
     except RowCountError as error:
         raise _wrong_rows(name, error.matching, cells) from None
 
 
-def _wrong_rows(name: str, matching: Sequence[CellIdentity], recorded: Sequence[CellIdentity]) -> UsageError:
+def _wrong_rows(name: str, matching: Sequence[Pool | Row], recorded: Sequence[CellIdentity]) -> UsageError:
     """Return the error of no matching row, or of several."""
     if not matching:
         labels = ", ".join(dict.fromkeys(" ".join((cell.label, cell.tier, cell.mode)) for cell in recorded))
         return UsageError(f"nothing was recorded of {name}", fix=f"there are {labels}; --compose adds a provider")
-    names = dict.fromkeys(f"{cell.label} {cell.tier} {cell.actions} {cell.mode}" for cell in matching)
+    names = dict.fromkeys(
+        f"{item.identity.label} {item.identity.tier} {item.length} {item.identity.mode}" for item in matching
+    )
     fix = "choose one with --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
     return UsageError(f"{len(matching)} rows match {name}: {', '.join(names)}", fix=fix)
 

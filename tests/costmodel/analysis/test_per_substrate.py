@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from costmodel import Precision, Recording, TrainingRun, load, project
-from costmodel.analysis.per_substrate import SubstrateRun, only, project_per_substrate, runs_of
+from costmodel.analysis.per_substrate import SubstrateRun, project_per_substrate, runs_of
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.every_digit import every_digit
 
@@ -51,13 +49,3 @@ def test_a_run_in_steps_is_simulated_from_the_trials_of_its_row(recording: Recor
     [run] = runs_of([recording], place, row)
     assert (run.pool.identity, run.training_run) == (row.identity, THERE)
     assert runs_of([recording], SubstrateRun("local", TrainingRun(trajectories=9, workers=2), None), row) == ()
-
-
-def test_what_is_not_wanted_is_left_out_but_for_other_lengths_of_the_same(recording: Recording, tmp_path: Path) -> None:
-    cells = cell(0), cell(1, actions=9), cell(2, substrate="local")
-    found = load(write(tmp_path / "run.msgpack", [trial(n, cell=n) for n in range(3)], *cells))
-    assert isinstance(found, Recording)
-    part = only(found, lambda identity: identity.substrate == "docker" and identity.actions == 9)
-    assert {one.identity.substrate for one in part.cells} == {"docker"}
-    assert len(part.cells) == 2
-    assert len(found.cells) == 3
