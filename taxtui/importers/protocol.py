@@ -150,7 +150,7 @@ class ReaderOptions(msgspec.Struct, frozen=True):
     """Options of the command line for a reader."""
 
     span_phases: Mapping[str, str] = {}
-    """``--map``: a key of ``PHASES``, ``think`` or ``action`` by the name of a span. Only where ``takes_map``."""
+    """``--map``: one of ``TIMES`` by the name of a span. Only where ``takes_map``."""
 
 
 class Reader(Protocol):

@@ -16,7 +16,7 @@ class Progress(msgspec.Struct):
     ended: int = 0
     ok: int = 0
     limit: str = ""  # the plan's limit at which launching stopped
-    left_s: float | None = None  # estimated at the end of the last trial; None before the first
+    left_s: float | None = None  # estimated with the last events; None before this part's first end
     repetition: int = 1  # the current one
     repetitions: int = 1
 

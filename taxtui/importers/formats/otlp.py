@@ -35,7 +35,7 @@ class TraceSpan(NamedTuple):
 
     id: str
     parent: str
-    kind: str  # AGENT, THINK, ACTION, a key of PHASES; "": only a link to the parent
+    kind: str  # AGENT, one of TIMES; "": only a link to the parent
     start_ns: int | None
     end_ns: int | None
     error: str | None  # the class; "": a failure without a class

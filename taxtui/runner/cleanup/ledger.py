@@ -85,11 +85,15 @@ def write(entry: LedgerEntry) -> Path:
         TaxtuiError: the folder cannot be written.
     """
     path = entry.path
+    new = path.with_name(f"{path.name}.{os.getpid()}")  # an earlier entry stays whole until this one is
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(msgspec.json.encode(entry))
+        new.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
         raise TaxtuiError(
             f"cannot write {path}: {error.strerror}", fix="set XDG_STATE_HOME to a folder of yours"
         ) from error

@@ -99,7 +99,7 @@ class Watchdog:
             if self._process.poll() is not None:
                 self._let_go()
                 self._start()
-                await finish_despite_cancel(self.wait_ready(), OPENED_WITHIN_S)
+                await finish_despite_cancel(self.wait_ready(), OPENED_WITHIN_S + 1)
                 replaced()
 
     def release(self, *, clean: bool) -> None:
@@ -120,8 +120,9 @@ class Watchdog:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-            if not self._guarding and len(self._entry.parts) == 1:
-                ledger.settled(self._entry)
+            if not self._guarding and len(self._entry.parts) == 1 and not ledger.taken_over(self._entry):
+                with contextlib.suppress(OSError):
+                    self._entry.path.unlink()  # this entry alone: workers have theirs
 
     def _let_go(self) -> None:
         assert self._process.stdin is not None

@@ -189,8 +189,8 @@ async def _usable(limiter: CgroupLimiter) -> bool:
 def _remove_old_probes(limiter: CgroupLimiter) -> None:
     """Remove the groups of killed trials; a younger group may belong to a trial in progress."""
     for group in limiter.groups(f"{_PROBE}*"):
-        with contextlib.suppress(OSError):
-            for probe in group.parent.glob(group.name):
+        for probe in group.parent.glob(group.name):
+            with contextlib.suppress(OSError):  # busy, or removed by another process
                 if time.time() - probe.stat().st_mtime > _OLD_PROBE_S:
                     probe.rmdir()
 

@@ -292,8 +292,10 @@ async def test_without_it_there_is_no_run(
     dog = Watchdog(entry)
     with pytest.raises(TaxtuiError, match=f"no watchdog to clean up after a crash: .*{words}"):
         await dog.wait_ready()
+    recording = None if state else recording_of_a_worker()
     dog.release(clean=True)
     assert ledger.entries() == []
+    assert recording is None or recording.exists()  # a worker's own watchdog guards the worker's part
 
 
 async def test_a_run_that_cannot_be_resumed_is_still_known_to_a_sweep() -> None:
