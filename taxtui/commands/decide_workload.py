@@ -74,8 +74,12 @@ def estimated(
         return []
     if goal in known_providers():
         return [load_provider(goal, read)]
+    raise _unrecorded(goal, cells)
+
+
+def _unrecorded(spec: str, cells: Iterable[CellIdentity]) -> UsageError:
     labels = ", ".join(dict.fromkeys(cell.label for cell in cells)) or "none"
-    raise UsageError(f"nothing was recorded of {goal}", fix=f"recorded: {labels}; --compose adds a provider")
+    return UsageError(f"nothing was recorded of {spec}", fix=f"recorded: {labels}; --compose adds a provider")
 
 
 def choose_workload(
@@ -98,8 +102,7 @@ def choose_workload(
     any_length = place_of(context, start).training_run.length is not None
     recorded = {(cell.tier, cell.mode, cell.actions) for cell in cells if matches_spec(cell, start)}
     if not recorded:
-        labels = ", ".join(dict.fromkeys(cell.label for cell in cells)) or "none"
-        raise UsageError(f"nothing was recorded of {start}", fix=f"recorded: {labels}; --compose adds a provider")
+        raise _unrecorded(start, cells)
     recorded_at_goal = {(cell.tier, cell.mode, cell.actions) for cell in cells if matches_spec(cell, goal)}
     matching = [
         (tier, mode, actions)

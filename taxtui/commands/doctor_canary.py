@@ -48,10 +48,10 @@ class CanaryResult(NamedTuple):
 
         ``limits_ns``: upper limits by step: start, exec, release.
         """
-        times_ns = {"start": self.start_ns, "exec": self.exec_ns, "release": self.release_ns}
+        times = (("start", "start", self.start_ns), ("exec", "command", self.exec_ns))
         above = [
-            f"{step} {duration(value)} is above {duration(limits_ns[step])}"
-            for step, value in times_ns.items()
+            f"{word} {duration(value)} is above {duration(limits_ns[step])}"
+            for step, word, value in (*times, ("release", "release", self.release_ns))
             if value is not None and step in limits_ns and value > limits_ns[step]
         ]
         if self.exit_code or not above:

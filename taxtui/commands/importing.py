@@ -10,7 +10,7 @@ import click
 
 from costmodel import load_prices, table_columns
 from taxtui.commands.progress import progress
-from taxtui.errors import UsageError
+from taxtui.errors import RecordingError, UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import ImportResult, import_files, reader_for
 from taxtui.importers.protocol import TIMES, ReaderOptions
@@ -76,7 +76,10 @@ def command(
     if summary:
         from taxtui.commands.report import command as report
 
-        context.invoke(report, recordings=(str(out),), name="summary", prices=prices)
+        try:
+            context.invoke(report, recordings=(str(out),), name="summary", prices=prices)
+        except RecordingError as error:  # the recording is written, and too large for a table
+            click.echo(f"taxtui: no summary: {clean(str(error))}", err=True)
 
 
 def _format_and_paths(words: Sequence[str]) -> tuple[str | None, list[Path]]:

@@ -30,7 +30,7 @@ DEFAULT_SIZE: Final = (
     "The size of the training run is taxtui's default: 1,000,000 trajectories on 500 workers. Change it with "
     "--trajectories and --workers, or describe your run: taxtui project --init > lab.toml, then --training lab.toml."
 )
-MORE: Final = "--full: exec against session, wall-clock, causes, money and steps. --explain: the formulas."
+MORE: Final = "--full: exec against session, all wall-clocks, causes and steps. --explain: the formulas."
 CHOOSE: Final = "--tier, --mode, --substrate or --actions"
 
 
@@ -57,7 +57,7 @@ def _print_template(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option(
     "--reference", metavar="RECORDING", help="Recording with the dispatch that bounds the tax of imported rows."
 )
-@click.option("--full", is_flag=True, help="Print the tables behind the answer too: causes, money, steps.")
+@click.option("--full", is_flag=True, help="Print the tables behind the answer too: modes, wall-clocks, causes, steps.")
 @project_what_if.OPTION
 @click.option(
     "--explain", is_flag=True, help="Print the formulas of worker-hours, wall-clock and dollars, with values."
@@ -85,7 +85,7 @@ def command(
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
     trajectories on how many workers, and for how much; taxtui refuses other options by name.
     """
-    from costmodel import SubstrateRun, TrainingRun, check_reference_used, project_per_substrate
+    from costmodel import Recording, SubstrateRun, TrainingRun, check_reference_used, project_per_substrate
 
     for_people = BY_NAME[form].people
     if (full or explain) and not for_people:
@@ -128,14 +128,17 @@ def command(
         wanted = _wanted(choice, training_run)
         result = project_per_substrate(sources, places, bounds, providers, wanted, stressed=not for_people)
     all_rows = [_with_sources(row, context, places) for row in result]
-    if not all_rows:  # a run without steps is fast; its rows list the recorded cells
+    try:
+        rows = choice.of(all_rows)
+    except UsageError:  # the refusal lists all recorded cells; a run without steps is fast
         plain_run = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
-        all_rows = project_per_substrate(sources, [SubstrateRun("", plain_run, None)], bounds, stressed=False)
-    for line in unmatched_sections(context, [row.identity for row in all_rows]):
+        choice.of([*all_rows, *project_per_substrate(sources, [SubstrateRun("", plain_run, None)], stressed=False)])
+        raise
+    recorded = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
+    for line in unmatched_sections(context, [*recorded, *(row.identity for row in all_rows)]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
         check_reference_used(bounds, (row.identity.substrate for row in all_rows if row.tax_between_worker_hours))
-    rows = choice.of(all_rows)
     size = "" if any(is_typed(context, name) or _in_file(context, name) for name in SIZE) else DEFAULT_SIZE
     click.echo(BY_NAME[form].render(_report(rows, all_rows, training_run, sources, bounds, full, size)))
     if explain:

@@ -150,9 +150,9 @@ class _Contents:
     def lines(self) -> list[str]:
         lines = []
         provenances = {"stand_in": " STAND-IN, not the provider", "imported": " IMPORTED, not measured"}
-        for _, cell in sorted(self._run.cells.items()):
+        for cell in (self._run.cells[number] for number in sorted(self._run.cells)):
             counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(cell.outcomes.items()))
-            workload = f"{cell.workload.replace('×', ' x ')} {cell.mode} c={cell.concurrency}"
+            workload = f"{cell.workload} {cell.mode} c={cell.concurrency}"
             lines.append(f"{cell.label:20} {workload:22} {counts or 'no trials'}{provenances.get(cell.provenance, '')}")
         lines += [f"{count} x {reason}" for reason, count in self._reasons.most_common()]
         lines += [f"{count} x notice: {text}" for text, count in self._notices.most_common()]

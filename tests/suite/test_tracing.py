@@ -13,25 +13,25 @@ from tests.support.tracing import pause, traced
 
 
 class Measured:
-    """Measurements of coverage, one begun upon the other, that say what they were told."""
+    """A measurement of coverage that says what it was told."""
 
-    def __init__(self, running: int) -> None:
+    def __init__(self) -> None:
         self.told: list[str] = []
-        self.running = running
+        self.running = True
 
     def start(self) -> None:
         self.told.append("start")
-        self.running += 1
+        self.running = True
 
     def stop(self) -> None:
         self.told.append("stop")
-        self.running -= 1
+        self.running = False
 
 
 @contextlib.contextmanager
-def paused(running: int = 1) -> Iterator[Measured]:
-    """So many were running. Undone before the test ends, as it is traced itself."""
-    measured = Measured(running)
+def paused() -> Iterator[Measured]:
+    """One was running. Undone before the test ends, as it is traced itself."""
+    measured = Measured()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Coverage, "current", lambda: measured if measured.running else None)
         patch.setattr(tracing, "_measured", None)

@@ -110,6 +110,20 @@ def test_the_papers_tables_are_printed() -> None:
         assert number in text
 
 
+def test_a_published_baseline_is_compared_with_a_selection_too() -> None:
+    [row] = json.loads(output("project", ESSAY, *ASK, "--substrate", "daytona", "--format", "json"))
+    assert row["vs_baseline"]["baseline"]
+
+
+def test_a_selection_ignores_no_section_and_hides_no_recorded_substrate(recording: str, tmp_path: Path) -> None:
+    training = tmp_path / "lab.toml"
+    training.write_text("[run]\ntrajectories = 10\nworkers = 2\n[at.kubernetes.limits]\nquota = 4\n")
+    shown = run("project", recording, "--training", str(training), "--substrate", "docker")
+    assert (shown.exit_code, "ignored" in shown.output) == (0, False)
+    refused = run("project", recording, *ASK, "--substrate", "docker", "--substrate", "nosuch")
+    assert "kubernetes" in str(refused.exception)
+
+
 def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = output("project", ESSAY, *ASK)
     monkeypatch.chdir(tmp_path)
