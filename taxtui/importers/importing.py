@@ -170,9 +170,10 @@ def _trials(reader: Reader, path: Path, options: ReaderOptions) -> Iterator[Impo
 def _nothing_read(reader: Reader, result: ImportResult) -> TaxtuiError:
     if not result.files:
         return RecordingError(f"no file here can be {reader.name}'s", fix="formats: `taxtui import --help`")
+    count = f"{result.files:,} file{'s' * (result.files != 1)}"
     if result.named:
-        return RecordingError(f"nothing could be read of {result.files:,} files, first {result.named[0]}")
-    return RecordingError(f"{result.files:,} files hold no trial")
+        return RecordingError(f"nothing could be read of {count}, first {result.named[0]}")
+    return RecordingError(f"no trial in {count}")
 
 
 def missing_quantities(spool: Spool) -> Iterator[str]:

@@ -113,7 +113,7 @@ def test_a_long_trajectory_fits_the_frames(tmp_path: Path) -> None:
         (["{tmp}", "{job}", "-o", "{tmp}/out"], 2, "is given twice"),
         (["{tmp}/empty", "-o", "{tmp}/out"], 2, "has an unknown format"),
         (["harbor", "{tmp}/empty", "-o", "{tmp}/out"], 4, "no file here can be harbor's"),
-        (["harbor", "{tmp}/foreign", "-o", "{tmp}/out"], 4, "nothing could be read of 1 files, first "),
+        (["harbor", "{tmp}/foreign", "-o", "{tmp}/out"], 4, "nothing could be read of 1 file, first "),
         (["harbor", "{job}", "--map", "a=create", "-o", "{tmp}/out"], 2, "harbor has no spans: drop --map"),
         (["otlp", "{job}", "--map", "a=b", "-o", "{tmp}/out"], 2, "--map a=b: not NAME=PHASE; PHASE is one of"),
         (
