@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from costmodel.projection.diagnostics import settings_in_use
 from costmodel.statistics.repetitions import Basis
-from costmodel.training.run import TrainingRun, poisoned_groups
+from costmodel.training.run import Think, TrainingRun, poisoned_groups
 from costmodel.workload.scenario_range import Assumption
 
 REQUESTED: Final = "asked for"
@@ -22,16 +23,8 @@ _UNITS: Final = {
     "_rate": "",
     "_hazard": " an hour",
 }
-_SETTINGS: Final = (
-    *("actions", "prompts", "group_size", "batch", "policy", "staleness", "train_s", "think", "think_correlation"),
-    *("gpus", "gpu_usd_hour", "nodes", "pods_per_node", "node_usd_hour", "node_disk_gib"),
-    *("images", "pull_gb_s", "build_s", "builders", "built_images", "placement"),
-    *("failure_rate", "failure_hazard", "failure_burst", "on_failure", "max_attempts", "backoff_s", "timeout_s"),
-    *("quota", "create_rate", "create_burst", "warm_pool", "refill_s", "refill_rate", "instant_claim"),
-    *("over_provision", "partial_rollouts", "include_cleanup"),
-    *("suspend_after_s", "suspend_s", "resume_s", "suspended_usd_hour", "fork_s", "recycle_s"),
-)
-"""Fields of the training run that are assumptions where they are set."""
+_NOT_ASSUMED: Final = ("trajectories", "workers", "baseline", "full_speed", "run_sd", "precision")
+"""Fields of the training run that are no assumptions."""
 
 
 def assumptions(
@@ -66,21 +59,21 @@ def borrowed(measured: Iterable[Assumption]) -> Iterator[Assumption]:
 
 
 def _settings(training_run: TrainingRun) -> Iterator[Assumption]:
-    usual = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
-    for name in _SETTINGS:
+    for name in settings_in_use(training_run):
         value = getattr(training_run, name)
-        if value == getattr(usual, name):
+        if name in _NOT_ASSUMED:
             continue
-        if name == "think":
-            law = f"lognormal, median {value.median_ns / 1e9:g} s, sigma {value.sigma:g}"
-            yield Assumption(name, law if value.sigma else f"{value.median_ns / 1e9:g} s before each action", REQUESTED)
-            continue
-        unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
-        yield Assumption(
-            name,
-            "yes" if value is True else f"{value:g}{unit}" if isinstance(value, int | float) else str(value),
-            REQUESTED,
-        )
+        text = str(value)
+        if value is True:
+            text = "yes"
+        elif isinstance(value, Think):
+            seconds = f"{value.median_ns / 1e9:g} s"
+            text = (
+                f"lognormal, median {seconds}, sigma {value.sigma}" if value.sigma else f"{seconds} before each action"
+            )
+        elif isinstance(value, int | float):
+            text = f"{value:g}{next((unit for end, unit in _UNITS.items() if name.endswith(end)), '')}"
+        yield Assumption(name, text, REQUESTED)
 
 
 def _rules(training_run: TrainingRun, basis: Basis, failures: int, trials: int, dropped: int) -> Iterator[Assumption]:

@@ -54,7 +54,6 @@ class Sampling(NamedTuple):
 
     sample: StepSample
     streams: int
-    resamples: int
     scale: int  # divisor of the system's size
     salt: int = 0  # separates resamples of different repetitions
 
@@ -146,14 +145,12 @@ class Replications:
         *,
         causes: bool = True,
         unchanged: bool = False,
-        limits: bool = True,
         sampling: Sampling | None = None,
     ) -> None:
         """Prepare a run without simulating.
 
         ``unchanged``: no cause is removed, and resamples have half of the trials, because the longest trajectory of a
-        step decides a difference. Without ``limits`` nothing is resampled. ``sampling``: given size of the simulation.
-        Else as ``replicated``.
+        step decides a difference. ``sampling``: given size of the simulation. Else as ``replicated``.
         """
         self.causes = acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
         everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
@@ -181,7 +178,7 @@ class Replications:
             sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest))
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
                 streams -= 1
-            sampling = Sampling(sample, streams, streams * limits, scale)
+            sampling = Sampling(sample, streams, scale)
         self.sampling, self._training_run = sampling, training_run
         self._times = [self._timed(without, 1.0) for without in self._without]
         self._rules = [StepRules.of(training_run, without) for without in self._without]
@@ -197,7 +194,7 @@ class Replications:
         seeds = [training_run.precision.seed + (number + 1 << 32) for number in range(sampling.streams)]
         self._recorded = [Stream(seed, None, 1.0, [[] for _ in self._without]) for seed in seeds]
         self._resampled = []
-        for seed in seeds[: sampling.resamples]:
+        for seed in seeds:
             times, factor = (halved if unchanged else resampled)(pool, spread, Random(seed + (sampling.salt << 64)))
             self._resampled.append(Stream(seed, times, factor, [[] for _ in self._without]))
 

@@ -103,7 +103,7 @@ def interval_of(
     signed: bool = False,
     repetitions: int = 0,
 ) -> Interval:
-    """Return the mean over streams with its limits; without twins there are none.
+    """Return the mean over streams with its limits.
 
     Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
     uncertainty of the trials. Nothing is subtracted from a ``signed`` difference, which a few longest trials decide.
@@ -113,10 +113,8 @@ def interval_of(
     """
     totals = [math.fsum(stream) for stream in plain]
     value = math.fsum(totals) / len(totals)
-    if not twins:
-        return Interval(value)
     differences = [
-        [a - b for a, b in zip(twin, plain_steps, strict=True)] for twin, plain_steps in zip(twins, plain, strict=False)
+        [a - b for a, b in zip(twin, plain_steps, strict=True)] for twin, plain_steps in zip(twins, plain, strict=True)
     ]
     differing = _variance([math.fsum(steps) for steps in differences])
     left_open = differing

@@ -209,7 +209,6 @@ def _answered(
             hours,
             wall_clock,
         ),
-        stress=None,
     )
 
 
