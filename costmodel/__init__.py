@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     )
     from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
     from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
-    from costmodel.analysis.headline import sentence
     from costmodel.analysis.per_substrate import SubstrateRun, project_per_substrate
     from costmodel.analysis.project import CellFilter, behind, project, rows_of
     from costmodel.analysis.questions import attribute, decide, sides
     from costmodel.analysis.ranking import (
+        EXEC,
         HELD_PER_SUCCESS,
+        SESSION,
         WORKER_HOURS,
         Answer,
         Entry,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         Place,
         WorkLine,
         answer_of,
+        excess,
         headline,
         middle_workload,
     )
@@ -149,12 +151,12 @@ _PUBLIC: Final[dict[str, str]] = {
     "analysis.compared_metrics": "ComparedSide DEFAULT_METRICS FAILURE_RATE METRIC_LIMIT Metric parse_metric",
     "analysis.comparison": "COMPARISON_VERDICTS Comparison Comparisons INCONCLUSIVE WORSE compare",
     "analysis.decision": "Decision MOVE STAY UNMEASURED_PROVENANCES decide_between",
-    "analysis.headline": "sentence",
     "analysis.per_substrate": "SubstrateRun project_per_substrate",
     "analysis.project": "CellFilter behind project rows_of",
     "analysis.questions": "attribute decide sides",
     "analysis.ranking": (
-        "Answer Entry HELD_PER_SUCCESS ModeRatio Place WORKER_HOURS WorkLine answer_of headline middle_workload"
+        "Answer EXEC Entry HELD_PER_SUCCESS ModeRatio Place SESSION WORKER_HOURS WorkLine answer_of excess headline "
+        "middle_workload"
     ),
     "analysis.thresholds": "InputEffect input_effects",
     "analysis.what_if": "Saving Threshold what_if",

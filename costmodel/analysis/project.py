@@ -18,7 +18,7 @@ from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
 from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity
-from costmodel.statistics.intervals import Between, Interval
+from costmodel.statistics.intervals import Between
 from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool, by_levels, nearest_length, pools
 from costmodel.workload.scenario_range import Alternatives
@@ -198,56 +198,44 @@ def part_of(progress: Callable[[float], None], number: int, parts: int) -> Calla
 
 
 def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
-    """Return the row of the assumed values with the outer limits of all."""
+    """Return the row of the assumed values with the outer limits of all, or without upper limits."""
     for flag in alternatives.flags:
         if flag not in row.flags:
             row = replace(row, flags=warnings.including(row.flags, flag))
-    row_of_all = _across([replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels), *ends])
-    return without_upper_limits(row_of_all) if alternatives.at_least else row_of_all  # type: ignore[no-any-return]
+    row = replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels)
+    if not ends and not alternatives.at_least:
+        return row
+    return _merged([row, *ends], at_least=alternatives.at_least)  # type: ignore[no-any-return]
 
 
-def without_upper_limits(result: Any) -> Any:
-    """Return a result with amounts "at least": without upper limits."""
-    if is_dataclass(result) and not isinstance(result, type):
-        parts = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in _KEPT}
-        return replace(result, **{name: without_upper_limits(part) for name, part in parts.items()})
-    if isinstance(result, dict):
-        return {key: without_upper_limits(part) for key, part in result.items()}
-    if isinstance(result, Between):
-        return None  # the upper end belongs to the measured concurrency
-    if not hasattr(result, "_fields"):
-        return result
-    opened = {name: without_upper_limits(getattr(result, name)) for name in result._fields}
-    return result._replace(**opened | {name: None for name in ("high", "high_s") if name in opened})
-
-
-def _across(results: Sequence[Any]) -> Any:
-    """Return the first of several results of the same type, with the outer limits of all."""
+def _merged(results: Sequence[Any], *, at_least: bool) -> Any:
+    """Return the first of several results of the same type with the outer limits of all, or without upper limits."""
     first = results[0]
-    if len(results) == 1 or any(result is None for result in results):
+    if any(result is None for result in results):
         return first
+    if at_least and isinstance(first, Between):
+        return None  # the upper end belongs to the measured concurrency
+
+    def merged(values: list[Any]) -> Any:
+        return _merged(values, at_least=at_least)
+
     if is_dataclass(first) and not isinstance(first, type):
         names = [field.name for field in fields(first) if field.name not in _KEPT]
-        return replace(first, **{name: _across([getattr(result, name) for result in results]) for name in names})
+        return replace(first, **{name: merged([getattr(result, name) for result in results]) for name in names})
     if isinstance(first, dict):
-        return {key: _across([result.get(key) for result in results]) for key in first}
+        return {key: merged([result.get(key) for result in results]) for key in first}
     if not hasattr(first, "_fields"):
         return first
-    parts = {name: [getattr(result, name) for result in results] for name in first._fields}
-    if isinstance(first, Share):  # stays without limits: an assumed range is no measured range
-        return Share(
-            **{name: values[0] if _unlimited(values[0]) else _across(values) for name, values in parts.items()}
-        )
-    wider = {name: _across(values) for name, values in parts.items()}
+    parts = {name: merged([getattr(result, name) for result in results]) for name in first._fields}
+    if isinstance(first, Share) and not at_least:  # an assumed range gives no limits where the trials give none
+        parts |= {name: part for name, part in first._asdict().items() if part is not None and part[1:] == (None, None)}
     for low, high, value in (("low", "high", "value"), ("low_s", "high_s", "")):
-        if low in wider:
-            wider[low] = _end([_limit(result, low, value) for result in results], min)
-            wider[high] = _end([_limit(result, high, value) for result in results], max)
-    return first._replace(**wider)
-
-
-def _unlimited(interval: Interval | None) -> bool:
-    return interval is not None and interval.low is None and interval.high is None
+        if low in parts and not at_least:
+            parts[low] = _end([_limit(result, low, value) for result in results], min)
+            parts[high] = _end([_limit(result, high, value) for result in results], max)
+        elif low in parts:
+            parts[high] = None
+    return first._replace(**parts)
 
 
 def _limit(result: Any, limit: str, value: str) -> Any:

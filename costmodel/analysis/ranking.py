@@ -141,21 +141,6 @@ class Answer(NamedTuple):
         """Return the columns without a rank."""
         return tuple(place for place in self.places if place.provenance != self.ground)
 
-    def showing(self, rows: Sequence[Row]) -> Answer:
-        """Return the answer with entries of these rows and their references; the references have no column."""
-        wanted = {id(row) for row in rows}
-        shown_places = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
-        lines = []
-        for line in self.lines:
-            entries = tuple(item for item in line.entries if id(item.row) in wanted or item.place == line.reference)
-            if any(id(entry.row) in wanted for entry in entries):
-                lines.append(line._replace(entries=entries))
-        return self._replace(
-            places=tuple(place for place in self.places if place in shown_places),
-            lines=tuple(lines),
-            modes=tuple(item for item in self.modes if {id(item.row), id(item.session)} <= wanted),
-        )
-
 
 class CauseExcess(NamedTuple):
     """Main cause of the difference between two entries."""

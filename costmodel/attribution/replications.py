@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
@@ -78,14 +79,14 @@ def replicated(
     full_speed: float | None = None,
     effort: float = 1.0,
     *,
-    needed: Callable[[Replications], tuple[float, frozenset[int]]] | None = None,
+    needed: Callable[[Replications], float] | None = None,
     progress: Progress | None = None,
     causes: bool = True,
 ) -> Replications | None:
     """Simulate a run in steps until the ``needed`` rounds, or the ``effort`` is used. None: no attempt succeeds.
 
     ``full_speed``: share of the command time that the reference needs; None: no reference. ``effort`` 1 is usual.
-    ``needed`` returns the rounds for a small simulation error, and the counterfactuals with more rounds.
+    ``needed`` returns the rounds for a small simulation error.
     Without ``causes`` all causes are removed together only.
 
     Raises:
@@ -96,14 +97,7 @@ def replicated(
     if not trials.successes:
         return None
     result = Replications(pool, trials, training_run, prices, full_speed, effort, causes=causes)
-
-    def rounds_needed() -> float:
-        assert needed is not None
-        rounds, imprecise = needed(result)
-        result.active &= imprecise
-        return rounds
-
-    repeated([result], rounds_needed if needed else None, progress)
+    repeated([result], partial(needed, result) if needed else None, progress)
     return result
 
 
@@ -113,7 +107,7 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
     Frequent checks would stop at a lucky moment, so they are few.
     """
     rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
-    wanted = max(1, *(run.rounds[0] for run in runs)) if len(runs) > 1 else 1
+    wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
     while rounds < wanted:
         expected = wanted if needed is None or wanted == allowed else min(allowed, 2 * wanted)
         for number in range(rounds, wanted):
@@ -152,6 +146,7 @@ class Replications:
         ``unchanged``: no cause is removed, and resamples have half of the trials, because the longest trajectory of a
         step decides a difference. ``sampling``: given size of the simulation. Else as ``replicated``.
         """
+        self.separate = causes  # whether each acting cause is removed alone, too
         self.causes = acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
         everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
         self._without = [frozenset[str]()]
@@ -186,8 +181,7 @@ class Replications:
         if prices is not None:
             self._bill = by_clock(pool, prices.sandbox(pool.identity))
         self.times = rollouts / training_run.trajectories  # weight of each rollout
-        self.rounds = [0] * len(self._without)  # of each counterfactual
-        self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
+        self.rounds = 0
         self._budget = effort * BUDGET * len(self._without) / cost_per_rollout
         spread = assumed(pool.identity.substrate, training_run.run_sd)
         self.repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0  # drawn whole by resamples
@@ -201,7 +195,7 @@ class Replications:
     @property
     def sample(self) -> StepSample:
         """The simulated steps of all rounds."""
-        return self.sampling.sample._replace(rounds=self.rounds[0])
+        return self.sampling.sample._replace(rounds=self.rounds)
 
     @property
     def plain(self) -> list[Counterfactuals]:
@@ -226,26 +220,25 @@ class Replications:
     @property
     def most_rounds(self) -> int:
         """The largest number of rounds within the budget."""
-        return max(1, self.rounds[0] + int(self._budget / self._cost(self.rounds[0] or 1)))
+        return max(1, self.rounds + int(self._budget / self._cost(self.rounds or 1)))
 
     def _cost(self, number: int) -> int:
         """Return the rollouts of a further round, over all streams and counterfactuals."""
         streams = len(self._recorded) + len(self._resampled)
-        return self.sampling.sample.rollouts(number) * streams * len(self.active)
+        return self.sampling.sample.rollouts(number) * streams * len(self._without)
 
     def simulate(self, number: int) -> Iterator[float]:
         """Simulate round ``number`` unless finished; yield the finished share."""
-        if number < self.rounds[0]:
+        if number < self.rounds:
             return
         streams = [*self._recorded, *self._resampled]
         for place, stream in enumerate(streams, 1):
             random_stream = RandomStream(self._training_run, self._trials, self._thinking, stream.seed, stream.times)
-            for index in self.active:
+            for index in range(len(self._without)):
                 stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
             yield place / len(streams)
         self._budget -= self._cost(number)
-        for index in self.active:
-            self.rounds[index] = number + 1
+        self.rounds = number + 1
 
     def _timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
         """Return the times of successes and failures in a counterfactual."""

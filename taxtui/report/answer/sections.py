@@ -17,10 +17,10 @@ from costmodel import (
     Interval,
     Place,
     Row,
-    sentence,
     warnings,
 )
 from taxtui.report import variation
+from taxtui.report.answer.headline import sentence
 from taxtui.report.bars import chart, workload_of
 from taxtui.report.cells import NS, TIMES, CellGroup, Content, TableCell
 from taxtui.report.formats import Section
