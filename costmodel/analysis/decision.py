@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from costmodel.analysis.baseline import judge_rows
 from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, is_free, usd_of
-from costmodel.analysis.project import rows_of
+from costmodel.analysis.project import part_of, rows_of
 from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.projection import warnings
+from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval, difference
 
 if TYPE_CHECKING:
-    from costmodel.attribution.paired_comparison import RunDifference, Shared
+    from costmodel.attribution.paired_comparison import Shared
     from costmodel.providers.plausible_ranges import Candidate, Input
 
 MOVE, STAY, CANNOT_TELL = "move", "stay", "cannot_tell"
@@ -156,7 +157,7 @@ class Savings:
         self._parts = 1 if goal.candidate is None else PARTS
         self._finished = 0
         self._shared: Shared = {}
-        self.first: RunDifference | None = None  # first simulated difference
+        self.first: Share | None = None  # first simulated difference
 
     def at(self, values: Values) -> Interval:
         """Return the saving; absent values are as assumed.
@@ -173,7 +174,10 @@ class Savings:
             ends = [(start.inputs._replace(value=end), goal) for end in start.inputs.ends]
             ends += [(start.inputs, goal._replace(value=end)) for end in goal.ends]
             pairs = [(start.inputs, goal), *ends]
-            effort, progress = self._effort / self._parts / len(pairs), self._progress_of_one()
+            effort, progress = self._effort / self._parts / len(pairs), None
+            if self._progress is not None:
+                progress = part_of(self._progress, min(self._finished, self._parts - 1), self._parts)
+            self._finished += 1
             differences = [run_difference(*pair, effort, progress, self._shared) for pair in pairs]
             complete = [difference for difference in differences if difference is not None]
             if len(complete) == len(pairs):
@@ -200,13 +204,6 @@ class Savings:
                 return None
         value = (max if end == "best" else min)(saving.value for saving in savings)
         return across(*sorted(savings, key=lambda saving: saving.value != value))
-
-    def _progress_of_one(self) -> Callable[[float], None] | None:
-        progress, finished = self._progress, self._finished
-        self._finished += 1
-        if progress is None:
-            return None
-        return lambda share: progress(min(1.0, (finished + share) / self._parts))
 
 
 def _corners(candidate: Candidate, end: End) -> Iterator[Values]:
@@ -238,7 +235,7 @@ def verdict(saving: Interval) -> str:
     return CANNOT_TELL
 
 
-def _with_saving(start: Side, goal: Side, less: RunDifference) -> Side:
+def _with_saving(start: Side, goal: Side, less: Share) -> Side:
     """Return the goal with the start's bill less the saving, so that both tables agree."""
     from costmodel.attribution.paired_comparison import with_difference
 

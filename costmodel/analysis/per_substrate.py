@@ -47,21 +47,16 @@ def project_per_substrate(
     if not separate:
         return project(recordings, common.training_run, common.prices, reference, providers, wanted=wanted)
     rows: list[Row] = []
-    for number, place in enumerate(places):
-        earlier = [item.spec for item in places[:number]]
+    for place in places:
 
-        def of_substrate(identity: CellIdentity, spec: str = place.spec, earlier: list[str] = earlier) -> bool:
-            mine = (not spec or matches_spec(identity, spec)) and not any(
-                matches_spec(identity, item) for item in earlier
-            )
-            return mine and (wanted is None or wanted(identity))
+        def of_place(identity: CellIdentity, place: SubstrateRun = place) -> bool:
+            first = next(item for item in places if not item.spec or matches_spec(identity, item.spec))
+            return first is place and (wanted is None or wanted(identity))
 
-        matching_providers = [
-            item for item in providers if not place.spec or item.substrate == place.spec.partition(":")[0]
-        ]
+        matching = [item for item in providers if not place.spec or item.substrate == place.spec.partition(":")[0]]
         sources = recordings if place is common else [item for item in recordings if isinstance(item, Recording)]
         training_run = replace(place.training_run, baseline=None)
-        rows += project(sources, training_run, place.prices, reference, matching_providers, wanted=of_substrate)
+        rows += project(sources, training_run, place.prices, reference, matching, wanted=of_place)
     if common.training_run.baseline is None:
         return rows
     return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)

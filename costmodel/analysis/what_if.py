@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from costmodel.analysis.decision import across
-from costmodel.attribution.paired_comparison import RunDifference, Shared, run_difference
+from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.attribution.shares import Rates
 from costmodel.errors import TrainingRunError
+from costmodel.projection.row import Share
 from costmodel.providers.plausible_ranges import figures
 from costmodel.statistics.intervals import Interval
 from costmodel.training.life_cycle import ACTIONS
@@ -130,11 +131,11 @@ class _Comparison:
         """Return the saving with its interval, and the thresholds of its inputs."""
         ends = [{latency.field: getattr(latency, end) for latency in self._assumed} for end in ("low", "high")]
         differences = [self._difference(values) for values in [{}, *(ends if self._assumed else [])]]
-        usd = across(*(difference.usd.times(1 / self._steps) for difference in differences))
+        usd = across(*(difference.usd and difference.usd.times(1 / self._steps) for difference in differences))
         step_s = across(*(difference.step_s for difference in differences))
         return Saving(self._action, usd if self._priced else None, step_s, self._assumed, tuple(self._thresholds()))
 
-    def _difference(self, values: dict[str, Any]) -> RunDifference:
+    def _difference(self, values: dict[str, Any]) -> Share:
         """Return the run without the action less the run with the action."""
         training_run, requested, values = self._base.training_run, self._run.training_run, self._values | values
         before, shared = self._base, self._shared
@@ -167,7 +168,7 @@ class _Comparison:
 
         def saved(value: float) -> float:
             difference = self._difference({field: value})
-            return difference.usd.value if self._priced else difference.step_s.value
+            return (difference.usd if self._priced and difference.usd else difference.step_s).value
 
         low, searched = 0.0, high
         at_low, at_high = saved(low), saved(high)

@@ -82,10 +82,6 @@ def _rules(training_run: TrainingRun, basis: Basis, failures: int, trials: int, 
         yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED_INPUT)
         if dropped and training_run.on_failure is None:
             yield Assumption("failures without a retry", f"{dropped} of {failures}, by cause", MEASURED_INPUT)
-    elif training_run.failure_rate is not None:
-        yield Assumption("moment of a failure", "any of the attempt is as likely", STEP_MODEL_RULES)
-    else:
-        yield Assumption("moment of a failure", "the same hazard at every moment", STEP_MODEL_RULES)
     rate = training_run.failure_rate if training_run.failure_rate is not None else failures / trials if trials else 0.0
     if training_run.group_size is not None and training_run.failure_hazard is None and rate:
         share = poisoned_groups(rate, training_run.group_size, training_run.failure_burst)
@@ -95,12 +91,5 @@ def _rules(training_run: TrainingRun, basis: Basis, failures: int, trials: int, 
             f"{share:.0%}, 1 − (1 − {rate:.3g})^{training_run.group_size / training_run.failure_burst:.3g}",
             source,
         )
-    if training_run.images is not None:
-        yield Assumption("image of a prompt", "each is as likely, drawn anew every time", STEP_MODEL_RULES)
-        if training_run.placement is None:
-            yield Assumption("placement", training_run.effective_placement, STEP_MODEL_RULES)
-        yield Assumption(
-            "disks", "empty at the start, the image that was used longest ago leaves first", STEP_MODEL_RULES
-        )
-        if training_run.pull_gb_s is not None:
-            yield Assumption("pulls", "one after another on each node (serializeImagePulls)", STEP_MODEL_RULES)
+    if training_run.images is not None and training_run.placement is None:
+        yield Assumption("placement", training_run.effective_placement, STEP_MODEL_RULES)

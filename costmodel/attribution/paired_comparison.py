@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from costmodel.attribution.replications import Progress, Replications, repeated
 from costmodel.attribution.resamples import Steps, interval_of, standard_error
@@ -27,15 +26,6 @@ ALIKE: Final = 1e-3
 """Precision of a difference as a share of the run."""
 
 
-class RunDifference(NamedTuple):
-    """Difference of two runs."""
-
-    usd: Interval
-    worker_hours: Interval
-    step_s: Interval
-    gpu_hours: Interval
-
-
 Shared = dict[int, tuple[Pool, Replications]]
 """Simulated runs by identity of their pool, so that pairs with a common run simulate the run once."""
 
@@ -46,7 +36,7 @@ def run_difference(
     effort: float = 1.0,
     progress: Progress | None = None,
     shared: Shared | None = None,
-) -> RunDifference | None:
+) -> Share | None:
     """Return first − second, each without its ends. None: the steps differ, or no attempt succeeds.
 
     Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. ``progress`` receives
@@ -77,29 +67,16 @@ def run_difference(
         return begun[0].rounds * factor**2
 
     repeated(begun, needed, progress)
-    step_s, hours, gpu, usd = (_interval(*pair) for pair in both())
-    return RunDifference(usd, hours, step_s, gpu)
+    return Share(*(_interval(*pair) for pair in both()))
 
 
-def with_difference(first: Attribution, second: Attribution, less: RunDifference) -> Attribution:
+def with_difference(first: Attribution, second: Attribution, less: Share) -> Attribution:
     """Return the second attribution with its run and sandbox set to the first less the difference."""
-
-    def by(of: Callable[[Share], Interval | None], difference: Interval) -> float:
-        mine, theirs = of(first.run), of(second.run)
-        return 0.0 if mine is None or theirs is None else mine.value - difference.value - theirs.value
-
-    change = Share(
-        *(
-            Interval(amount)
-            for amount in (
-                by(lambda share: share.step_s, less.step_s),
-                by(lambda share: share.worker_hours, less.worker_hours),
-                by(lambda share: share.gpu_hours, less.gpu_hours),
-                by(lambda share: share.usd, less.usd),
-            )
-        )
+    changes = (
+        Interval(0.0 if mine is None or saved is None or theirs is None else mine.value - saved.value - theirs.value)
+        for mine, saved, theirs in zip(first.run, less, second.run, strict=True)
     )
-    return with_run(second, change, sandbox=True)
+    return with_run(second, Share(*changes), sandbox=True)
 
 
 def _both(

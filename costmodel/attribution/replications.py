@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.attribution.counterfactuals import acting_causes, chance_of_success
-from costmodel.attribution.resamples import draws_runs, halved, resampled
+from costmodel.attribution.resamples import draws_runs, resampled
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
@@ -72,44 +71,15 @@ Progress = Callable[[float], None]
 """Receives the finished share, from 0 to 1."""
 
 
-def replicated(
-    pool: Pool,
-    training_run: TrainingRun,
-    prices: Prices | None = None,
-    full_speed: float | None = None,
-    effort: float = 1.0,
-    *,
-    needed: Callable[[Replications], float] | None = None,
-    progress: Progress | None = None,
-    causes: bool = True,
-) -> Replications | None:
-    """Simulate a run in steps until the ``needed`` rounds, or the ``effort`` is used. None: no attempt succeeds.
+def repeated(runs: Sequence[Replications], needed: Callable[[], float], progress: Progress | None = None) -> None:
+    """Add rounds to all runs alike until as many as ``needed``, or ``most_rounds``.
 
-    ``full_speed``: share of the command time that the reference needs; None: no reference. ``effort`` 1 is usual.
-    ``needed`` returns the rounds for a small simulation error.
-    Without ``causes`` all causes are removed together only.
-
-    Raises:
-        TrainingRunError: next to no attempt would succeed.
-        PriceError: the sheet lacks a price.
-    """
-    trials = Trials(pool, training_run, full_speed)
-    if not trials.successes:
-        return None
-    result = Replications(pool, trials, training_run, prices, full_speed, effort, causes=causes)
-    repeated([result], partial(needed, result) if needed else None, progress)
-    return result
-
-
-def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, progress: Progress | None) -> None:
-    """Add rounds to all runs alike until ``needed`` or ``most_rounds``.
-
-    Frequent checks would stop at a lucky moment, so they are few.
+    ``progress`` receives the finished share. Frequent checks would stop at a lucky moment, so they are few.
     """
     rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
     wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
     while rounds < wanted:
-        expected = wanted if needed is None or wanted == allowed else min(allowed, 2 * wanted)
+        expected = wanted if wanted == allowed else min(allowed, 2 * wanted)
         for number in range(rounds, wanted):
             for place, run in enumerate(runs):
                 for part in run.simulate(number):
@@ -117,10 +87,8 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
                     if progress is not None:
                         progress(reported)
         rounds = wanted
-        if needed is not None:
-            wanted = min(BEFORE * rounds, math.ceil(needed()))
-            allowed = min(run.most_rounds for run in runs)
-            wanted = min(allowed, wanted)
+        allowed = min(run.most_rounds for run in runs)
+        wanted = min(allowed, BEFORE * rounds, math.ceil(needed()))
     if progress is not None:
         progress(1.0)
 
@@ -141,10 +109,17 @@ class Replications:
         unchanged: bool = False,
         sampling: Sampling | None = None,
     ) -> None:
-        """Prepare a run without simulating.
+        """Prepare a run without simulating. ``effort`` 1 is usual.
+
+        ``full_speed``: share of the command time that the reference needs; None: no reference. Without ``causes`` all
+        causes are removed together only.
 
         ``unchanged``: no cause is removed, and resamples have half of the trials, because the longest trajectory of a
-        step decides a difference. ``sampling``: given size of the simulation. Else as ``replicated``.
+        step decides a difference. ``sampling``: given size of the simulation.
+
+        Raises:
+            TrainingRunError: next to no attempt would succeed.
+            PriceError: the sheet lacks a price.
         """
         self.separate = causes  # whether each acting cause is removed alone, too
         self.causes = acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
@@ -189,7 +164,7 @@ class Replications:
         self._recorded = [Stream(seed, None, 1.0, [[] for _ in self._without]) for seed in seeds]
         self._resampled = []
         for seed in seeds:
-            times, factor = (halved if unchanged else resampled)(pool, spread, Random(seed + (sampling.salt << 64)))
+            times, factor = resampled(pool, spread, Random(seed + (sampling.salt << 64)), halved=unchanged)
             self._resampled.append(Stream(seed, times, factor, [[] for _ in self._without]))
 
     @property

@@ -262,7 +262,7 @@ def test_the_flags_of_both_sides_are_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("p50:acton", "did you mean p50:action? quantities are create, ready"),
+        ("p50:acton", "quantities of p50 are create, ready"),
         ("median:action", "write mean:QUANTITY, a percentile as p50:QUANTITY, or failure_rate; quantities are create"),
         ("p0:action", "write mean:QUANTITY"),
         ("mean", "quantities of mean are create"),
