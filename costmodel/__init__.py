@@ -47,9 +47,6 @@ if TYPE_CHECKING:
         Place,
         WorkLine,
         answer_of,
-        excess,
-        headline,
-        middle_workload,
     )
     from costmodel.analysis.thresholds import InputEffect, input_effects
     from costmodel.analysis.what_if import Saving, Threshold, what_if
@@ -154,10 +151,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "analysis.per_substrate": "SubstrateRun project_per_substrate",
     "analysis.project": "CellFilter behind project rows_of",
     "analysis.questions": "attribute decide sides",
-    "analysis.ranking": (
-        "Answer EXEC Entry HELD_PER_SUCCESS ModeRatio Place SESSION WORKER_HOURS WorkLine answer_of excess headline "
-        "middle_workload"
-    ),
+    "analysis.ranking": ("Answer EXEC Entry HELD_PER_SUCCESS ModeRatio Place SESSION WORKER_HOURS WorkLine answer_of"),
     "analysis.thresholds": "InputEffect input_effects",
     "analysis.what_if": "Saving Threshold what_if",
     # attribution: the same run without each cause of sandbox time

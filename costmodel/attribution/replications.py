@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.attribution.counterfactuals import acting_causes, chance_of_success
 from costmodel.attribution.resamples import draws_runs, resampled
+from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
@@ -23,7 +23,7 @@ from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
 from costmodel.simulation.timeline import Bill, StepTaken, simulate_steps
 from costmodel.statistics.repetitions import assumed
-from costmodel.training.run import TrainingRun
+from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.workload.pool import Pool
 
 STREAMS: Final = (6, 10)
@@ -42,6 +42,10 @@ ROUGH: Final = 0.2
 """Below this effort there are as few streams as can be."""
 BEFORE: Final = 8
 """Growth of the number of rounds before the error is checked again."""
+CHANCE_STEP: Final = 1 << 19
+"""Number of an unused step, to estimate the share of attempts that succeed."""
+CHANCE_ATTEMPTS: Final = 1_000
+LEAST_CHANCE: Final = 0.01
 
 
 Counterfactuals = list[list[StepTaken]]
@@ -122,7 +126,7 @@ class Replications:
             PriceError: the sheet lacks a price.
         """
         self.separate = causes  # whether each acting cause is removed alone, too
-        self.causes = acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
+        self.causes = _acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
         everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
         self._without = [frozenset[str]()]
         if not unchanged:
@@ -135,7 +139,7 @@ class Replications:
             RandomStream(training_run, trials, self._thinking, training_run.precision.seed),
             StepRules.of(training_run),
         )
-        cost_per_rollout = len(self._without) / chance_of_success(training_run, trials, first)
+        cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
         rollouts = training_run.trajectories
         smallest = cost_per_rollout * rollouts_of(training_run, rules) * 2 * STREAMS[0]
@@ -239,3 +243,52 @@ class Replications:
         for segment in self.sampling.sample.of(number):
             steps += simulate_steps(self._rules[index], source, segment, self._bill)
         return steps
+
+
+def _chance_of_success(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> float:
+    """Return the share of attempts that succeed, or of groups where whole groups are redone.
+
+    Raises:
+        TrainingRunError: hardly any attempt succeeds, so a rollout would hardly ever end.
+    """
+    source = AttemptStream(stream, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
+    attempts = source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
+    limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9
+    chance = sum(ok is True and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
+    if training_run.on_failure == RESAMPLE:
+        chance **= training_run.group_size or 1
+    if training_run.max_attempts is None and training_run.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
+        share_name = (
+            "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
+        )
+        raise TrainingRunError(
+            f"{chance:.2%} of {share_name}, so that a rollout hardly ever ends: add --max-attempts A"
+        )
+    return max(chance, 1 / (training_run.max_attempts or 1 / LEAST_CHANCE))
+
+
+def _acting_causes(
+    trials: Trials, training_run: TrainingRun, pool: Pool, full_speed: float | None
+) -> dict[str, bool | None]:
+    """Return whether each cause acts at all in this training run; None: unknown."""
+    parts = (*trials.successes, *trials.failures)
+    acts: dict[str, bool | None] = {
+        cause: any(getattr(attempt, cause) for attempt in parts)
+        for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
+    }
+    acts["image_pull"] = training_run.images is not None and (
+        training_run.pull_gb_s is not None or bool(training_run.build_s)
+    )
+    acts["throttle"] = (
+        training_run.create_rate is not None
+        or training_run.quota is not None
+        or any(attempt.queued for attempt in parts)
+    )
+    acts["failures"] = bool(training_run.failure_rate or training_run.failure_hazard or trials.failures)
+    if not trials.run_known:
+        acts |= {"dispatch": None, "slowdown": None, "contention": None}
+    if full_speed is None:
+        acts["slowdown"] = None
+    if pool.contended is None:
+        acts["contention"] = None
+    return {cause: acts[cause] for cause in CAUSES}

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel.analysis.project import project
-from costmodel.analysis.ranking import HELD_PER_SUCCESS, answer_of, excess, headline
+from costmodel.analysis.ranking import HELD_PER_SUCCESS, answer_of
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import Row
 from costmodel.recording.reader import load
 from costmodel.training.run import Think
 from taxtui.cli import app
-from taxtui.report.answer.headline import sentence
+from taxtui.report.headline import excess, headline, sentence
 from tests.support.asking import ask
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 

@@ -19,7 +19,7 @@ from costmodel import (
 )
 from costmodel.projection.diagnostics import option, used_by
 from taxtui.options.training import OPTIONS
-from taxtui.report.answer.headline import sentence
+from taxtui.report.headline import sentence
 from tests.support.cost_model.asked_training_runs import ASKED
 from tests.support.cost_model.costmodel_files import trial, write
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from costmodel import (
     CANNOT_TELL,
@@ -19,9 +19,6 @@ from costmodel import (
     Place,
     Row,
     WorkLine,
-    excess,
-    headline,
-    middle_workload,
     warnings,
 )
 from taxtui.report.numbers import number, plus_minus, span
@@ -33,6 +30,14 @@ NEAR_ONE: Final = 1.1
 """Below this ratio the difference is printed as a percentage: 1.003 times is not read as a difference."""
 APART: Final = "cannot be told apart"
 DISTURBED: Final = "Disturbed: the measuring process was late or busy for most of the time"
+
+
+class CauseExcess(NamedTuple):
+    """Main cause of the difference between two entries."""
+
+    cause: str  # a field of ``row.ByCause``
+    share: float  # share of the difference; above 1 where further causes reduce the difference
+    per_action_s: float  # the same, by trajectory and action; of set-ups too
 
 
 def sentence(answer: Answer) -> str:
@@ -57,6 +62,44 @@ def sentence(answer: Answer) -> str:
         text = _pair(names, last.ratio, last.verdict, f" for {_work(line)}{way}")
     cause = _why(last, reference, among_several=bool(middle))
     return f"{text}{cause}.{_otherwise(answer, line, last, reference)}{_left_out(answer)}"
+
+
+def headline(answer: Answer) -> WorkLine | None:
+    """Return the line of the headline; None where no two substrates have a common workload.
+
+    The middle one among lines with most substrates and the first mode (exec before session), independent of its result.
+    """
+    shared = [line for line in answer.lines if len({entry.place for entry in line.ranked}) > 1]
+    if not shared:
+        return None
+    widest = max(len(line.ranked) for line in shared)
+    return middle_workload([line for line in shared if len(line.ranked) == widest])
+
+
+def middle_workload(lines: Sequence[WorkLine]) -> WorkLine:
+    """Return the middle line of the first mode; there is at least a line."""
+    first = min(line.work.mode for line in lines)
+    usual = [line for line in lines if line.work.mode == first]
+    return usual[(len(usual) - 1) // 2]
+
+
+def excess(dear: Row, cheap: Row) -> CauseExcess | None:
+    """Return the main cause of the dearer row's excess; None where unknown for either row."""
+    pair = [(row.by_cause_worker_hours, row.worker_hours, row.held_per_success_s) for row in (dear, cheap)]
+    seconds: list[dict[str, float]] = []
+    for causes, hours, held in pair:
+        if causes is None or hours is None or held is None or not hours.value or causes.unsplit:
+            return None
+        if causes.work is None or causes.dispatch is None:
+            return None
+        scale = held.value / hours.value
+        seconds.append({cause: (spent or 0.0) * scale for cause, spent in causes._asdict().items()})
+    whole = sum(seconds[0].values()) - sum(seconds[1].values())
+    if whole <= 0:
+        return None
+    cause = max(seconds[0], key=lambda name: seconds[0][name] - seconds[1][name])
+    more_s = seconds[0][cause] - seconds[1][cause]
+    return CauseExcess(cause, more_s / whole, more_s / (dear.length.actions or 1))
 
 
 def _pair(names: tuple[str, str], ratio: Interval, verdict: Finding | None, work: str = "") -> str:
