@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from costmodel import toml
     from costmodel.analysis import concurrency_sweep
-    from costmodel.analysis.baseline import WORK_FIELDS, break_even, judge_rows, matches_spec
-    from costmodel.analysis.bill import USD, Bill, Side, price_keys
+    from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matches_spec
+    from costmodel.analysis.bill import USD, Bill, Side
     from costmodel.analysis.compared_metrics import (
         DEFAULT_METRICS,
         FAILURE_RATE,
@@ -33,20 +33,13 @@ if TYPE_CHECKING:
     )
     from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
     from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
-    from costmodel.analysis.headline import sentence
-    from costmodel.analysis.per_substrate import SubstrateRun, candidates_of, project_per_substrate, runs_of
+    from costmodel.analysis.per_substrate import SubstrateRun, project_per_substrate
     from costmodel.analysis.project import CellFilter, behind, project, rows_of
-    from costmodel.analysis.questions import (
-        Curve,
-        RowCountError,
-        attribute,
-        curve,
-        decide,
-        estimated_side,
-        measured_side,
-    )
+    from costmodel.analysis.questions import attribute, decide, sides
     from costmodel.analysis.ranking import (
+        EXEC,
         HELD_PER_SUCCESS,
+        SESSION,
         WORKER_HOURS,
         Answer,
         Entry,
@@ -54,13 +47,10 @@ if TYPE_CHECKING:
         Place,
         WorkLine,
         answer_of,
-        headline,
-        middle_workload,
     )
-    from costmodel.analysis.thresholds import InputEffect, Turn, input_effects, turns
+    from costmodel.analysis.thresholds import InputEffect, input_effects
     from costmodel.analysis.what_if import Saving, Threshold, what_if
     from costmodel.attribution.assumptions import MEASURED_INPUT, STEP_MODEL_RULES
-    from costmodel.attribution.paired_comparison import RunInSteps
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet
     from costmodel.pricing.instance_sizes import sold_size
@@ -71,7 +61,6 @@ if TYPE_CHECKING:
         CAUSE_NAMES,
         CAUSES,
         Attribution,
-        BreakEven,
         ByCause,
         Evidence,
         GpuWaiting,
@@ -81,7 +70,6 @@ if TYPE_CHECKING:
     from costmodel.projection.tax_bounds import MedianDispatch, Reference, check_reference_used
     from costmodel.providers import published_figures
     from costmodel.providers.limits import Profile, known_profiles, load_profile
-    from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider, known_providers, load_provider
     from costmodel.recording import breakdown, events, framing
     from costmodel.recording.causes import (
@@ -139,7 +127,6 @@ if TYPE_CHECKING:
     )
     from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
     from costmodel.statistics.repetitions import Assumed, Basis, Estimate, Origin, RunKey
-    from costmodel.statistics.scalability import Scalability
     from costmodel.statistics.stability import Modes, Stability, stability
     from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, POWER, TIE, Finding
     from costmodel.training.images import Images
@@ -152,40 +139,35 @@ if TYPE_CHECKING:
     from costmodel.workload import characterization
     from costmodel.workload.contamination import Exposure
     from costmodel.workload.pool import Pool, pools
-    from costmodel.workload.scenario_range import Assumption, LevelLaw
+    from costmodel.workload.scenario_range import Alternatives, Assumption, LevelLaw
 
 _PUBLIC: Final[dict[str, str]] = {
     # analysis: questions about rows: ranking, comparison, decision, thresholds, concurrency sweep
-    "analysis.baseline": "WORK_FIELDS break_even judge_rows matches_spec",
-    "analysis.bill": "Bill Side USD price_keys",
+    "analysis.baseline": "WORK_FIELDS judge_rows matches_spec",
+    "analysis.bill": "Bill Side USD",
     "analysis.compared_metrics": "ComparedSide DEFAULT_METRICS FAILURE_RATE METRIC_LIMIT Metric parse_metric",
     "analysis.comparison": "COMPARISON_VERDICTS Comparison Comparisons INCONCLUSIVE WORSE compare",
     "analysis.decision": "Decision MOVE STAY UNMEASURED_PROVENANCES decide_between",
-    "analysis.headline": "sentence",
-    "analysis.per_substrate": "SubstrateRun candidates_of project_per_substrate runs_of",
+    "analysis.per_substrate": "SubstrateRun project_per_substrate",
     "analysis.project": "CellFilter behind project rows_of",
-    "analysis.questions": "Curve RowCountError attribute curve decide estimated_side measured_side",
-    "analysis.ranking": (
-        "Answer Entry HELD_PER_SUCCESS ModeRatio Place WORKER_HOURS WorkLine answer_of headline middle_workload"
-    ),
-    "analysis.thresholds": "InputEffect Turn input_effects turns",
+    "analysis.questions": "attribute decide sides",
+    "analysis.ranking": ("Answer EXEC Entry HELD_PER_SUCCESS ModeRatio Place SESSION WORKER_HOURS WorkLine answer_of"),
+    "analysis.thresholds": "InputEffect input_effects",
     "analysis.what_if": "Saving Threshold what_if",
     # attribution: the same run without each cause of sandbox time
     "attribution.assumptions": "MEASURED_INPUT STEP_MODEL_RULES",
-    "attribution.paired_comparison": "RunInSteps",
     # providers: substrates that were not measured: published start-up times, limits and prices
     "providers.limits": "Profile known_profiles load_profile",
-    "providers.plausible_ranges": "Candidate",
     "providers.provider": "Provider known_providers load_provider",
     # projection: a row: worker-hours, wall-clock, money and warnings
-    "projection.row": "Attribution BreakEven ByCause CAUSES CAUSE_NAMES Evidence GpuWaiting Row Share",
+    "projection.row": "Attribution ByCause CAUSES CAUSE_NAMES Evidence GpuWaiting Row Share",
     "projection.tax_bounds": "MedianDispatch Reference check_reference_used",
     # simulation: makespans of attempts on workers
     "simulation.makespan": "expected_max makespan_bounds",
     # workload: the trials of a cell as attempts of the asked length and concurrency
     "workload.contamination": "Exposure",
     "workload.pool": "Pool pools",
-    "workload.scenario_range": "Assumption LevelLaw",
+    "workload.scenario_range": "Alternatives Assumption LevelLaw",
     # pricing: price sheets: what one sandbox costs
     "pricing.instance_sizes": "sold_size",
     "pricing.sheet": "Prices SHIPPED_PRICES load_prices priced_cell",
@@ -215,7 +197,6 @@ _PUBLIC: Final[dict[str, str]] = {
     "statistics.intervals": "Between Interval mean_interval quantile ratio_interval student_t wilson_interval",
     "statistics.quantiles": "Percentile percentile percentile_with_runs worth_by_value",
     "statistics.repetitions": "Assumed Basis Estimate Origin RunKey",
-    "statistics.scalability": "Scalability",
     "statistics.stability": "Modes Stability stability",
     "statistics.verdict": "CANNOT_TELL DIFFERS POWER Finding TIE",
     # errors: each has an exit code

@@ -1,8 +1,7 @@
 """Analysis: questions about rows.
 
-Contains all rows of recordings and providers (``project``, ``per_substrate``), their ranking and its headline
-(``ranking``, ``headline``), differences from a baseline (``baseline``), and the decision between two substrates
-(``decision``, ``bill``, ``thresholds``). Also the effect of a life-cycle action (``what_if``), the regression check
-(``comparison``, ``compared_metrics``), concurrency sweeps (``concurrency_sweep``) and questions in one call
-(``questions``).
+Contains all rows of recordings and providers (``project``, ``per_substrate``), their ranking (``ranking``), differences
+from a baseline (``baseline``), and the decision between two substrates (``decision``, ``bill``, ``thresholds``). Also
+the effect of a life-cycle action (``what_if``), the regression check (``comparison``, ``compared_metrics``),
+concurrency sweeps (``concurrency_sweep``) and questions in one call (``questions``).
 """

@@ -1,21 +1,18 @@
-"""Compare rows: command time with a reference, hours with a baseline, and break-even lengths."""
+"""Compare rows: command time with a reference, and hours with a baseline."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from costmodel.errors import TrainingRunError
 from costmodel.projection import warnings
-from costmodel.projection.row import BreakEven, Row, Versus
+from costmodel.projection.row import Row, Versus
 from costmodel.recording.trial import CellIdentity
-from costmodel.statistics.intervals import Interval, difference, student_t
+from costmodel.statistics.intervals import Interval, difference
 from costmodel.statistics.repetitions import Assumed, Estimate, assumed
 from costmodel.statistics.verdict import UNKNOWN, Difference, Finding, judge, ratio
-from costmodel.training.length import Length
-from costmodel.workload.estimator import StraightLine
 
 WORK_FIELDS: Final = (
     *("tier", "tier_digest", "mode", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib"),
@@ -45,20 +42,7 @@ def matching(rows: Sequence[Row], spec: str) -> list[Row]:
     return sorted(matches, key=lambda row: bool(row.identity.variant))
 
 
-class Comparable(Protocol):
-    """A row or a pool of trials."""
-
-    @property
-    def identity(self) -> CellIdentity: ...
-
-    @property
-    def length(self) -> Length: ...
-
-
-C = TypeVar("C", bound=Comparable)
-
-
-def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
+def peer(row: Row, candidates: Sequence[Row]) -> Row | None:
     """Return the most similar candidate of the same tier and length."""
     same_work = [
         candidate
@@ -67,7 +51,7 @@ def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
         == (row.identity.tier, row.identity.tier_digest, row.length)
     ]
 
-    def likeness(candidate: C) -> int:
+    def likeness(candidate: Row) -> int:
         ours, theirs = row.identity, candidate.identity
         fields = ("mode", "environment", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib")
         weights = [64, 32, 16, 8, 4, 2, 1, 1]
@@ -120,7 +104,7 @@ def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_
             comparable = peer(row, candidates) is None
             result.append(row if comparable else replace(row, flags=warnings.including(row.flags, warnings.PROVENANCE)))
         else:
-            compared = replace(row, versus=_versus(row, baseline, run_sd), break_even=break_even(row, baseline))
+            compared = replace(row, versus=_versus(row, baseline, run_sd))
             result.append(_doubting(compared, row, baseline))
     return result
 
@@ -181,34 +165,3 @@ def _estimates(
 def _either(row: Row, reference: Row, run_sd: float | None) -> Assumed:
     """Return the larger assumed spread of the two substrates."""
     return max((assumed(side.identity.substrate, run_sd) for side in (row, reference)), key=lambda side: side.sd)
-
-
-def break_even(first: Row, second: Row) -> BreakEven | None:
-    """Return the number of actions at which both occupy a worker equally long: n* = (F_B − F_A) / (a_A − a_B).
-
-    None unless both were measured often enough for a line of fixed and per-action time.
-    """
-    if first.evidence is None or second.evidence is None or not first.evidence.line or not second.evidence.line:
-        return None
-    return crossing_point(first.evidence.line, second.evidence.line)
-
-
-def crossing_point(first: StraightLine, second: StraightLine) -> BreakEven:
-    """Return the crossing of two lines at n ≥ 0, with Fieller's 95 % interval of the ratio, possibly unbounded."""
-    numerator = second.fixed_s - first.fixed_s
-    denominator = first.per_action_s - second.per_action_s
-    var_numerator = second.var_fixed_s2 + first.var_fixed_s2
-    var_denominator = first.var_per_action_s2 + second.var_per_action_s2
-    covariance = -(second.covariance_s2 + first.covariance_s2)
-    point = abs(numerator / denominator) if denominator and numerator * denominator >= 0 else None
-    square = student_t(1_000) ** 2
-    a = denominator**2 - square * var_denominator
-    half_b = numerator * denominator - square * covariance
-    c = numerator**2 - square * var_numerator
-    discriminant = half_b**2 - a * c
-    if a <= 0 or discriminant < 0:  # the lines may be parallel: no length can be excluded
-        return BreakEven(point, None, None, bounded=False)
-    low, high = sorted((half_b + sign * math.sqrt(discriminant)) / a for sign in (-1, 1))
-    if high < 0:
-        return BreakEven(None, None, None, bounded=True)
-    return BreakEven(point, max(0.0, low), high, bounded=True)

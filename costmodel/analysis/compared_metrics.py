@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -93,9 +92,7 @@ def parse_metric(name: str, limit: float = METRIC_LIMIT) -> Metric:
             f"quantities are {', '.join(quantities)}"
         )
     if quantity not in quantities:
-        close = difflib.get_close_matches(quantity, quantities, 1)
-        hint = f"did you mean {statistic}:{close[0]}? quantities" if close else f"quantities of {statistic}"
-        raise TrainingRunError(f"there is no metric {name!r}: {hint} are {', '.join(quantities)}")
+        raise TrainingRunError(f"there is no metric {name!r}: quantities of {statistic} are {', '.join(quantities)}")
     return Metric(name, quantity, p, limit)
 
 
@@ -118,8 +115,8 @@ def _failures(before: Pool, after: Pool) -> Change:
 
 def _means(before: Pool, after: Pool, quantity: str, assume: Assumed) -> Change:
     means = _mean(before, quantity), _mean(after, quantity)
-    then, now = (ComparedSide(mean.values, mean.estimate and interval(mean.estimate, assume)) for mean in means)
-    was, value = (mean.estimate for mean in means)
+    then, now = (ComparedSide(values, mean and interval(mean, assume)) for values, mean in means)
+    (_, was), (_, value) = means
     if was is None or value is None:
         return _missing(then, now)
     change = _relative(value.within, was.within)
@@ -129,12 +126,7 @@ def _means(before: Pool, after: Pool, quantity: str, assume: Assumed) -> Change:
     return Change(then, now, change, WAS_ZERO, _bases((len(was.parts), len(value.parts)), sd, assume))
 
 
-class _Mean(NamedTuple):
-    values: int
-    estimate: Estimate | None
-
-
-def _mean(pool: Pool, quantity: str) -> _Mean:
+def _mean(pool: Pool, quantity: str) -> tuple[int, Estimate | None]:
     """Return the number of values and their mean, by repetition."""
     if (part := PER_SUCCESS.get(quantity)) is not None:
         trials = pool.trials
@@ -147,8 +139,8 @@ def _mean(pool: Pool, quantity: str) -> _Mean:
         values = [values_of(trial, quantity) for trial in trials]
         sums, sizes, complete = list(map(sum, values)), list(map(len, values)), _reports(pool, quantity)
     if not complete or not any(sizes):
-        return _Mean(0, None)
-    return _Mean(sum(sizes), estimate(sums, sizes, [(trial.run, trial.block) for trial in trials]))
+        return 0, None
+    return sum(sizes), estimate(sums, sizes, [(trial.run, trial.block) for trial in trials])
 
 
 def _reports(pool: Pool, quantity: str) -> bool:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
-from costmodel.analysis.baseline import peer
 from costmodel.analysis.compared_metrics import (
     DEFAULT_METRICS,
     FAILURE_RATE,
@@ -117,14 +116,12 @@ def compare(
     run_sd: float | None = None,
     *,
     wanted: Callable[[CellIdentity], bool] | None = None,
-    pair_all: bool = False,
 ) -> Comparisons:
     """Compare each metric of each cell of ``after`` with the same cell of ``before``.
 
     Cells pair where their plan is equal; machine and image may differ. Trials of equal cells of a side are pooled.
     Measured cells pair with measured cells only. ``metrics``: by default ``DEFAULT_METRICS``. ``run_sd`` is the field
-    of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` also pairs the most similar remaining cells of equal tier
-    and length.
+    of ``TrainingRun``; ``wanted`` selects cells.
 
     Raises:
         TrainingRunError: the sides share no cell, or share a run.
@@ -140,11 +137,11 @@ def compare(
         [pool for pool in pools(side, planned) if pool.trials and (wanted is None or wanted(pool.identity))]
         for side in (before, after)
     )
-    pairs = _pairs(then, now, pair_all=pair_all)
+    partners = {(pool.identity, pool.provenance): pool for pool in then}
+    pairs = [(partners[key], pool) for pool in now if (key := (pool.identity, pool.provenance)) in partners]
     if not pairs:
         names = [", ".join(source.name for source in side) for side in (before, after)]
-        more = "" if pair_all else ", or pair other cells of a tier and length: --pair-all"
-        raise TrainingRunError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides{more}")
+        raise TrainingRunError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides")
     chosen = [parse_metric(name) for name in DEFAULT_METRICS] if metrics is None else metrics
     comparisons = _together([_compared(*pair, metric, run_sd) for pair in pairs for metric in chosen])
     paired = {id(pool) for pair in pairs for pool in pair}
@@ -156,22 +153,6 @@ def compare(
         if len({frozenset(_values_of(side, identities, field)) for side in (before, after)}) > 1
     )
     return Comparisons(comparisons, only[0], only[1], differing)
-
-
-def _pairs(before: Sequence[Pool], after: Sequence[Pool], *, pair_all: bool) -> list[tuple[Pool, Pool]]:
-    then = {(pool.identity, pool.provenance): pool for pool in before}
-    pairs = [(then[key], pool) for pool in after if (key := (pool.identity, pool.provenance)) in then]
-    if pair_all:
-        paired = {id(pool) for pair in pairs for pool in pair}
-        for pool in after:
-            rest = [
-                partner for partner in before if id(partner) not in paired and partner.provenance == pool.provenance
-            ]
-            alike = [partner for partner in rest if partner.identity.label == pool.identity.label]
-            if id(pool) not in paired and (partner := peer(pool, alike) or peer(pool, rest)) is not None:
-                pairs.append((partner, pool))
-                paired.add(id(partner))
-    return pairs
 
 
 def _values_of(side: Sequence[Recording], identities: set[CellIdentity], field: str) -> Iterator[str]:

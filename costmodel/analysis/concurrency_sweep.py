@@ -1,13 +1,11 @@
 """A cell at several concurrencies: throughput of each level, saturation point, and the limiting side.
 
-The saturation point is where linear scaling of the first level meets the ceiling, the highest throughput of the
-universal scalability law. The law is fitted to four or more levels. With fewer it is the highest level with a
-completion within 1.5 times the first. Intervals are bootstrapped, by block from three blocks a level on.
+The saturation point is the last level before a completion beyond 1.5 times the first level's. Intervals are
+bootstrapped, by block from three blocks a level on.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from random import Random
 from statistics import fmean, median
@@ -19,7 +17,6 @@ from costmodel.recording.throughput import BlockRate, RateSpan, summed, together
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import MIN_CLUSTERS, Interval, quantile
 from costmodel.statistics.repetitions import RunKey
-from costmodel.statistics.scalability import MIN_LEVELS, Level, Scalability
 from costmodel.workload.pool import Pool, by_levels, one_per_level
 
 DRAWS: Final = 400
@@ -59,9 +56,8 @@ class LadderLevel(NamedTuple):
 class SaturationPoint(NamedTuple):
     """Saturation point; ``at`` is None where no level shows saturation."""
 
-    at: Interval | None
-    throughput_per_s: Interval  # the ceiling of the law; without a law, of the level
-    by_law: bool
+    at: int | None
+    throughput_per_s: Interval  # of the level; of the last level where none shows saturation
     whose: str  # RUNNER, SUBSTRATE or UNKNOWN
     why: str
 
@@ -71,20 +67,18 @@ class Ladder(NamedTuple):
 
     pools: tuple[Pool, ...]
     levels: tuple[LadderLevel, ...]
-    law: Scalability | None  # seconds of a slot per trial; None: fewer than four levels
     knee: SaturationPoint
 
     @classmethod
     def of(cls, pools: Sequence[Pool]) -> Self:
         """Return the ladder of pools with a success each and different concurrency."""
-        steps = [_Step(pool) for pool in pools]
-        drawn = [step.drawn() for step in steps]
-        levels = tuple(step.level(draws) for step, draws in zip(steps, drawn, strict=True))
-        at = [step.concurrency for step in steps]
-        law = _law(at, [step.per_s for step in steps]) if len(steps) >= MIN_LEVELS else None
-        knee = _by_level(levels) if law is None else _by_law(levels, law, at, drawn)
-        whose, why = _whose(levels, knee)
-        return cls(tuple(pools), levels, law, knee._replace(whose=whose, why=why))
+        levels = tuple(_Step(pool).level() for pool in pools)
+        limit_ns = WITHIN * levels[0].completion_ns
+        beyond = next((place for place, level in enumerate(levels) if level.completion_ns > limit_ns), None)
+        last = levels[-1 if beyond is None else beyond - 1]
+        whose, why = _whose(levels, beyond)
+        at = None if beyond is None else last.concurrency
+        return cls(tuple(pools), levels, SaturationPoint(at, last.throughput_per_s, whose, why))
 
 
 def ladders(pools: Iterable[Pool]) -> list[Ladder]:
@@ -115,7 +109,7 @@ class _Step:
             for worker, trials in workers.items()
         ]
 
-    def drawn(self) -> list[float]:
+    def _drawn(self) -> list[float]:
         """Throughputs per s of resampled blocks; of resampled trials where there are too few blocks."""
         source = Random(self.concurrency)
         if len(self.spans) >= MIN_CLUSTERS:
@@ -125,10 +119,11 @@ class _Step:
         means_ns = (fmean(source.choices(lanes_ns, k=count)) for _ in range(DRAWS))
         return [self.per_s * mean_ns / drawn_ns if drawn_ns else self.per_s for drawn_ns in means_ns]
 
-    def level(self, draws: Sequence[float]) -> LadderLevel:
+    def level(self) -> LadderLevel:
+        """Return the measurements of the level."""
         good = self.pool.successes
         actions_ns = sorted(ns for trial in good for ns in trial.durations_ns) or [0]
-        throughput = _interval(self.per_s, draws)
+        throughput = _interval(self.per_s, self._drawn())
         return LadderLevel(
             concurrency=self.concurrency,
             trials=len(self.pool.trials),
@@ -159,63 +154,17 @@ class _Step:
 
 
 def _interval(value: float, draws: Sequence[float]) -> Interval:
-    """Return the value with the middle 95 % of the draws; an infinite limit is None."""
+    """Return the value with the middle 95 % of the draws."""
     ordered = sorted(draws)
     low, high = ordered[round(0.025 * (len(draws) - 1))], ordered[round(0.975 * (len(draws) - 1))]
-    return Interval(value, min(value, low), max(value, high) if math.isfinite(high) else None)
+    return Interval(value, min(value, low), max(value, high))
 
 
-def _law(at: Sequence[int], per_s: Sequence[float]) -> Scalability | None:
-    """Fit the time of a slot per trial; None where a level has no throughput."""
-    if not all(per_s):
-        return None
-    return Scalability.of([Level(n, n / rate) for n, rate in zip(at, per_s, strict=True)])
-
-
-def ceiling_per_s(law: Scalability) -> float:
-    """Return the highest throughput of the law; infinite without a limit."""
-    a, b, c = law.parameters
-    if a <= b:
-        return 1 / a if a else 1 / b if b else math.inf  # more at a time were never faster
-    if not c:
-        return 1 / b if b else math.inf
-    peak = math.sqrt((a - b) / c)
-    return peak / (a + b * (peak - 1) + c * peak * (peak - 1)) if peak > 1 else 1 / a
-
-
-def _by_law(
-    levels: Sequence[LadderLevel], law: Scalability, at: Sequence[int], drawn: Sequence[list[float]]
-) -> SaturationPoint:
-    """Return the saturation point with the measured first level as the throughput of one slot."""
-    ceilings, knees = [], []
-    for rates in zip(*drawn, strict=True):
-        fitted = _law(at, rates)
-        if fitted is not None:
-            ceilings.append(ceiling_per_s(fitted))
-            knees.append(ceilings[-1] * at[0] / rates[0])
-    ceiling = ceiling_per_s(law)
-    knee = ceiling * at[0] / levels[0].throughput_per_s.value
-    highest = max(levels, key=lambda level: level.throughput_per_s.value).throughput_per_s
-    if not knees or knee > at[-1]:
-        return SaturationPoint(None, highest, True, UNKNOWN, "")
-    return SaturationPoint(_interval(max(1.0, knee), knees), _interval(ceiling, ceilings), True, UNKNOWN, "")
-
-
-def _by_level(levels: Sequence[LadderLevel]) -> SaturationPoint:
-    last = levels[0]
-    for level in levels[1:]:
-        if level.completion_ns > WITHIN * levels[0].completion_ns:
-            return SaturationPoint(Interval(last.concurrency), last.throughput_per_s, False, UNKNOWN, "")
-        last = level
-    return SaturationPoint(None, last.throughput_per_s, False, UNKNOWN, "")
-
-
-def _whose(levels: Sequence[LadderLevel], knee: SaturationPoint) -> tuple[str, str]:
-    """Return the limiting side and the reason, from the first level beyond saturation."""
-    if knee.at is None:
+def _whose(levels: Sequence[LadderLevel], beyond: int | None) -> tuple[str, str]:
+    """Return the limiting side and the reason, from the first level ``beyond`` saturation."""
+    if beyond is None:
         return UNKNOWN, f"not reached with {levels[-1].concurrency:,} at a time: go higher"
-    at = knee.at.value * (1 + 1e-9)  # a level at the saturation point, but for rounding, is not beyond it
-    level = next((candidate for candidate in levels if candidate.concurrency > at), levels[-1])
+    level = levels[beyond]
     load, where = level.runner, f"at {level.concurrency:,}"
     if load is None:
         return UNKNOWN, f"the level {where} was over before the runner's health was told: plan more trials"

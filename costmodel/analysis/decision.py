@@ -13,39 +13,31 @@ from itertools import product
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from costmodel.analysis.baseline import judge_rows
-from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, check_prices, is_free, usd_of
+from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, is_free, usd_of
+from costmodel.analysis.project import part_of, rows_of
 from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.projection import warnings
+from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval, difference
 
 if TYPE_CHECKING:
-    from costmodel.attribution.paired_comparison import RunDifference, Shared
-    from costmodel.providers.plausible_ranges import Input
+    from costmodel.attribution.paired_comparison import Shared
+    from costmodel.providers.plausible_ranges import Candidate, Input
 
-MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
-COMPOSED: Final = warnings.COMPOSED
-MEASURED: Final = warnings.MEASURED
-UNMEASURED_PROVENANCES: Final = (COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
+MOVE, STAY, CANNOT_TELL = "move", "stay", "cannot_tell"
+UNMEASURED_PROVENANCES: Final = (warnings.COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
 """Provenances of an unmeasured row."""
 PAIRED: Final = 0.3
 """Budget of two simulated runs, relative to a row."""
 PARTS: Final = 3
 """Simulated differences with unmeasured inputs: as assumed, at their worst, at their best."""
 End = Literal["best", "worst"]
-BEST: Final[End] = "best"
-WORST: Final[End] = "worst"
-"""The ends of an unmeasured input's range with the least and the highest bill."""
-CAUSES_DO: Final = {
-    "slowdown": "run the same commands on both, and name the reference with --full-speed",
-    "contention": "record --concurrency 1 beside it, with CPU times",
-    "dispatch": warnings.DO[warnings.RUN_UNKNOWN],
-}
-
-_SAID: Final = (COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
+"""The end of an unmeasured input's range with the least or the highest bill."""
+_SAID: Final = (warnings.COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
 """Warnings already contained in the ranges of an unmeasured substrate."""
 
 Values = Mapping[str, float]
-"""Unmeasured input of a side → value."""
+"""Unmeasured input → value."""
 
 
 class Unverified(NamedTuple):
@@ -60,24 +52,22 @@ class Unverified(NamedTuple):
 class Decision:
     """Whether to move from ``start`` to ``goal``. Amounts are of the whole run, in ``unit``."""
 
-    verdict: str  # of ``VERDICTS``
-    unit: str  # of ``UNITS``
+    verdict: str  # ``MOVE``, ``STAY`` or ``CANNOT_TELL``
+    unit: str  # ``USD`` or ``WORKER_HOURS``
     start: Side
-    goal: Side
+    goal: Side  # alone may be unmeasured
     start_bill: Bill
     goal_bill: Bill
     saving: Interval  # of moving, with assumed values of unmeasured inputs; negative: moving costs more
     saving_at_worst: Interval | None  # of moving, with unmeasured inputs at their worst; None: the run would never end
     saving_at_best: Interval | None  # of moving, with unmeasured inputs at their best
-    paired: bool  # simulated under common random streams
     open_points: tuple[Unverified, ...]  # why there is no verdict; empty where there is one
     doubts: tuple[Unverified, ...]  # the open points, then all further doubts, the most important first
 
     @property
-    def inputs(self) -> list[tuple[Side, Input]]:
-        """The unmeasured inputs of both sides."""
-        sides = [side for side in (self.start, self.goal) if side.candidate is not None]
-        return [(side, unmeasured) for side in sides if side.candidate for unmeasured in side.candidate.inputs]
+    def inputs(self) -> tuple[Input, ...]:
+        """The unmeasured inputs of the goal."""
+        return self.goal.candidate.inputs if self.goal.candidate is not None else ()
 
 
 def decide_between(
@@ -88,24 +78,24 @@ def decide_between(
     ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
 
     Raises:
-        TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
-            only one of them has a price.
+        TrainingRunError: the two did not do the same work, one of them has no number, or the model's time is missing.
     """
     _check_comparable(start, goal)
-    unit = USD if all(usd_of(side) is not None for side in (start, goal)) else WORKER_HOURS
-    check_prices(start, goal, (bill(start, unit), bill(goal, unit)), unit)
+    unit = USD if all(usd_of(side.row) is not None for side in (start, goal)) else WORKER_HOURS
     saved = Savings(start, goal, unit, effort * PAIRED, progress)
-    saving, paired = saved.at({}, {}), saved.first is not None
+    saving = saved.at({})
     if saved.first is not None:
         goal = _with_saving(start, goal, saved.first)
     bills = bill(start, unit), bill(goal, unit)
     ends: list[Interval | None] = [saving, saving]
-    if any(side.candidate is not None for side in (start, goal)):
-        ends = [saved.end(BEST, WORST), saved.end(WORST, BEST)]
+    if goal.candidate is not None:
+        ends = [saved.end("worst"), saved.end("best")]
     if any(side_bill.whole.high is None for side_bill in bills):
         # The same trials bound neither side nor their difference.
         saving, ends = Interval(saving.value), [None if end is None else Interval(end.value) for end in ends]
-    points = _all_open_points((start, goal), bills)
+    points = _open_points(start, bills[0])
+    actions = {point.do for point in points}  # an unmeasured goal has the trials of the start
+    points += [point for point in _open_points(goal, bills[1]) if goal.candidate is None or point.do not in actions]
     return Decision(
         verdict=CANNOT_TELL if points else verdict(across(saving, *ends)),
         unit=unit,
@@ -116,7 +106,6 @@ def decide_between(
         saving=saving,
         saving_at_worst=ends[0],
         saving_at_best=ends[1],
-        paired=paired,
         open_points=tuple(points),
         doubts=(*points, *_doubts(start, goal, bills, unit)),
     )
@@ -132,7 +121,7 @@ def _check_comparable(start: Side, goal: Side) -> None:
     for side in (start, goal):
         if side.row.worker_hours is None:
             raise TrainingRunError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
-        if side.training_run.think is None and not side.row.think_s and side.row.provenance != warnings.PUBLISHED:
+        if side.training_run.think is None and not side.row.think_s:
             raise TrainingRunError(
                 "the model's time before each action is missing, and the length of the run depends on it: "
                 "add --think lognormal:8s,1 (--think 0s: it takes none)"
@@ -149,7 +138,7 @@ def across(*savings: Interval | None) -> Interval:
 
 
 class Savings:
-    """Savings of moving, at values of the unmeasured inputs of both sides.
+    """Savings of moving, at values of the goal's unmeasured inputs.
 
     A run in steps is simulated on both sides under common random streams, and subtracted stream by stream. The time
     common to both, mostly generation, cancels.
@@ -162,96 +151,65 @@ class Savings:
         unit: str,
         effort: float,
         progress: Callable[[float], None] | None = None,
-        *,
-        limits: bool = True,
     ) -> None:
-        """``effort``: budget of both simulations, relative to a row. Without ``limits`` there are values only."""
-        self._sides, self._unit, self._effort, self._progress = (start, goal), unit, effort, progress
-        self._limits = limits
-        self._parts = 1 if start.candidate is None and goal.candidate is None else PARTS
+        """``effort``: budget of both simulations, relative to a row."""
+        self._start, self._goal, self._unit, self._effort, self._progress = start, goal, unit, effort, progress
+        self._parts = 1 if goal.candidate is None else PARTS
         self._finished = 0
         self._shared: Shared = {}
-        self.first: RunDifference | None = None  # first simulated difference
+        self.first: Share | None = None  # first simulated difference
 
-    def at(self, start: Values, goal: Values) -> Interval:
+    def at(self, values: Values) -> Interval:
         """Return the saving; absent values are as assumed.
 
         Raises:
             CostModelError: the run cannot be answered at these values.
         """
-        start_runs, goal_runs = self._sides[0].runs_at(start), self._sides[1].runs_at(goal)
-        if start_runs and goal_runs:
-            # not imported for a run without steps
-            from costmodel.attribution.paired_comparison import run_differences
+        start, goal, candidate = self._start, self._goal.inputs, self._goal.candidate
+        if candidate is not None and values:
+            goal = candidate.at(values)
+        if goal.training_run.step_rollouts is not None:
+            from costmodel.attribution.paired_comparison import run_difference  # not imported for a run without steps
 
-            pairs = [
-                (start_runs[0], goal_runs[0]),
-                *((run, goal_runs[0]) for run in start_runs[1:]),
-                *((start_runs[0], run) for run in goal_runs[1:]),
-            ]
-            effort = self._effort / self._parts / len(pairs)
-            differences = run_differences(pairs, effort, self._progress_of_one(), self._shared, limits=self._limits)
+            ends = [(start.inputs._replace(value=end), goal) for end in start.inputs.ends]
+            ends += [(start.inputs, goal._replace(value=end)) for end in goal.ends]
+            pairs = [(start.inputs, goal), *ends]
+            effort, progress = self._effort / self._parts / len(pairs), None
+            if self._progress is not None:
+                progress = part_of(self._progress, min(self._finished, self._parts - 1), self._parts)
+            self._finished += 1
+            differences = [run_difference(*pair, effort, progress, self._shared) for pair in pairs]
             complete = [difference for difference in differences if difference is not None]
             if len(complete) == len(pairs):
                 self.first = self.first or complete[0]
                 return across(
                     *(difference.usd if self._unit == USD else difference.worker_hours for difference in complete)
                 )
-        mine, theirs = (
-            side.row_at(values) if values else side for side, values in zip(self._sides, (start, goal), strict=True)
-        )
-        times = [
-            1.0 if side.candidate is None else side.candidate.times(values)
-            for side, values in zip(self._sides, (start, goal), strict=True)
-        ]
-        return by_rows(mine, theirs, self._unit, (times[0], times[1]))
+        if candidate is None:
+            return by_rows(start, self._goal, self._unit)
+        [row] = rows_of([goal]) if values else [self._goal.row]
+        return by_rows(start, replace(self._goal, row=row), self._unit, candidate.times(values))
 
-    def end(self, start: End, goal: End) -> Interval | None:
-        """Return the saving with all unmeasured inputs at these ends; None: some attempt would never succeed.
+    def end(self, end: End) -> Interval | None:
+        """Return the saving with all unmeasured inputs at this end; None: some attempt would never succeed.
 
         Inputs whose worse end is unknown are tried at both.
         """
+        assert self._goal.candidate is not None
         savings = []
-        for start_values, goal_values in product(
-            *(list(_corners(side, end)) for side, end in zip(self._sides, (start, goal), strict=True))
-        ):
+        for values in _corners(self._goal.candidate, end):
             try:
-                savings.append(self.at(start_values, goal_values))
+                savings.append(self.at(values))
             except CostModelError:
                 return None
-        value = (max if goal == BEST else min)(saving.value for saving in savings)
+        value = (max if end == "best" else min)(saving.value for saving in savings)
         return across(*sorted(savings, key=lambda saving: saving.value != value))
 
-    def _progress_of_one(self) -> Callable[[float], None] | None:
-        progress, finished = self._progress, self._finished
-        self._finished += 1
-        if progress is None:
-            return None
-        return lambda share: progress(min(1.0, (finished + share) / self._parts))
 
-
-def _corners(side: Side, end: End) -> Iterator[Values]:
-    if side.candidate is None:
-        yield {}
-        return
-    values, either = (
-        side.candidate.values(end),
-        [unmeasured for unmeasured in side.candidate.inputs if unmeasured.either],
-    )
+def _corners(candidate: Candidate, end: End) -> Iterator[Values]:
+    either = [unmeasured for unmeasured in candidate.inputs if unmeasured.either]
     for ends in product(*((unmeasured.best, unmeasured.worst) for unmeasured in either)):
-        yield values | {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
-
-
-def _all_open_points(sides: tuple[Side, Side], bills: tuple[Bill, Bill]) -> list[Unverified]:
-    """Return the open points of both sides; an unmeasured side has the trials of the measured side."""
-    pairs = sorted(zip(sides, bills, strict=True), key=lambda pair: pair[0].candidate is not None)
-    points: list[Unverified] = []
-    for side, side_bill in pairs:
-        actions = {point.do for point in points}
-        for point in _open_points(side, side_bill):
-            if side.candidate is None or point.do not in actions:
-                points.append(point)
-    return points
+        yield candidate.values(end) | {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
 
 
 def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
@@ -277,7 +235,7 @@ def verdict(saving: Interval) -> str:
     return CANNOT_TELL
 
 
-def _with_saving(start: Side, goal: Side, less: RunDifference) -> Side:
+def _with_saving(start: Side, goal: Side, less: Share) -> Side:
     """Return the goal with the start's bill less the saving, so that both tables agree."""
     from costmodel.attribution.paired_comparison import with_difference
 
@@ -287,18 +245,18 @@ def _with_saving(start: Side, goal: Side, less: RunDifference) -> Side:
     return replace(goal, row=replace(goal.row, attribution=attribution))
 
 
-def by_rows(start: Side, goal: Side, unit: str, times: tuple[float, float] = (1.0, 1.0)) -> Interval:
+def by_rows(start: Side, goal: Side, unit: str, times: float = 1.0) -> Interval:
     """Return the saving from the rows; worker-hours of the same repetitions are paired.
 
-    Beyond the measured concurrency nothing is paired, because the slowdowns are independent. ``times`` multiplies each
-    side's amount for failures outside its row.
+    Beyond the measured concurrency nothing is paired, because the slowdowns are independent. ``times`` multiplies the
+    goal's amount for failures outside its row.
     """
     start_bill, goal_bill = bill(start, unit), bill(goal, unit)
     rows = start.row, goal.row
     paired = all(row.attribution is None and (row.levels is None or row.levels.beyond == 1) for row in rows)
-    if unit == WORKER_HOURS and paired and times == (1.0, 1.0):
+    if unit == WORKER_HOURS and paired and times == 1.0:
         return judge_rows(start.row, goal.row, start_bill.whole, goal_bill.whole, start.training_run.run_sd).value
-    return difference(start_bill.whole.times(times[0]), goal_bill.whole.times(times[1]))
+    return difference(start_bill.whole, goal_bill.whole.times(times))
 
 
 def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> list[Unverified]:
@@ -311,20 +269,6 @@ def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> lis
                     side.name, "its sandboxes cost nothing here", "give --node-usd-hour, or a price sheet with --prices"
                 )
             )
-    rates = start.training_run.failure_rate, goal.training_run.failure_rate
-    if len(measured) == 2 and rates[0] is not None and rates[0] == rates[1]:
-        doubts.append(
-            Unverified(
-                "", f"attempts fail as often at both ({rates[0]:.3g})", "count the failures of both over some days"
-            )
-        )
-    for side in (start, goal):
-        if (attribution := side.row.attribution) is not None:
-            unknown = [cause for cause, share in attribution.causes.items() if share is None]
-            separated = any(share is not None and share.worker_hours.value for share in attribution.causes.values())
-            if unknown and separated:
-                words = f"it is not known what these cost: {', '.join(unknown)}"
-                doubts.append(Unverified(side.name, words, CAUSES_DO.get(unknown[0], "measure it")))
     flagged = warnings.ordered(dict.fromkeys((*start.row.flags, *goal.row.flags)))
     for flag in flagged:
         holders = measured if flag in _SAID else (start, goal)

@@ -11,33 +11,28 @@ from costmodel.analysis.baseline import matches_spec, with_baseline, with_full_s
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
-from costmodel.projection.diagnostics import beyond_recorded_ns
-from costmodel.projection.measured_row import ENDS, mean_trajectory, measured_row
+from costmodel.projection.measured_row import ENDS, measured_row
 from costmodel.projection.published_rows import quoted
-from costmodel.projection.row import HeldOut, Row, Share
+from costmodel.projection.row import Row, Share
 from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
 from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity
-from costmodel.statistics.intervals import Between, Interval
+from costmodel.statistics.intervals import Between
 from costmodel.training.run import TrainingRun
-from costmodel.workload.estimator import Tally
-from costmodel.workload.length_extrapolation import EXACT
-from costmodel.workload.pool import Pool, attempts, by_levels, nearest_length, pools
+from costmodel.workload.pool import Pool, by_levels, nearest_length, pools
 from costmodel.workload.scenario_range import Alternatives
 
 if TYPE_CHECKING:
     from costmodel.providers.provider import Provider
 
 
-_KEPT: Final = ("identity", "length", "held_out", "flags", "evidence", "assumptions", "levels", "versus")
+_KEPT: Final = ("identity", "length", "flags", "evidence", "assumptions", "levels", "versus")
 """Fields of a row that are independent of the projected pool."""
 
 CellFilter = Callable[[CellIdentity], bool]
 SIMULATED_ROWS = 40
 """Rows with a full simulation budget each; more rows share this budget."""
-MOST_LENGTHS = 16
-"""Largest number of lengths with predictions from each other."""
 
 
 def project(
@@ -50,8 +45,6 @@ def project(
     each_level: bool = False,
     effort: float = 1.0,
     wanted: CellFilter | None = None,
-    checked: bool = True,
-    stressed: bool = True,
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
@@ -62,8 +55,7 @@ def project(
 
     ``reference`` bounds the tax where in-sandbox time is unknown. ``effort`` is the simulation budget per attribution:
     1 is about fifteen seconds, 0 is none. More than 40 rows share the budget of 40. ``wanted`` selects rows.
-    ``checked`` adds ``held_out``, ``stressed`` adds ``stress``; without ``causes`` attributions have no separate
-    causes. ``progress`` receives the finished share.
+    Without ``causes`` attributions have no separate causes. ``progress`` receives the finished share.
 
     A cell without a success has a row of Nones with the flag ``no_success``.
 
@@ -84,7 +76,7 @@ def project(
 
     recordings = files_of(data)
     summaries = [(item, quoted(item, training_run, prices)) for item in recordings if isinstance(item, Published)]
-    cells = _cells(recordings, training_run, checked=checked)
+    cells = cells_of(recordings, training_run)
     groups = [
         group for group in ([[item] for item in cells] if each_level else by_levels(cells)) if needed(group[0].identity)
     ]
@@ -93,9 +85,7 @@ def project(
     alternatives = [
         item for item in _thought_of(groups, cells, providers, shared, prices) if needed(item.value.identity)
     ]
-    rows = rows_of(alternatives, reference, effort, wanted, stressed=stressed, causes=causes, progress=progress)
-    for place, group in enumerate(groups):
-        rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in group), ()))
+    rows = rows_of(alternatives, reference, effort, wanted, causes=causes, progress=progress)
     baseline = training_run.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
@@ -120,27 +110,20 @@ def behind(
     providers: Sequence[Provider],
 ) -> list[Alternatives]:
     """Return the inputs of the rows of ``project``, in order, without published ones. Raises as ``project``."""
-    cells = _cells(recordings, training_run, checked=False)
+    cells = cells_of(recordings, training_run)
     return _thought_of(by_levels(cells), cells, providers, training_run, prices)
 
 
 def cells_of(recordings: Sequence[Recording | Published], training_run: TrainingRun) -> list[Pool]:
     """Return the projected cells, each with the recorded length nearest to the training run's."""
-    return list(_cells(recordings, training_run, checked=False))
-
-
-def _cells(
-    recordings: Sequence[Recording | Published], training_run: TrainingRun, *, checked: bool = True
-) -> dict[Pool, tuple[HeldOut, ...]]:
-    """Return the projected cells, each with held-out predictions of its lengths if ``checked``."""
     series: dict[object, list[Pool]] = {}
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
         series.setdefault((pool.series, pool.provenance), []).append(pool)
-    result: dict[Pool, tuple[HeldOut, ...]] = {}
-    for lengths in series.values():
-        near = lengths if training_run.length is None else [nearest_length(lengths, training_run.length)]
-        result |= dict.fromkeys(near, _held_out(lengths) if checked else ())
-    return result
+    return [
+        pool
+        for lengths in series.values()
+        for pool in (lengths if training_run.length is None else [nearest_length(lengths, training_run.length)])
+    ]
 
 
 def _thought_of(
@@ -172,22 +155,12 @@ def rows_of(
     effort: float = 0.0,
     wanted: CellFilter | None = None,
     *,
-    stressed: bool = True,
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
     """Return a row for each, with the range of its unmeasured inputs; further parameters are as for ``project``."""
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
-    rows = [
-        measured_row(
-            pool,
-            alternative.training_run,
-            alternative.prices,
-            reference,
-            stressed=stressed and pool is alternative.value,
-        )
-        for alternative, pool in cells
-    ]
+    rows = [measured_row(pool, alternative.training_run, alternative.prices, reference) for alternative, pool in cells]
     training_run = alternatives[0].training_run if alternatives else None
     if training_run is not None and training_run.full_speed is not None:
         rows = with_full_speed(rows, training_run.full_speed)
@@ -201,7 +174,7 @@ def rows_of(
         ]
         for number, place in enumerate(simulated):
             alternative, pool = cells[place]
-            part_progress = None if progress is None else _part_of(progress, number, len(simulated))
+            part_progress = None if progress is None else part_of(progress, number, len(simulated))
             share = 1.0 if pool is alternative.value else ENDS
             rows[place] = attributed(
                 rows[place],
@@ -219,77 +192,50 @@ def rows_of(
     ]
 
 
-def _part_of(progress: Callable[[float], None], number: int, parts: int) -> Callable[[float], None]:
+def part_of(progress: Callable[[float], None], number: int, parts: int) -> Callable[[float], None]:
+    """Return a function that reports the share of one of several equal parts."""
     return lambda share: progress((number + share) / parts)
 
 
-def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
-    """Predict each recorded length from every shorter length, and add the measured time."""
-    usable = sorted((pool for pool in lengths if pool.succeeded), key=lambda pool: pool.length.high)
-    if len(usable) > MOST_LENGTHS:
-        usable = [usable[i * (len(usable) - 1) // (MOST_LENGTHS - 1)] for i in range(MOST_LENGTHS)]
-    single = TrainingRun(trajectories=1, workers=1)
-    checks = []
-    for place, long in enumerate(usable[1:], 1):
-        measured = mean_trajectory(Tally(attempts(long, long.length, single), long.trials), EXACT)
-        for short in usable[:place]:
-            tally = Tally(attempts(short, long.length, single), short.trials)
-            predicted = mean_trajectory(tally, beyond_recorded_ns(tally, short))
-            checks.append(HeldOut(short.length.high, long.length.high, predicted, measured))
-    return tuple(sorted(checks, key=lambda check: (check.from_actions, check.to_actions)))
-
-
 def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
-    """Return the row of the assumed values with the outer limits of all."""
+    """Return the row of the assumed values with the outer limits of all, or without upper limits."""
     for flag in alternatives.flags:
         if flag not in row.flags:
             row = replace(row, flags=warnings.including(row.flags, flag))
-    row_of_all = _across([replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels), *ends])
-    return without_upper_limits(row_of_all) if alternatives.at_least else row_of_all  # type: ignore[no-any-return]
+    row = replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels)
+    if not ends and not alternatives.at_least:
+        return row
+    return _merged([row, *ends], at_least=alternatives.at_least)  # type: ignore[no-any-return]
 
 
-def without_upper_limits(result: Any) -> Any:
-    """Return a result with amounts "at least": without upper limits."""
-    if is_dataclass(result) and not isinstance(result, type):
-        parts = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in _KEPT}
-        return replace(result, **{name: without_upper_limits(part) for name, part in parts.items()})
-    if isinstance(result, dict):
-        return {key: without_upper_limits(part) for key, part in result.items()}
-    if isinstance(result, Between):
-        return None  # the upper end belongs to the measured concurrency
-    if not hasattr(result, "_fields"):
-        return result
-    opened = {name: without_upper_limits(getattr(result, name)) for name in result._fields}
-    return result._replace(**opened | {name: None for name in ("high", "high_s") if name in opened})
-
-
-def _across(results: Sequence[Any]) -> Any:
-    """Return the first of several results of the same type, with the outer limits of all."""
+def _merged(results: Sequence[Any], *, at_least: bool) -> Any:
+    """Return the first of several results of the same type with the outer limits of all, or without upper limits."""
     first = results[0]
-    if len(results) == 1 or any(result is None for result in results):
+    if any(result is None for result in results):
         return first
+    if at_least and isinstance(first, Between):
+        return None  # the upper end belongs to the measured concurrency
+
+    def merged(values: list[Any]) -> Any:
+        return _merged(values, at_least=at_least)
+
     if is_dataclass(first) and not isinstance(first, type):
         names = [field.name for field in fields(first) if field.name not in _KEPT]
-        return replace(first, **{name: _across([getattr(result, name) for result in results]) for name in names})
+        return replace(first, **{name: merged([getattr(result, name) for result in results]) for name in names})
     if isinstance(first, dict):
-        return {key: _across([result.get(key) for result in results]) for key in first}
+        return {key: merged([result.get(key) for result in results]) for key in first}
     if not hasattr(first, "_fields"):
         return first
-    parts = {name: [getattr(result, name) for result in results] for name in first._fields}
-    if isinstance(first, Share):  # stays without limits: an assumed range is no measured range
-        return Share(
-            **{name: values[0] if _unlimited(values[0]) else _across(values) for name, values in parts.items()}
-        )
-    wider = {name: _across(values) for name, values in parts.items()}
+    parts = {name: merged([getattr(result, name) for result in results]) for name in first._fields}
+    if isinstance(first, Share) and not at_least:  # an assumed range gives no limits where the trials give none
+        parts |= {name: part for name, part in first._asdict().items() if part is not None and part[1:] == (None, None)}
     for low, high, value in (("low", "high", "value"), ("low_s", "high_s", "")):
-        if low in wider:
-            wider[low] = _end([_limit(result, low, value) for result in results], min)
-            wider[high] = _end([_limit(result, high, value) for result in results], max)
-    return first._replace(**wider)
-
-
-def _unlimited(interval: Interval | None) -> bool:
-    return interval is not None and interval.low is None and interval.high is None
+        if low in parts and not at_least:
+            parts[low] = _end([_limit(result, low, value) for result in results], min)
+            parts[high] = _end([_limit(result, high, value) for result in results], max)
+        elif low in parts:
+            parts[high] = None
+    return first._replace(**parts)
 
 
 def _limit(result: Any, limit: str, value: str) -> Any:

@@ -1,32 +1,24 @@
-"""Questions with a function each: the cost of a substrate's sandbox, a move to another, and times by length."""
+"""Questions with a function each: the cost of a substrate's sandbox, and a move to another substrate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable
+from dataclasses import fields
 
 from costmodel.analysis.baseline import matches_spec
-from costmodel.analysis.bill import Side
+from costmodel.analysis.bill import Side, check_prices
 from costmodel.analysis.decision import Decision, decide_between
-from costmodel.analysis.per_substrate import SubstrateRun, candidates_of, runs_of
-from costmodel.analysis.project import CellFilter, behind, project, rows_of
-from costmodel.errors import TrainingRunError
+from costmodel.analysis.per_substrate import SubstrateRun
+from costmodel.analysis.project import CellFilter, behind, cells_of, part_of, rows_of
+from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
-from costmodel.projection.row import Attribution, Row
-from costmodel.providers.provider import load_provider
-from costmodel.recording.reader import Data, Recording, files_of
+from costmodel.projection.row import Attribution
+from costmodel.providers.plausible_ranges import Candidate
+from costmodel.providers.provider import Provider, known_providers, load_provider
+from costmodel.recording.reader import Data, files_of
 from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import TrainingRun
-
-if TYPE_CHECKING:
-    from costmodel.attribution.paired_comparison import RunInSteps
-    from costmodel.providers.plausible_ranges import Candidate
-    from costmodel.providers.provider import Provider
-    from costmodel.workload.pool import Pool
-
-COARSE: Final = 0.005
-"""Share of the usual simulation for a row with changed inputs."""
+from costmodel.workload.scenario_range import Alternatives
 
 
 def attribute(
@@ -50,8 +42,8 @@ def attribute(
     """
     if training_run.step_rollouts is None:
         raise TrainingRunError("causes are separated step by step: give prompts and group_size, or batch")
-    wanted = _wanted(substrate, tier, mode)
-    row = _only_row(data, SubstrateRun(substrate, training_run, prices), wanted, effort)
+    place = SubstrateRun(substrate, training_run, prices)
+    row = _side(data, _only(data, place, _workload(tier, mode)), effort).row
     if row.attribution is None:
         raise TrainingRunError(f"nothing attributes the time of {row.label}: no success was recorded, or no attempts")
     return row.attribution
@@ -79,177 +71,101 @@ def decide(
         TrainingRunError: not exactly one row is of a side, or the sides cannot be compared.
         PriceError, SourceError: as ``project``.
     """
-    recordings, goal_run = _recordings(data), candidate_run or training_run
-    start = measured_side(data, SubstrateRun(current, training_run, prices), _wanted(current, tier, mode), effort)
-    goal_substrate, wanted = SubstrateRun(candidate, goal_run, prices), _wanted(candidate, tier, mode)
-    if any(wanted(cell.identity) for recording in recordings for cell in recording.cells):
-        goal = measured_side(data, goal_substrate, wanted, effort)
-    else:
-        like = start.row.identity
-        candidates = candidates_of(
-            recordings,
-            goal_substrate,
-            provider or load_provider(candidate),
-            lambda identity: identity == like,
-            stated=_stated(goal_run, training_run),
-            images_gb=() if training_run.images is None else training_run.images.sizes_gb,
-            like=like,
-        )
-        if len(candidates) != 1:
-            raise TrainingRunError(
-                f"{candidate} was not measured, and no recorded work of the current side estimates it"
-            )
-        goal = estimated_side(candidates[0], effort)
-    return decide_between(start, goal, effort=effort)
+    goal_run = candidate_run or training_run
+    if provider is None and candidate.partition(":")[0] in known_providers():
+        provider = load_provider(candidate)
+    names = (field.name for field in fields(goal_run))
+    stated = frozenset(name for name in names if getattr(goal_run, name) not in (None, getattr(training_run, name)))
+    start, goal = SubstrateRun(current, training_run, prices), SubstrateRun(candidate, goal_run, prices)
+    both = sides(data, start, goal, _workload(tier, mode), provider, stated=stated, effort=effort)
+    return decide_between(*both, effort=effort)
 
 
-class RowCountError(TrainingRunError):
-    """Not exactly one row is of a substrate. ``matching``: the rows, or the trials behind them."""
-
-    def __init__(self, spec: str, matching: Sequence[Pool | Row], recorded: Iterable[Pool]) -> None:
-        self.matching = matching
-        names = ", ".join(
-            f"{item.identity.label} {item.identity.tier} x {item.length} {item.identity.mode}" for item in matching
-        )
-        problem = f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions"
-        if not matching:
-            labels = ", ".join(dict.fromkeys(pool.identity.label for pool in recorded)) or "none"
-            problem = f"no row of {spec} was recorded; recorded substrates: {labels}"
-        super().__init__(problem)
-
-
-def measured_side(
-    data: Data, substrate: SubstrateRun, wanted: CellFilter, effort: float, *, causes: bool = True
-) -> Side:
-    """Return the side of a measured substrate; ``wanted`` selects its cell, further parameters are as for ``project``.
-
-    Raises:
-        RowCountError: no row matches, or several.
-        TrainingRunError, PriceError, SourceError: as ``project``.
-    """
-    row = _only_row(data, substrate, wanted, effort, causes=causes)
-    runs = runs_of(_recordings(data), substrate, row)
-
-    def project_row(changed: TrainingRun) -> Row:
-        return _one_row(data, substrate._replace(training_run=changed), wanted, COARSE, causes=causes)
-
-    return Side(
-        name=row.label,
-        row=row,
-        training_run=runs[0].training_run if runs else substrate.training_run,
-        rerun=project_row,
-        runs=runs,
-    )
-
-
-def estimated_side(candidate: Candidate, effort: float, *, causes: bool = True) -> Side:
-    """Return the side of an unmeasured substrate: the work of a measured cell with published figures."""
-    estimate = candidate.at({})
-    [row] = rows_of([estimate], effort=effort, stressed=False, causes=causes)
-
-    def project_row(changed: TrainingRun) -> Row:
-        [changed_row] = rows_of([replace(candidate, training_run=changed).at({})], effort=COARSE, stressed=False)
-        return changed_row
-
-    runs: tuple[RunInSteps, ...] = ()
-    if estimate.training_run.step_rollouts is not None:
-        from costmodel.attribution.paired_comparison import RunInSteps  # not imported for a run without steps
-
-        runs = (RunInSteps(estimate.value, estimate.training_run, estimate.prices),)
-    return Side(
-        name=row.label,
-        row=row,
-        training_run=estimate.training_run,
-        rerun=project_row,
-        runs=runs,
-        candidate=candidate,
-    )
-
-
-def _only_row(data: Data, substrate: SubstrateRun, wanted: CellFilter, effort: float, *, causes: bool = True) -> Row:
-    """Return the only row of a substrate; several are refused before a simulation.
-
-    Raises:
-        RowCountError: not exactly one row is of the substrate.
-    """
-    cells = [item.value for item in behind(files_of(data), substrate.training_run, substrate.prices, ())]
-    matching = [pool for pool in cells if wanted(pool.identity)]
-    if len(matching) > 1:
-        raise RowCountError(substrate.spec, matching, cells)
-    return _one_row(data, substrate, wanted, effort, causes=causes, recorded=cells)
-
-
-def _one_row(
+def sides(
     data: Data,
-    substrate: SubstrateRun,
-    wanted: CellFilter,
-    effort: float,
+    start: SubstrateRun,
+    goal: SubstrateRun,
+    workload: CellFilter,
+    provider: Provider | None = None,
     *,
-    causes: bool,
-    recorded: Sequence[Pool] = (),
-) -> Row:
-    """Project the only row. Raises ``RowCountError``: not exactly one row; ``recorded`` has the choices."""
-    _, training_run, prices = substrate
-    rows = project(
-        data, training_run, prices, effort=effort, wanted=wanted, checked=False, stressed=False, causes=causes
-    )
-    if len(rows) != 1:
-        raise RowCountError(substrate.spec, rows, recorded)
-    return rows[0]
+    stated: frozenset[str] = frozenset(),
+    effort: float = 1.0,
+    causes: bool = True,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[Side, Side]:
+    """Return both sides of a decision, each with its row.
 
-
-def _wanted(spec: str, tier: str | None, mode: str | None) -> CellFilter:
-    """Return whether a cell is of the substrate, the tier and the mode; None: any."""
-    return lambda cell: matches_spec(cell, spec) and tier in (None, cell.tier) and mode in (None, cell.mode)
-
-
-def _stated(candidate_run: TrainingRun, current_run: TrainingRun) -> frozenset[str]:
-    """Return the fields that are set for the candidate alone."""
-    names = (field.name for field in fields(candidate_run))
-    return frozenset(name for name in names if getattr(candidate_run, name) not in (None, getattr(current_run, name)))
-
-
-def _recordings(data: Data) -> list[Recording]:
-    return [source for source in files_of(data) if isinstance(source, Recording)]
-
-
-class Point(NamedTuple):
-    """A point of a curve; None where the row has no number."""
-
-    actions: int
-    trajectory_s: float | None
-
-
-class Curve(NamedTuple):
-    """Mean time of a trajectory of a cell by its number of actions."""
-
-    identity: CellIdentity
-    label: str
-    points: list[Point]
-
-
-def curve(data: Data, training_run: TrainingRun) -> list[Curve]:
-    """Return a curve per cell, at round numbers of actions from a tenth to ten times those of the training run.
+    The goal is estimated from the figures of ``provider`` if its ``workload`` was not recorded. ``stated`` is as for
+    ``Candidate.of``; further parameters are as for ``project``.
 
     Raises:
-        TrainingRunError: nothing was recorded but published latencies, which have one length; or as for ``project``.
+        TrainingRunError: not exactly one row is of a side, or only one of them has a price.
+        PriceError, SourceError: as ``project``.
     """
-    trials = [trial for recording in _recordings(data) for cell in recording.cells for trial in cell.trials]
-    if not any(trial.ok for trial in trials):
-        raise TrainingRunError("a published latency is of one length, so there is no curve over actions")
-    length = training_run.length
-    center = max((len(trial.durations_ns) for trial in trials), default=50) if length is None else round(length.mean)
-    curves: dict[CellIdentity, Curve] = {}
-    for actions in _around(max(1, center)):
-        for row in project(data, replace(training_run, actions=actions), effort=0.0, checked=False, stressed=False):
-            result = curves.setdefault(row.identity._replace(actions=0), Curve(row.identity, row.label, []))
-            result.points.append(Point(actions, row.trajectory_s.mean.value if row.trajectory_s else None))
-    return list(curves.values())
+    start_inputs, candidate = _only(data, start, workload), None
+    cells = cells_of(files_of(data), start.training_run)
+    if provider is not None and not any(_is_of(pool.identity, goal, workload) for pool in cells):
+        like = start_inputs.value.identity, start_inputs.value.provenance
+        [pool] = [pool for pool in cells if (pool.identity, pool.provenance) == like]
+        images = start.training_run.images  # an unmeasured substrate pulls the same images
+        sizes_gb = () if images is None else images.sizes_gb
+        candidate = Candidate.of(pool, provider, goal.training_run, goal.prices, stated, sizes_gb)
+    goal_inputs = _only(data, goal, workload) if candidate is None else candidate.at({})
+    check_prices(start_inputs, goal_inputs)
+    first, second = (None if progress is None else part_of(progress, number, 2) for number in range(2))
+    return (
+        _side(data, start_inputs, effort, causes, first),
+        _side(data, goal_inputs, effort, causes, second, candidate),
+    )
 
 
-def _around(center: int) -> list[int]:
-    """Return ``center`` and 1, 2, 5, 10 … from a tenth of ``center`` to ten times ``center``."""
-    low, high = max(1, center // 10), center * 10
-    exponent = len(str(low)) - 1
-    rounds = [step * 10**power for power in range(exponent, exponent + 4) for step in (1, 2, 5)]
-    return sorted({center, *(number for number in rounds if low <= number <= high)})
+def _side(
+    data: Data,
+    inputs: Alternatives,
+    effort: float,
+    causes: bool = True,
+    progress: Callable[[float], None] | None = None,
+    candidate: Candidate | None = None,
+) -> Side:
+    """Return a side with its row; the reference of ``full_speed`` is projected beside it."""
+    identity, full_speed = inputs.value.identity, inputs.training_run.full_speed
+    references = [
+        item
+        for item in (behind(files_of(data), inputs.training_run, inputs.prices, ()) if full_speed else ())
+        if matches_spec(item.value.identity, full_speed or "") and item.value.identity != identity
+    ]
+    row, *_ = rows_of(
+        [inputs, *references],
+        effort=effort,
+        wanted=lambda cell: cell == identity,
+        causes=causes,
+        progress=progress,
+    )
+    return Side(row=row, inputs=inputs, candidate=candidate)
+
+
+def _only(data: Data, place: SubstrateRun, workload: CellFilter) -> Alternatives:
+    """Return the inputs of the only row of a substrate's workload; others are refused before any simulation."""
+    inputs = behind(files_of(data), place.training_run, place.prices, ())
+    matching = [item for item in inputs if _is_of(item.value.identity, place, workload)]
+    if not matching:
+        recorded = ", ".join(dict.fromkeys(item.value.identity.label for item in inputs)) or "none"
+        raise TrainingRunError(f"no row of {place.spec} was recorded; recorded substrates: {recorded}")
+    if len(matching) > 1:
+        names = ", ".join(
+            f"{pool.identity.label} {pool.identity.tier} x {pool.length} {pool.identity.mode}" for pool, *_ in matching
+        )
+        choose = "choose one with tier, mode or actions, or SUBSTRATE:key=value"
+        raise TrainingRunError(f"{len(matching)} rows are of {place.spec}: {names}; {choose}")
+    if not matching[0].value.succeeded:
+        raise SourceError(f"nothing to project: no trial of {place.spec} succeeded")
+    return matching[0]
+
+
+def _is_of(identity: CellIdentity, place: SubstrateRun, workload: CellFilter) -> bool:
+    return matches_spec(identity, place.spec) and workload(identity)
+
+
+def _workload(tier: str | None, mode: str | None) -> CellFilter:
+    """Return a filter of the cells of a tier and a mode; None: any."""
+    return lambda cell: tier in (None, cell.tier) and mode in (None, cell.mode)

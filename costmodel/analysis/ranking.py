@@ -141,29 +141,6 @@ class Answer(NamedTuple):
         """Return the columns without a rank."""
         return tuple(place for place in self.places if place.provenance != self.ground)
 
-    def showing(self, rows: Sequence[Row]) -> Answer:
-        """Return the answer with entries of these rows and their references; the references have no column."""
-        wanted = {id(row) for row in rows}
-        shown_places = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
-        lines = []
-        for line in self.lines:
-            entries = tuple(item for item in line.entries if id(item.row) in wanted or item.place == line.reference)
-            if any(id(entry.row) in wanted for entry in entries):
-                lines.append(line._replace(entries=entries))
-        return self._replace(
-            places=tuple(place for place in self.places if place in shown_places),
-            lines=tuple(lines),
-            modes=tuple(item for item in self.modes if {id(item.row), id(item.session)} <= wanted),
-        )
-
-
-class CauseExcess(NamedTuple):
-    """Main cause of the difference between two entries."""
-
-    cause: str  # a field of ``row.ByCause``
-    share: float  # share of the difference; above 1 where further causes reduce the difference
-    per_action_s: float  # the same, by trajectory and action; of set-ups too
-
 
 def answer_of(
     rows: Sequence[Row], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
@@ -228,44 +205,6 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
                 yield ModeRatio(line.work, line.differences, entry.place, entry.row, session.row, ratio, verdict)
 
 
-def headline(answer: Answer) -> WorkLine | None:
-    """Return the line of the headline; None where no two substrates have a common workload.
-
-    The middle one among lines with most substrates and the first mode (exec before session), independent of its result.
-    """
-    shared = [line for line in answer.lines if len({entry.place for entry in line.ranked}) > 1]
-    if not shared:
-        return None
-    widest = max(len(line.ranked) for line in shared)
-    return middle_workload([line for line in shared if len(line.ranked) == widest])
-
-
-def middle_workload(lines: Sequence[WorkLine]) -> WorkLine:
-    """Return the middle line of the first mode; there is at least a line."""
-    first = min(line.work.mode for line in lines)
-    usual = [line for line in lines if line.work.mode == first]
-    return usual[(len(usual) - 1) // 2]
-
-
-def excess(dear: Row, cheap: Row) -> CauseExcess | None:
-    """Return the main cause of the dearer row's excess; None where unknown for either row."""
-    pair = [(row.by_cause_worker_hours, row.worker_hours, row.held_per_success_s) for row in (dear, cheap)]
-    seconds: list[dict[str, float]] = []
-    for causes, hours, held in pair:
-        if causes is None or hours is None or held is None or not hours.value or causes.unsplit:
-            return None
-        if causes.work is None or causes.dispatch is None:
-            return None
-        scale = held.value / hours.value
-        seconds.append({cause: (spent or 0.0) * scale for cause, spent in causes._asdict().items()})
-    whole = sum(seconds[0].values()) - sum(seconds[1].values())
-    if whole <= 0:
-        return None
-    cause = max(seconds[0], key=lambda name: seconds[0][name] - seconds[1][name])
-    more_s = seconds[0][cause] - seconds[1][cause]
-    return CauseExcess(cause, more_s / whole, more_s / (dear.length.actions or 1))
-
-
 def _comparable(row: Row, measure: str) -> bool:
     return _amount(row, measure) is not None and warnings.DISTURBED not in row.flags
 
@@ -274,16 +213,11 @@ def _amount(row: Row, measure: str) -> Interval | None:
     return row.worker_hours if measure == WORKER_HOURS else row.held_per_success_s
 
 
-def _size(row: Row, measure: str) -> float:
-    amount = _amount(row, measure)
-    return 0.0 if amount is None else amount.value
-
-
 def _reference(rows: Sequence[Row], measure: str, wanted: Sequence[int] | None) -> Row | None:
-    """The first row of the baseline, or the cheapest."""
-    if wanted is None:
-        return min(rows, key=lambda row: _size(row, measure), default=None)
-    return min((row for row in rows if id(row) in wanted), key=lambda row: wanted.index(id(row)), default=None)
+    """The first row of the baseline, or the cheapest; all rows have an amount."""
+    if wanted is not None:
+        return min((row for row in rows if id(row) in wanted), key=lambda row: wanted.index(id(row)), default=None)
+    return min(rows, key=lambda row: ((amount := _amount(row, measure)) and amount.value) or 0.0, default=None)
 
 
 def _entry(

@@ -12,13 +12,15 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from costmodel.analysis.decision import across
-from costmodel.attribution.paired_comparison import RunDifference, RunInSteps, Shared, run_differences
+from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.attribution.shares import Rates
 from costmodel.errors import TrainingRunError
+from costmodel.projection.row import Share
 from costmodel.providers.plausible_ranges import figures
 from costmodel.statistics.intervals import Interval
 from costmodel.training.life_cycle import ACTIONS
 from costmodel.training.run import TrainingRun
+from costmodel.workload.scenario_range import Alternatives
 
 INPUTS: Final = {
     "suspend": ("suspend_s", "resume_s"),
@@ -29,8 +31,6 @@ INPUTS: Final = {
 """Latencies of each action."""
 EFFORT: Final = 0.03
 """Simulation budget of a saving, relative to a row."""
-COARSE: Final = 0.01
-"""Simulation budget of a saving of which the sign is used."""
 BEYOND: Final = 10
 """A threshold is searched up to this multiple of the highest plausible latency."""
 ROUNDS: Final = 2
@@ -67,11 +67,10 @@ class Saving(NamedTuple):
     step_s: Interval
     assumed: tuple[AssumedInput, ...]
     thresholds: tuple[Threshold, ...]
-    reuses: bool = True  # False: no sandbox is reused, so that the action does nothing
 
 
 def what_if(
-    run: RunInSteps, actions: Sequence[str], effort: float = 1.0, progress: Callable[[float], None] | None = None
+    run: Alternatives, actions: Sequence[str], effort: float = 1.0, progress: Callable[[float], None] | None = None
 ) -> list[Saving]:
     """Return the saving of each action alone; the training run has none of the named actions otherwise.
 
@@ -86,12 +85,12 @@ def what_if(
     base = run.training_run
     for action in actions:
         base = _without(base, action)
-    effects = []
+    savings = []
     for place, action in enumerate(actions):
-        effects.append(_Comparison(run, base, action, effort).effect())
+        savings.append(_Comparison(run, base, action, effort * EFFORT).saving())
         if progress is not None:
             progress((place + 1) / len(actions))
-    return effects
+    return savings
 
 
 def _without(training_run: TrainingRun, action: str) -> TrainingRun:
@@ -104,20 +103,20 @@ def _without(training_run: TrainingRun, action: str) -> TrainingRun:
 class _Comparison:
     """A run without an action, and with the action at any values of its inputs."""
 
-    def __init__(self, run: RunInSteps, base: TrainingRun, action: str, effort: float) -> None:
+    def __init__(self, run: Alternatives, base: TrainingRun, action: str, effort: float) -> None:
         self._run, self._action, self._effort = run, action, effort
         self._base = run._replace(training_run=base)
-        self._shared: dict[bool, Shared] = {True: {}, False: {}}
+        self._shared: Shared = {}
         self._steps = math.ceil(run.training_run.trajectories / (run.training_run.step_rollouts or 1))
-        self._rates = Rates.of(run.training_run, run.pool, run.prices)
+        self._priced = Rates.of(run.training_run, run.value, run.prices).priced
         stated = getattr(run.training_run, ACTIONS[action]) is not None
-        self.assumed = () if stated else tuple(map(self._range, INPUTS[action]))
+        self._assumed = () if stated else tuple(map(self._range, INPUTS[action]))
         self._values: dict[str, Any] = {name: getattr(run.training_run, name) or 0.0 for name in INPUTS[action]}
-        self._values |= {latency.field: latency.middle for latency in self.assumed}
+        self._values |= {latency.field: latency.middle for latency in self._assumed}
 
     def _range(self, field: str) -> AssumedInput:
         """Return the published range of a latency; a latency per GiB is multiplied by the cell's memory."""
-        gib = self._run.pool.identity.memory_mib / 1024
+        gib = self._run.value.identity.memory_mib / 1024
         printed = [
             (figure, gib if figure.unit == "s per GiB" else 1.0) for figure in figures() if figure.input == field
         ]
@@ -128,82 +127,58 @@ class _Comparison:
             tuple(f"{figure.source} ({figure.date})" for figure, _ in printed),
         )
 
-    def effect(self) -> Saving:
+    def saving(self) -> Saving:
         """Return the saving with its interval, and the thresholds of its inputs."""
-        differences = [self._saved({})]
-        for end in ("low", "high") if self.assumed else ():
-            differences.append(self._saved({latency.field: getattr(latency, end) for latency in self.assumed}))
-        if self._action == "recycle" and not any(difference.reuses for difference in differences):
-            nothing = Interval(0.0, 0.0, 0.0)
-            return Saving(self._action, nothing if self._rates.priced else None, nothing, (), (), reuses=False)
-        usd = (
-            across(*(difference.usd.times(1 / self._steps) for difference in differences))
-            if self._rates.priced
-            else None
-        )
-        return Saving(
-            self._action,
-            usd,
-            across(*(difference.step_s for difference in differences)),
-            self.assumed,
-            tuple(self._thresholds()),
-        )
+        ends = [{latency.field: getattr(latency, end) for latency in self._assumed} for end in ("low", "high")]
+        differences = [self._difference(values) for values in [{}, *(ends if self._assumed else [])]]
+        usd = across(*(difference.usd and difference.usd.times(1 / self._steps) for difference in differences))
+        step_s = across(*(difference.step_s for difference in differences))
+        return Saving(self._action, usd if self._priced else None, step_s, self._assumed, tuple(self._thresholds()))
 
-    def _saved(self, values: dict[str, Any], price: float | None = None, *, limits: bool = True) -> RunDifference:
+    def _difference(self, values: dict[str, Any]) -> Share:
         """Return the run without the action less the run with the action."""
-        training_run, values, requested = self._base.training_run, self._values | values, self._run.training_run
-        before = self._base
+        training_run, requested, values = self._base.training_run, self._run.training_run, self._values | values
+        before, shared = self._base, self._shared
         if self._action == "prebuild":
-            before = before._replace(training_run=replace(training_run, **values))
+            before, shared = before._replace(training_run=replace(training_run, **values)), {}
             after = replace(training_run, build_s=None, builders=None, built_images=0)
-        elif self._action == "suspend":
-            threshold = requested.suspend_after_s
-            threshold = sum(self._values.values()) if threshold is None else threshold
-            usd_hour = requested.suspended_usd_hour if price is None else price
-            after = replace(training_run, suspend_after_s=threshold, suspended_usd_hour=usd_hour, **values)
         else:
+            if self._action == "suspend":
+                after_s = requested.suspend_after_s
+                values["suspend_after_s"] = sum(self._values.values()) if after_s is None else after_s
+                values.setdefault("suspended_usd_hour", requested.suspended_usd_hour)
             after = replace(training_run, **values)
-        shared = self._shared[limits] if before is self._base else {}
-        effort = self._effort * (EFFORT if limits else COARSE)
-        [difference] = run_differences(
-            [(before, before._replace(training_run=after))], effort, None, shared, limits=limits
-        )
+        difference = run_difference(before, before._replace(training_run=after), self._effort, None, shared)
         if difference is None:
             raise TrainingRunError(f"{self._action} cannot be compared: no attempt succeeds, or the steps differ")
         return difference
 
-    def _value(self, values: dict[str, Any], price: float | None = None) -> float:
-        difference = self._saved(values, price, limits=False)
-        return difference.usd.value if self._rates.priced else difference.step_s.value
-
     def _thresholds(self) -> list[Threshold]:
-        thresholds = []
-        if self._action == "suspend" and self._run.prices is not None:
-            thresholds.append(self._price())
+        thresholds, prices, identity = [], self._run.prices, self._run.value.identity
+        if self._action == "suspend" and prices is not None:
+            thresholds.append(self._threshold("suspended_usd_hour", prices.sandbox(identity).usd_hour(identity)))
         if self._action != "prebuild":
-            thresholds.append(self._latency(INPUTS[self._action][-1]))
+            field = INPUTS[self._action][-1]
+            highest = max(self._values[field], 1.0, *(item.high for item in self._assumed if item.field == field))
+            thresholds.append(self._threshold(field, max(60.0, BEYOND * highest)))
         return thresholds
 
-    def _price(self) -> Threshold:
-        """Return the price of a suspended sandbox for a saving of zero; the saving is linear in the price."""
-        assert self._run.prices is not None
-        full = self._run.prices.sandbox(self._run.pool.identity).usd_hour(self._run.pool.identity)
-        free, paid = self._value({}, 0.0), self._value({}, full)
-        turns = free > 0 >= paid and free > paid
-        return Threshold("suspended_usd_hour", full * free / (free - paid) if turns else None, full, free > 0)
+    def _threshold(self, field: str, high: float) -> Threshold:
+        """Return the value of an input up to ``high`` for a saving of zero, by the secant rule."""
 
-    def _latency(self, field: str) -> Threshold:
-        """Return the latency for a saving of zero, by the secant rule."""
-        highest = max([latency.high for latency in self.assumed if latency.field == field] + [self._values[field], 1.0])
-        low, high = 0.0, max(60.0, BEYOND * highest)
-        at_low, at_high = self._value({field: low}), self._value({field: high})
-        if at_low <= 0 or at_high >= 0:
-            return Threshold(field, None, high, at_low > 0)
+        def saved(value: float) -> float:
+            difference = self._difference({field: value})
+            return (difference.usd if self._priced and difference.usd else difference.step_s).value
+
+        low, searched = 0.0, high
+        at_low, at_high = saved(low), saved(high)
+        if at_low <= 0 or at_high > 0:
+            return Threshold(field, None, searched, at_low > 0)
         for _ in range(ROUNDS):
             middle = low + (high - low) * at_low / (at_low - at_high)
-            at_middle = self._value({field: middle})
+            at_middle = saved(middle)
             if at_middle > 0:
                 low, at_low = middle, at_middle
             else:
                 high, at_high = middle, at_middle
-        return Threshold(field, low + (high - low) * at_low / (at_low - at_high), high, True)
+        return Threshold(field, low + (high - low) * at_low / (at_low - at_high), searched, True)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.attribution.counterfactuals import acting_causes, chance_of_success
-from costmodel.attribution.resamples import draws_runs, halved, resampled
+from costmodel.attribution.resamples import draws_runs, resampled
+from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
@@ -23,7 +23,7 @@ from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
 from costmodel.simulation.timeline import Bill, StepTaken, simulate_steps
 from costmodel.statistics.repetitions import assumed
-from costmodel.training.run import TrainingRun
+from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.workload.pool import Pool
 
 STREAMS: Final = (6, 10)
@@ -42,6 +42,10 @@ ROUGH: Final = 0.2
 """Below this effort there are as few streams as can be."""
 BEFORE: Final = 8
 """Growth of the number of rounds before the error is checked again."""
+CHANCE_STEP: Final = 1 << 19
+"""Number of an unused step, to estimate the share of attempts that succeed."""
+CHANCE_ATTEMPTS: Final = 1_000
+LEAST_CHANCE: Final = 0.01
 
 
 Counterfactuals = list[list[StepTaken]]
@@ -54,7 +58,6 @@ class Sampling(NamedTuple):
 
     sample: StepSample
     streams: int
-    resamples: int
     scale: int  # divisor of the system's size
     salt: int = 0  # separates resamples of different repetitions
 
@@ -72,51 +75,15 @@ Progress = Callable[[float], None]
 """Receives the finished share, from 0 to 1."""
 
 
-def replicated(
-    pool: Pool,
-    training_run: TrainingRun,
-    prices: Prices | None = None,
-    full_speed: float | None = None,
-    effort: float = 1.0,
-    *,
-    needed: Callable[[Replications], tuple[float, frozenset[int]]] | None = None,
-    progress: Progress | None = None,
-    causes: bool = True,
-) -> Replications | None:
-    """Simulate a run in steps until the ``needed`` rounds, or the ``effort`` is used. None: no attempt succeeds.
+def repeated(runs: Sequence[Replications], needed: Callable[[], float], progress: Progress | None = None) -> None:
+    """Add rounds to all runs alike until as many as ``needed``, or ``most_rounds``.
 
-    ``full_speed``: share of the command time that the reference needs; None: no reference. ``effort`` 1 is usual.
-    ``needed`` returns the rounds for a small simulation error, and the counterfactuals with more rounds.
-    Without ``causes`` all causes are removed together only.
-
-    Raises:
-        TrainingRunError: next to no attempt would succeed.
-        PriceError: the sheet lacks a price.
-    """
-    trials = Trials(pool, training_run, full_speed)
-    if not trials.successes:
-        return None
-    result = Replications(pool, trials, training_run, prices, full_speed, effort, causes=causes)
-
-    def rounds_needed() -> float:
-        assert needed is not None
-        rounds, imprecise = needed(result)
-        result.active &= imprecise
-        return rounds
-
-    repeated([result], rounds_needed if needed else None, progress)
-    return result
-
-
-def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, progress: Progress | None) -> None:
-    """Add rounds to all runs alike until ``needed`` or ``most_rounds``.
-
-    Frequent checks would stop at a lucky moment, so they are few.
+    ``progress`` receives the finished share. Frequent checks would stop at a lucky moment, so they are few.
     """
     rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
-    wanted = max(1, *(run.rounds[0] for run in runs)) if len(runs) > 1 else 1
+    wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
     while rounds < wanted:
-        expected = wanted if needed is None or wanted == allowed else min(allowed, 2 * wanted)
+        expected = wanted if wanted == allowed else min(allowed, 2 * wanted)
         for number in range(rounds, wanted):
             for place, run in enumerate(runs):
                 for part in run.simulate(number):
@@ -124,10 +91,8 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
                     if progress is not None:
                         progress(reported)
         rounds = wanted
-        if needed is not None:
-            wanted = min(BEFORE * rounds, math.ceil(needed()))
-            allowed = min(run.most_rounds for run in runs)
-            wanted = min(allowed, wanted)
+        allowed = min(run.most_rounds for run in runs)
+        wanted = min(allowed, BEFORE * rounds, math.ceil(needed()))
     if progress is not None:
         progress(1.0)
 
@@ -146,16 +111,22 @@ class Replications:
         *,
         causes: bool = True,
         unchanged: bool = False,
-        limits: bool = True,
         sampling: Sampling | None = None,
     ) -> None:
-        """Prepare a run without simulating.
+        """Prepare a run without simulating. ``effort`` 1 is usual.
+
+        ``full_speed``: share of the command time that the reference needs; None: no reference. Without ``causes`` all
+        causes are removed together only.
 
         ``unchanged``: no cause is removed, and resamples have half of the trials, because the longest trajectory of a
-        step decides a difference. Without ``limits`` nothing is resampled. ``sampling``: given size of the simulation.
-        Else as ``replicated``.
+        step decides a difference. ``sampling``: given size of the simulation.
+
+        Raises:
+            TrainingRunError: next to no attempt would succeed.
+            PriceError: the sheet lacks a price.
         """
-        self.causes = acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
+        self.separate = causes  # whether each acting cause is removed alone, too
+        self.causes = _acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
         everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
         self._without = [frozenset[str]()]
         if not unchanged:
@@ -168,7 +139,7 @@ class Replications:
             RandomStream(training_run, trials, self._thinking, training_run.precision.seed),
             StepRules.of(training_run),
         )
-        cost_per_rollout = len(self._without) / chance_of_success(training_run, trials, first)
+        cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
         rollouts = training_run.trajectories
         smallest = cost_per_rollout * rollouts_of(training_run, rules) * 2 * STREAMS[0]
@@ -181,7 +152,7 @@ class Replications:
             sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest))
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
                 streams -= 1
-            sampling = Sampling(sample, streams, streams * limits, scale)
+            sampling = Sampling(sample, streams, scale)
         self.sampling, self._training_run = sampling, training_run
         self._times = [self._timed(without, 1.0) for without in self._without]
         self._rules = [StepRules.of(training_run, without) for without in self._without]
@@ -189,22 +160,21 @@ class Replications:
         if prices is not None:
             self._bill = by_clock(pool, prices.sandbox(pool.identity))
         self.times = rollouts / training_run.trajectories  # weight of each rollout
-        self.rounds = [0] * len(self._without)  # of each counterfactual
-        self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
+        self.rounds = 0
         self._budget = effort * BUDGET * len(self._without) / cost_per_rollout
         spread = assumed(pool.identity.substrate, training_run.run_sd)
         self.repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0  # drawn whole by resamples
         seeds = [training_run.precision.seed + (number + 1 << 32) for number in range(sampling.streams)]
         self._recorded = [Stream(seed, None, 1.0, [[] for _ in self._without]) for seed in seeds]
         self._resampled = []
-        for seed in seeds[: sampling.resamples]:
-            times, factor = (halved if unchanged else resampled)(pool, spread, Random(seed + (sampling.salt << 64)))
+        for seed in seeds:
+            times, factor = resampled(pool, spread, Random(seed + (sampling.salt << 64)), halved=unchanged)
             self._resampled.append(Stream(seed, times, factor, [[] for _ in self._without]))
 
     @property
     def sample(self) -> StepSample:
         """The simulated steps of all rounds."""
-        return self.sampling.sample._replace(rounds=self.rounds[0])
+        return self.sampling.sample._replace(rounds=self.rounds)
 
     @property
     def plain(self) -> list[Counterfactuals]:
@@ -229,26 +199,25 @@ class Replications:
     @property
     def most_rounds(self) -> int:
         """The largest number of rounds within the budget."""
-        return max(1, self.rounds[0] + int(self._budget / self._cost(self.rounds[0] or 1)))
+        return max(1, self.rounds + int(self._budget / self._cost(self.rounds or 1)))
 
     def _cost(self, number: int) -> int:
         """Return the rollouts of a further round, over all streams and counterfactuals."""
         streams = len(self._recorded) + len(self._resampled)
-        return self.sampling.sample.rollouts(number) * streams * len(self.active)
+        return self.sampling.sample.rollouts(number) * streams * len(self._without)
 
     def simulate(self, number: int) -> Iterator[float]:
         """Simulate round ``number`` unless finished; yield the finished share."""
-        if number < self.rounds[0]:
+        if number < self.rounds:
             return
         streams = [*self._recorded, *self._resampled]
         for place, stream in enumerate(streams, 1):
             random_stream = RandomStream(self._training_run, self._trials, self._thinking, stream.seed, stream.times)
-            for index in self.active:
+            for index in range(len(self._without)):
                 stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
             yield place / len(streams)
         self._budget -= self._cost(number)
-        for index in self.active:
-            self.rounds[index] = number + 1
+        self.rounds = number + 1
 
     def _timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
         """Return the times of successes and failures in a counterfactual."""
@@ -274,3 +243,52 @@ class Replications:
         for segment in self.sampling.sample.of(number):
             steps += simulate_steps(self._rules[index], source, segment, self._bill)
         return steps
+
+
+def _chance_of_success(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> float:
+    """Return the share of attempts that succeed, or of groups where whole groups are redone.
+
+    Raises:
+        TrainingRunError: hardly any attempt succeeds, so a rollout would hardly ever end.
+    """
+    source = AttemptStream(stream, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
+    attempts = source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
+    limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9
+    chance = sum(ok is True and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
+    if training_run.on_failure == RESAMPLE:
+        chance **= training_run.group_size or 1
+    if training_run.max_attempts is None and training_run.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
+        share_name = (
+            "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
+        )
+        raise TrainingRunError(
+            f"{chance:.2%} of {share_name}, so that a rollout hardly ever ends: add --max-attempts A"
+        )
+    return max(chance, 1 / (training_run.max_attempts or 1 / LEAST_CHANCE))
+
+
+def _acting_causes(
+    trials: Trials, training_run: TrainingRun, pool: Pool, full_speed: float | None
+) -> dict[str, bool | None]:
+    """Return whether each cause acts at all in this training run; None: unknown."""
+    parts = (*trials.successes, *trials.failures)
+    acts: dict[str, bool | None] = {
+        cause: any(getattr(attempt, cause) for attempt in parts)
+        for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
+    }
+    acts["image_pull"] = training_run.images is not None and (
+        training_run.pull_gb_s is not None or bool(training_run.build_s)
+    )
+    acts["throttle"] = (
+        training_run.create_rate is not None
+        or training_run.quota is not None
+        or any(attempt.queued for attempt in parts)
+    )
+    acts["failures"] = bool(training_run.failure_rate or training_run.failure_hazard or trials.failures)
+    if not trials.run_known:
+        acts |= {"dispatch": None, "slowdown": None, "contention": None}
+    if full_speed is None:
+        acts["slowdown"] = None
+    if pool.contended is None:
+        acts["contention"] = None
+    return {cause: acts[cause] for cause in CAUSES}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from random import Random
 from typing import Final
 
@@ -17,16 +18,20 @@ def draws_runs(runs: int, spread: Assumed) -> bool:
     return runs >= MIN_RUNS and not spread.by_user
 
 
-def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
+def resampled(pool: Pool, spread: Assumed, rng: Random, *, halved: bool = False) -> tuple[list[int], float]:
     """Return how often a resample has each trial, and the factor of an assumed repetition effect.
 
     The factor is 1 if whole repetitions are drawn. Within a repetition, stretches of neighbouring trials are drawn,
     as long as neighbours correlate.
+
+    ``halved``: half of the trials of each repetition, once, unless whole repetitions are drawn. Their mean differs from
+    the mean of all as much as the mean of all from the truth. Every other half lacks the longest trial, but only one of
+    three resamples of full size, which hides how amounts depend on the longest trial.
     """
     runs = _by_run(pool)
     factor = 1.0
     if draws_runs(len(runs), spread):
-        runs = rng.choices(runs, k=len(runs))
+        runs, halved = rng.choices(runs, k=len(runs)), False
     else:
         share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(pool.trials)
         factor = math.exp(rng.gauss(0, spread.sd * share))
@@ -34,33 +39,16 @@ def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], floa
     for run in runs:
         stretch = min(len(run), _stretch(pool, run))
         drawn: list[int] = []
-        while len(drawn) < len(run):
+        if halved:
+            stretches = [run[place : place + stretch] for place in range(0, len(run), stretch)]
+            drawn = list(chain.from_iterable(rng.sample(stretches, max(1, len(stretches) // 2))))
+        while not halved and len(drawn) < len(run):
             begin = rng.randrange(len(run))
             drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
         for index in drawn[: len(run)]:
             times[index] += 1
-    return _with_a_success(pool, times), factor
-
-
-def halved(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
-    """Return weights of half of the trials of each repetition, in stretches, and the factor as ``resampled``.
-
-    The mean of half of the trials differs from the mean of all as much as the mean of all from the truth. Every other
-    half lacks the longest trial, but only one of three resamples of full size. A full resample hides how
-    amounts depend on the longest trial. Whole repetitions are resampled where ``draws_runs``.
-    """
-    times, factor = resampled(pool, spread, rng)
-    runs = _by_run(pool)
-    if draws_runs(len(runs), spread):
-        return times, factor
-    times = [0] * len(pool.trials)
-    for run in runs:
-        length = _stretch(pool, run)
-        stretches = [run[place : place + length] for place in range(0, len(run), length)]
-        for drawn in rng.sample(stretches, max(1, len(stretches) // 2)):
-            for index in drawn:
-                times[index] = 1
-    return _with_a_success(pool, times), factor
+    drawn_a_success = any(times[index] for index, trial in enumerate(pool.trials) if trial.ok)
+    return times if drawn_a_success else [1] * len(times), factor
 
 
 def _by_run(pool: Pool) -> list[list[int]]:
@@ -75,12 +63,6 @@ def _stretch(pool: Pool, run: list[int]) -> int:
     held = [float(pool.trials[index].measures.held_ns) for index in run]
     mean = math.fsum(held) / len(held)
     return max(1, math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))
-
-
-def _with_a_success(pool: Pool, times: list[int]) -> list[int]:
-    """Return the weights, or those of all trials where no success has a weight."""
-    drawn = any(times[index] for index, trial in enumerate(pool.trials) if trial.ok)
-    return times if drawn else [1] * len(times)
 
 
 CHANCE_AT_MOST: Final = 0.5
@@ -103,7 +85,7 @@ def interval_of(
     signed: bool = False,
     repetitions: int = 0,
 ) -> Interval:
-    """Return the mean over streams with its limits; without twins there are none.
+    """Return the mean over streams with its limits.
 
     Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
     uncertainty of the trials. Nothing is subtracted from a ``signed`` difference, which a few longest trials decide.
@@ -113,10 +95,8 @@ def interval_of(
     """
     totals = [math.fsum(stream) for stream in plain]
     value = math.fsum(totals) / len(totals)
-    if not twins:
-        return Interval(value)
     differences = [
-        [a - b for a, b in zip(twin, plain_steps, strict=True)] for twin, plain_steps in zip(twins, plain, strict=False)
+        [a - b for a, b in zip(twin, plain_steps, strict=True)] for twin, plain_steps in zip(twins, plain, strict=True)
     ]
     differing = _variance([math.fsum(steps) for steps in differences])
     left_open = differing

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from costmodel.attribution.assumptions import borrowed
-from costmodel.attribution.replications import Progress, Replications, replicated
+from costmodel.attribution.replications import Progress, Replications, repeated
 from costmodel.attribution.shares import Rates, attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer, nodes_usd, plus
 from costmodel.projection.row import Attribution, Cost, PoolUse, Row, Share, Steps, WallClock
+from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import StepTaken
@@ -47,18 +49,13 @@ def attributed(
     """
     if row.evidence is None or not training_run.trajectories:
         return row
-    simulated = replicated(
-        pool,
-        training_run,
-        prices,
-        _full_speed(row),
-        effort or COARSE,
-        needed=lambda simulated: needed(simulated, training_run, pool, prices),
-        progress=progress,
-        causes=causes and effort > 0,
-    )
-    if simulated is None:
+    full_speed = _full_speed(row)
+    trials = Trials(pool, training_run, full_speed)
+    if not trials.successes:
         return row
+    separate = causes and effort > 0
+    simulated = Replications(pool, trials, training_run, prices, full_speed, effort or COARSE, causes=separate)
+    repeated([simulated], partial(needed, simulated, training_run, pool, prices), progress)
     result = attribution(simulated, training_run, pool, prices, row.evidence.basis)
     if not training_run.step_model:
         result = _as_in_the_row(row, training_run, result)
@@ -209,7 +206,6 @@ def _answered(
             hours,
             wall_clock,
         ),
-        stress=None,
     )
 
 

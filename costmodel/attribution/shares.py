@@ -32,8 +32,6 @@ from costmodel.workload.pool import Pool
 SURE: Final = 0.997
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Index of the unchanged run, the run with an ideal sandbox, and the ideal run without think time."""
-FEWEST: Final = 3
-"""Counterfactuals of a run without separate causes."""
 TINY: Final = 1e-300
 
 PRECISE: Final = 0.05 / 1.96
@@ -90,17 +88,17 @@ class Amount(NamedTuple):
 
     plain: list[list[Steps]]
     twins: list[list[Steps]]
-    stands_for: list[Steps]  # weight of each step in the run, by counterfactual
+    stands_for: Steps  # weight of each step in the run
     level: Steps  # weights for the ideal step time; []: as of the run
     repetitions: int = 0  # as in ``interval_of``
 
     def of(self, index: int) -> Interval:
         """Return the amount of the run in a counterfactual."""
-        return self._interval(self._amounts(index), self.stands_for[index])
+        return self._interval(self._amounts(index), self.stands_for)
 
     def saved(self, index: int) -> Interval:
         """Return the saving of a counterfactual."""
-        return self._interval(self._saved(index), self.stands_for[index])
+        return self._interval(self._saved(index), self.stands_for)
 
     def together(self, indexes: Sequence[int]) -> Interval:
         """Return the saving of an ideal sandbox less the sum of these savings."""
@@ -118,11 +116,11 @@ class Amount(NamedTuple):
         return standard_error([math.fsum(steps(stream)) for stream in self.plain])
 
     def _amounts(self, index: int) -> Callable[[list[Steps]], Steps]:
-        times, level = self.stands_for[index], self.level
+        times, level = self.stands_for, self.level
         if not level:
             return lambda stream: [w * step for w, step in zip(times, stream[index], strict=True)]
         if index == THINKLESS:  # whose steps are as alike
-            return lambda stream: [v * step for v, step in zip(level, stream[index], strict=False)]
+            return lambda stream: [v * step for v, step in zip(level, stream[index], strict=True)]
 
         def steps_of(stream: list[Steps]) -> Steps:
             columns = zip(times, level, stream[index], stream[IDEAL], strict=True)
@@ -131,9 +129,8 @@ class Amount(NamedTuple):
         return steps_of
 
     def _saved(self, index: int) -> Callable[[list[Steps]], Steps]:
-        times = self.stands_for[index]
         return lambda stream: [
-            w * (step - less) for w, step, less in zip(times, stream[RUN], stream[index], strict=False)
+            w * (step - less) for w, step, less in zip(self.stands_for, stream[RUN], stream[index], strict=True)
         ]
 
     def _interval(self, value_of: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:
@@ -141,29 +138,20 @@ class Amount(NamedTuple):
         return interval_of(plain, twins, stands_for, repetitions=self.repetitions)
 
 
-def needed(
-    replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None
-) -> tuple[float, frozenset[int]]:
-    """Return the rounds for precise printed values, and the counterfactuals with more rounds."""
+def needed(replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> float:
+    """Return the rounds for precise printed values."""
     amounts = units(replications, training_run, pool, prices)
-    indexes = len(replications.rounds)
-    causes = range(1, indexes - 2) if indexes > FEWEST else range(0)
-    wanted = {index % indexes for index in (RUN, IDEAL)} | {
-        index % indexes for index in (THINKLESS,) if not replications.ideal_alike
-    }
+    causes = range(1, sum(bool(acts) for acts in replications.causes.values()) + 1) if replications.separate else ()
     factor = 0.0
     for amount in (amounts.step_s, amounts.hours, *[amounts.dollars] * amounts.priced):
         run, sandbox = abs(amount.of(RUN).value), abs(amount.saved(IDEAL).value)
         nothing = max(NOTHING * run, TINY)
-        factor = max(
-            factor, amount.error() / max(PRECISE * run, TINY), amount.error(IDEAL) / max(PRECISE * sandbox, nothing)
-        )
+        wanted = [(RUN, max(PRECISE * run, TINY)), (IDEAL, max(PRECISE * sandbox, nothing))]
         for index in causes:
-            off = amount.error(index) / max(PRECISE * max(abs(amount.saved(index).value), LEAST * sandbox), nothing)
-            if off > 1:
-                wanted.add(index)
-                factor = max(factor, off)
-    return replications.sample.rounds * factor**2, frozenset(wanted)
+            printed = max(abs(amount.saved(index).value), LEAST * sandbox)
+            wanted.append((index, max(PRECISE * printed, nothing)))
+        factor = max(factor, *(amount.error(index) / error for index, error in wanted))
+    return replications.rounds * factor**2
 
 
 class Units(NamedTuple):
@@ -208,7 +196,7 @@ def attribution(
     acting = [cause for cause, acts in replications.causes.items() if acts]
     indexes = {cause: index for index, cause in enumerate(acting, 1)}
     acts_how = replications.causes
-    if len(replications.rounds) == FEWEST:  # none was taken away alone
+    if not replications.separate:  # none was taken away alone
         indexes, acts_how = {}, {cause: None if acts else acts for cause, acts in replications.causes.items()}
     causes: dict[str, Share | None] = {
         cause: None if acts is None else share(lambda _: Interval(0.0, 0.0, 0.0)) for cause, acts in acts_how.items()
@@ -274,8 +262,7 @@ def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -
         [[[value(step) for step in steps] for steps in stream] for stream in streams]
         for streams in (replications.plain, replications.twins)
     )
-    stands_for = [replications.sample._replace(rounds=rounds).stands_for for rounds in replications.rounds]
-    return Amount(plain, twins, stands_for, _level(replications, plain), replications.repetitions)
+    return Amount(plain, twins, replications.sample.stands_for, _level(replications, plain), replications.repetitions)
 
 
 def _level(replications: Replications, plain: list[list[Steps]]) -> Steps:

@@ -15,7 +15,7 @@ from costmodel.recording.breakdown import UNKNOWN
 from costmodel.simulation.attempts import effective_workers, throttle_floor_ns
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
-from costmodel.workload.estimator import StraightLine, Tally
+from costmodel.workload.estimator import Tally
 from costmodel.workload.length_extrapolation import EXACT, Margin, extrapolation_margin, later_change
 from costmodel.workload.pool import Pool
 
@@ -23,10 +23,8 @@ FROM_POOL: Final = "pool:"
 """Prefix of an ``acquire`` that takes sandboxes from an existing pool."""
 
 
-def evidence_of(
-    timed: TimedRun, training_run: TrainingRun, held: Estimate, line: StraightLine | None, tail: TailLimits
-) -> Evidence:
-    """The intermediate values of a row; ``held`` is per success, ``line`` through the successes' times."""
+def evidence_of(timed: TimedRun, training_run: TrainingRun, held: Estimate, tail: TailLimits) -> Evidence:
+    """The intermediate values of a row; ``held`` is per success."""
     tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
     creates = float(retries.attempts) * training_run.trajectories
     rate, busy_ns = training_run.create_rate, law.mean / float(retries.attempts)
@@ -45,7 +43,6 @@ def evidence_of(
         throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, training_run.create_burst),
         waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
         work_per_success_ns=tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None,
-        line=line,
         tail=tail,
     )
 

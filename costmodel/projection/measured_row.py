@@ -9,15 +9,13 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, options_without_data, reasons, trust
-from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Stress, Trajectory, WallClock
+from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (
-    TimedRun,
     WallClockLimits,
     WholeRun,
     launched_amount,
     limits,
-    run_in_time,
     timed_run,
 )
 from costmodel.statistics.intervals import Between, Interval
@@ -30,18 +28,13 @@ from costmodel.workload.length_extrapolation import Margin
 from costmodel.workload.pool import Pool, attempts
 
 if TYPE_CHECKING:
-    from costmodel.simulation.attempts import Trials
     from costmodel.simulation.run import SimulatedRun
 
-STRESS_SHARE, STRESS_FACTOR = 100, 30
-"""One trajectory in 100 takes 30 times as long."""
 ENDS = 0.25
 """Share of the row's simulation for each end of an unmeasured range."""
 
 
-def measured_row(
-    pool: Pool, training_run: TrainingRun, prices: Prices | None, reference: Reference | None, *, stressed: bool
-) -> Row:
+def measured_row(pool: Pool, training_run: TrainingRun, prices: Prices | None, reference: Reference | None) -> Row:
     """Return the row of a recorded cell."""
     length = training_run.length or pool.length
     sample = attempts(pool, training_run.length, training_run)
@@ -112,10 +105,9 @@ def measured_row(
         gpu=run.gpu,
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, wall_clock, warm_pool),
-        stress=_stress(timed, training_run, worker_hours) if stressed and not by_steps else None,
         unused=options_without_data(pool, tally, training_run),
         flags=reasons(pool, timed, training_run, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
-        evidence=evidence_of(timed, training_run, estimated, tally.line(), whole.tail),
+        evidence=evidence_of(timed, training_run, estimated, whole.tail),
     )
 
 
@@ -201,24 +193,6 @@ def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun
 def _with_limits(steps: Steps, step: WallClockLimits) -> Steps:
     low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
-
-
-def _stress(timed: TimedRun, training_run: TrainingRun, worker_hours: Interval) -> Stress:
-    law, factor = timed.law, (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
-
-    def stressed() -> Trials:
-        return timed.source().stressed(STRESS_SHARE, STRESS_FACTOR)
-
-    run = run_in_time(
-        law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
-        replace(training_run, precision=training_run.precision.share(ENDS)),
-        stressed,
-        failing=timed.tally.failure > 0,
-    )
-    wall_hours = run.wall.value_ns / NS_PER_HOUR
-    if run.outcome is not None and (training_run.over_provision or training_run.create_rate or training_run.warm_pool):
-        return Stress(run.outcome.held_ns.value / NS_PER_HOUR, wall_hours)
-    return Stress(worker_hours.value * factor, wall_hours)
 
 
 def _shifted(interval: Interval, by: float) -> Interval:

@@ -21,7 +21,6 @@ from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import Basis, Estimate
 from costmodel.statistics.verdict import Finding
 from costmodel.training.length import Length
-from costmodel.workload.estimator import StraightLine
 from costmodel.workload.scenario_range import Assumption, LevelLaw
 
 CAUSES: Final = (
@@ -175,28 +174,6 @@ class Cost(NamedTuple):
     sheet: str
 
 
-class Stress(NamedTuple):
-    """The same projection if 1 % of trajectories took 30 times as long."""
-
-    worker_hours: float
-    wall_clock_hours: float
-
-
-class HeldOut(NamedTuple):
-    """Predicted and measured time of a recorded length."""
-
-    from_actions: int
-    to_actions: int
-    predicted_s: Interval
-    measured_s: Interval
-
-    @property
-    def inside(self) -> bool | None:
-        """Whether the measured mean lies in the predicted interval; None where there is none."""
-        low, high = self.predicted_s.low, self.predicted_s.high
-        return None if low is None or high is None else low <= self.measured_s.value <= high
-
-
 class Versus(NamedTuple):
     """Against the baseline."""
 
@@ -204,15 +181,6 @@ class Versus(NamedTuple):
     label: str  # the baseline's label, also where its row is not displayed
     worker_hours: Interval  # the difference
     verdict: Finding
-
-
-class BreakEven(NamedTuple):
-    """Number of actions at which two substrates cost the same; None: no length, or no limit."""
-
-    actions: float | None
-    low: float | None
-    high: float | None
-    bounded: bool  # whether the data exclude an unlimited range
 
 
 class Evidence(NamedTuple):
@@ -232,7 +200,6 @@ class Evidence(NamedTuple):
     throttle_floor_ns: float | None
     waited_ns: float  # for creates to be let through, by all trajectories
     work_per_success_ns: Fraction | None
-    line: StraightLine | None
     tail: TailLimits  # how much the wall-clock, or a step's, hangs on jobs rarer than any trial
 
 
@@ -297,10 +264,7 @@ class Row:
     attribution: Attribution | None = None  # of a run in steps
     warm_pool: PoolUse | None = None
     cost: Cost | None = None
-    stress: Stress | None = None
-    held_out: tuple[HeldOut, ...] = ()
     versus: Versus | None = None
-    break_even: BreakEven | None = None  # against the baseline
     flags: tuple[str, ...] = ()
     assumptions: tuple[Assumption, ...] = ()  # published inputs of an estimated row, with source
     levels: LevelLaw | None = None  # law of several measured concurrencies

@@ -3,22 +3,16 @@
 The curve never falls: values that do are pooled with their neighbours (Ayer et al., Ann. Math. Statist. 26, 1955).
 Between two levels the curve is linear in both logarithms. Beyond the highest level the value is constant. Up to twice
 that level the value has an upper limit; above, the value is a lower limit only.
-
-The universal scalability law (N. J. Gunther, Guerrilla Capacity Planning, 2007) describes measured levels only.
-Beyond them the law would mistake a saturated resource for a slowdown without end.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Final, NamedTuple, Self
 
 from costmodel.statistics.intervals import Interval, student_t
 
-MIN_LEVELS: Final = 4
-"""Smallest number of levels for a fit of the scalability law."""
 FARTHEST: Final = 2
 """Largest multiple of the highest level with an upper limit."""
 
@@ -29,36 +23,6 @@ class Level(NamedTuple):
     at_a_time: int
     value: float
     variance: float = 0.0
-
-
-class Scalability(NamedTuple):
-    """h(n) = a + b·(n − 1) + c·n·(n − 1): service time, contention and coherence; none is negative.
-
-    The throughput n / h(n) is Gunther's law with σ = b / a and κ = c / a. The fit describes the measured levels only:
-    levels seldom separate b from c, and b and c extrapolate differently.
-    """
-
-    parameters: tuple[float, float, float]
-
-    @classmethod
-    def of(cls, levels: Sequence[Level]) -> Self:
-        """Fit four levels or more by weighted least squares: of all fits without a negative parameter, the closest."""
-        weights = _weights(levels)
-        rows = [(1.0, level.at_a_time - 1.0, level.at_a_time * (level.at_a_time - 1.0)) for level in levels]
-        points = [(row, level.value, weight) for row, level, weight in zip(rows, levels, weights, strict=True)]
-        normal = [[math.fsum([w * row[i] * row[j] for row, _, w in points]) for j in range(3)] for i in range(3)]
-        right = [math.fsum([w * row[i] * value for row, value, w in points]) for i in range(3)]
-        best, least_off = (0.0, 0.0, 0.0), math.inf
-        for used in (used for size in (3, 2, 1) for used in combinations(range(3), size)):
-            solution = _solved([[normal[i][j] for j in used] for i in used], [right[i] for i in used])
-            if solution is None or min(solution) < 0:
-                continue
-            values = dict(zip(used, solution, strict=True))
-            a, b, c = (values.get(i, 0.0) for i in range(3))
-            off = math.fsum([w * (value - (a * x + b * y + c * z)) ** 2 for (x, y, z), value, w in points])
-            if off < least_off:
-                best, least_off = (a, b, c), off
-        return cls(best)
 
 
 class LevelCurve(NamedTuple):
@@ -139,18 +103,3 @@ def _weights(levels: Sequence[Level]) -> list[float]:
     if all(level.variance > 0 for level in levels):
         return [1 / level.variance for level in levels]
     return [1 / level.value**2 if level.value else 1.0 for level in levels]
-
-
-def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:
-    """Solve normal equations by Gaussian elimination after scaling the diagonal to 1; None: singular."""
-    size = len(right)
-    scale = [1 / math.sqrt(matrix[i][i]) if matrix[i][i] > 0 else 0.0 for i in range(size)]
-    rows = [[matrix[i][j] * scale[i] * scale[j] for j in range(size)] + [right[i] * scale[i]] for i in range(size)]
-    for pivot in range(size):
-        if rows[pivot][pivot] < 1e-12:
-            return None
-        for target in range(size):
-            if target != pivot:
-                factor = rows[target][pivot] / rows[pivot][pivot]
-                rows[target] = [a - factor * b for a, b in zip(rows[target], rows[pivot], strict=True)]
-    return [rows[i][size] / rows[i][i] * scale[i] for i in range(size)]

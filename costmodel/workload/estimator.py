@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
-from operator import mul
-from typing import NamedTuple
 
 from costmodel.recording.trial import RecordedTrial, origins_of
 from costmodel.statistics.distribution import Distribution
@@ -24,16 +21,6 @@ Value = Callable[[Sample], Sequence[int]]
 
 MAX_VERSIONS = 1_000
 """Versions of a trial in percentiles; more are replaced by this number of quantiles."""
-
-
-class StraightLine(NamedTuple):
-    """Line held(n) ≈ fixed + n · per_action, with variances and covariance of the two means."""
-
-    fixed_s: float
-    per_action_s: float
-    var_fixed_s2: float
-    var_per_action_s2: float
-    covariance_s2: float
 
 
 class Tally:
@@ -129,26 +116,6 @@ class Tally:
                 weights[held] += weight
                 trials.add(trial)
         return _reduced(weights, len(trials)) if weights else None
-
-    def line(self) -> StraightLine | None:
-        """Fit a line to the successes' fixed and per-action time; None with fewer than 3."""
-        whole = self.by_trial(lambda sample: sample.of_successes(sample.held_ns))
-        moving = self.by_trial(lambda sample: sample.of_successes(sample.commands_ns))
-        steps = self.by_trial(lambda sample: sample.of_successes(sample.actions))
-        columns = whole, moving, self._ok, steps
-        fixed = array(
-            "d", [(held - slope) / weight / 1e9 for held, slope, weight, count in zip(*columns, strict=True) if count]
-        )
-        slopes = array("d", [slope / count / 1e9 for _, slope, _, count in zip(*columns, strict=True) if count])
-        count = len(fixed)
-        if count < 3:
-            return None
-        means = [math.fsum(column) / count for column in (fixed, slopes)]
-        off = [array("d", [value - mean for value in part]) for part, mean in zip((fixed, slopes), means, strict=True)]
-        var_fixed, var_slope, covariance = (
-            math.fsum(map(mul, off[i], off[j])) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
-        )
-        return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
 
 
 def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:

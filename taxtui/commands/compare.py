@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 @click.option("--pool-before", multiple=True, metavar="RECORDING", help="Pool this recording with BEFORE, repeatable.")
 @click.option("--pool-after", multiple=True, metavar="RECORDING", help="Pool this recording with AFTER, repeatable.")
 @choosing(SUBSTRATE, TIER, MODE)
-@click.option("--pair-all", is_flag=True, help="Pair cells of equal tier and length, ignoring all other settings.")
 @run_sd_option
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @click.pass_context
@@ -60,7 +59,6 @@ def command(
     summary: Path | None,
     pool_before: Sequence[str],
     pool_after: Sequence[str],
-    pair_all: bool,
     run_sd: float | None,
     form: str,
     **options: Any,
@@ -77,7 +75,7 @@ def command(
     choice = pop_choice(options)
     if after is None:
         for_two = {"--fail-above": limit is not None, "--metric": names, "--junit": junit, "--summary": summary}
-        for_two |= {"--pool-before": pool_before, "--pool-after": pool_after, "--pair-all": pair_all}
+        for_two |= {"--pool-before": pool_before, "--pool-after": pool_after}
         if flag := next((flag for flag, value in for_two.items() if value), None):
             raise UsageError(f"{flag} compares two recordings", fix="give BEFORE and AFTER")
         from taxtui.commands.report import command as report
@@ -101,7 +99,7 @@ def command(
     if matches < len(identities):
         choice.of([*pools(recordings_before), *pools(recordings_after)])  # refuses an option without a matching cell
     ANSWER.check(matches, [*paths_before, *paths_after], "--tier, --mode or --substrate")
-    result = compare(recordings_before, recordings_after, metrics, run_sd, wanted=choice.means, pair_all=pair_all)
+    result = compare(recordings_before, recordings_after, metrics, run_sd, wanted=choice.means)
     table = ComparisonTable(result, recordings_before, recordings_after)
     if junit is not None:
         from taxtui.report.comparison.junit import render

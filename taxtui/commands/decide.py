@@ -20,18 +20,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from costmodel import (
-        Assumption,
-        CellIdentity,
-        Decision,
-        Pool,
-        Provider,
-        Published,
-        Recording,
-        Row,
-        Side,
-    )
-    from taxtui.commands.decide_workload import Workload
+    from costmodel import Assumption, Decision
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL."""
@@ -86,7 +75,7 @@ def command(
     The workload comes from --tier, --mode and -n, or the training file; else the middle of the recorded workloads.
     Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
-    from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, turns
+    from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, sides
     from taxtui.commands.decide_workload import choose_start, choose_workload, estimated
     from taxtui.report.decision.layout import to_markdown, to_terminal
     from taxtui.report.decision.record import record
@@ -109,30 +98,36 @@ def command(
     providers += estimated(goal, cells, providers, load_recording)
     workload, workload_choices = choose_workload(context, origin, goal, cells, lengths)
     choices += workload_choices
-    _check_prices(context, origin, goal, cells, providers)
     for choice in choices:
         click.echo(f"taxtui: {clean(f'{choice.name} {choice.value}: {choice.source}')}", err=True)
-    effort, sides = ROUGH if quick else ROW_EFFORT, list["Side"]()
-    for spec, opposite in ((origin, goal), (goal, origin)):
-        with progress(f"simulating {clean(spec)}"):
-            like = sides[0].row.identity if sides else None
-            sides.append(_side(spec, opposite, sources, providers, context, workload, effort, like=like))
-    for line in unmatched_sections(context, [side.row.identity for side in sides]):
+    matching = [provider for provider in providers if provider.substrate == goal.partition(":")[0]]
+    with progress(f"simulating {clean(origin)} and {clean(goal)}") as report:
+        pair = sides(
+            sources,
+            place_of(context, origin),
+            place_of(context, goal),
+            workload.matches,
+            matching[-1] if matching else None,
+            stated=stated_at(context, goal),
+            effort=ROUGH if quick else ROW_EFFORT,
+            causes=not quick,
+            progress=report,
+        )
+    for line in unmatched_sections(context, [side.row.identity for side in pair]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     with progress("simulating the difference") as report:
-        decision = decide_between(sides[0], sides[1], effort=ROUGH_DIFFERENCE if quick else 1.0, progress=report)
+        decision = decide_between(*pair, effort=ROUGH_DIFFERENCE if quick else 1.0, progress=report)
     with progress("looking for decisive inputs") as report:
         effects = input_effects(decision, report, rough=quick)
-        turning_inputs = turns(decision, simulate=not quick)
     assumptions = [*choices, *_assumptions(decision, [input_values(context, spec) for spec in (origin, goal)])]
-    memo = page(decision, effects, turning_inputs, assumptions, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
+    memo = page(decision, effects, assumptions, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
     if html is not None:
         write_new_file([to_html(memo).encode()], html, "--html")
         click.echo(html)
     if form is None:
         form = "text" if output is None else "json" if output.suffix == ".json" else "markdown"
     if form == "json":
-        records = Report(list, lambda: [record(decision, effects, turning_inputs, assumptions)])
+        records = Report(list, lambda: [record(decision, effects, assumptions)])
         text = BY_NAME[form].render(records)
     else:
         text = to_markdown(memo) if form == "markdown" else to_terminal(memo, terminal_width())
@@ -143,85 +138,6 @@ def command(
         click.echo(text)
     if decision.verdict == CANNOT_TELL:
         context.exit(UNDECIDED)
-
-
-def _check_prices(
-    context: click.Context, origin: str, goal: str, cells: Sequence[CellIdentity], providers: Sequence[Provider]
-) -> None:
-    """Refuse a training run in dollars, before any simulation, if only the provider has a price.
-
-    ``decide_between`` refuses all remaining cases: a row shows whether a price sheet bills a measured substrate.
-    """
-    from costmodel import matches_spec, price_keys
-
-    place = place_of(context, origin)
-    run = place.training_run
-    free = place.prices is None and run.node_usd_hour is None and run.suspended_usd_hour is None
-    measured = any(matches_spec(cell, goal) for cell in cells)
-    billed = not measured and any(provider.prices for provider in providers if provider.substrate == goal)
-    if run.gpu_usd_hour is not None and free and billed:
-        fix = f"add {price_keys(origin.partition(':')[0])}"
-        raise UsageError(f"{origin} costs nothing here and {goal} is billed", fix=fix)
-
-
-def _side(
-    spec: str,
-    opposite: str,
-    sources: Sequence[Recording | Published],
-    providers: Sequence[Provider],
-    context: click.Context,
-    workload: Workload,
-    effort: float,
-    *,
-    like: CellIdentity | None,
-) -> Side:
-    """Return a substrate with its row.
-
-    ``opposite``: the second substrate; an unmeasured substrate pulls the same images. ``like``: the cell of the second
-    substrate's row, if known.
-
-    Raises:
-        UsageError: no row matches, or several.
-    """
-    from costmodel import Recording, RowCountError, candidates_of, estimated_side, matches_spec, measured_side
-
-    def wanted(identity: CellIdentity) -> bool:
-        return matches_spec(identity, spec) and workload.matches(identity)
-
-    place, causes, name = place_of(context, spec), effort > ROUGH, f"{spec} {workload}"
-    recordings = [source for source in sources if isinstance(source, Recording)]
-    cells = [cell.identity for recording in recordings for cell in recording.cells]
-    matching = [provider for provider in providers if provider.substrate == spec.partition(":")[0]]
-    if matching and not any(map(wanted, cells)):
-        images = place_of(context, opposite).training_run.images
-        candidates = candidates_of(
-            recordings,
-            place,
-            matching[-1],
-            workload.matches,
-            stated=stated_at(context, spec),
-            images_gb=() if images is None else images.sizes_gb,
-            like=like,
-        )
-        if len(candidates) == 1:
-            return estimated_side(candidates[0], effort, causes=causes)
-        raise _wrong_rows(name, [candidate.at({}).value for candidate in candidates], cells)
-    try:
-        return measured_side(sources, place, wanted, effort, causes=causes)
-    except RowCountError as error:
-        raise _wrong_rows(name, error.matching, cells) from None
-
-
-def _wrong_rows(name: str, matching: Sequence[Pool | Row], recorded: Sequence[CellIdentity]) -> UsageError:
-    """Return the error of no matching row, or of several."""
-    if not matching:
-        labels = ", ".join(dict.fromkeys(" ".join((cell.label, cell.tier, cell.mode)) for cell in recorded))
-        return UsageError(f"nothing was recorded of {name}", fix=f"there are {labels}; --compose adds a provider")
-    names = dict.fromkeys(
-        f"{item.identity.label} {item.identity.tier} {item.length} {item.identity.mode}" for item in matching
-    )
-    fix = "choose one with --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
-    return UsageError(f"{len(matching)} rows match {name}: {', '.join(names)}", fix=fix)
 
 
 def _assumptions(decision: Decision, values: Sequence[Sequence[Assumption]]) -> list[Assumption]:

@@ -13,7 +13,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from costmodel import Provider, Published, Recording, SubstrateRun
+    from costmodel import Alternatives, Provider, Published, Recording, SubstrateRun
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Report
 
@@ -53,11 +53,11 @@ def answer(
         UsageError: no row is chosen, or too many.
         costmodel.errors.CostModelError: the run has no steps, or lacks an input or a price.
     """
-    from costmodel import RunInSteps, behind, what_if
+    from costmodel import behind, what_if
     from taxtui.options.training_runs import place_among
     from taxtui.report.projected.what_if import report
 
-    runs: list[tuple[str, RunInSteps]] = []
+    runs: list[tuple[str, Alternatives]] = []
     for place in places:
         matching = [item for item in providers if not place.spec or item.substrate == place.spec.partition(":")[0]]
         for row in behind(sources, place.training_run, place.prices, matching):
@@ -65,7 +65,7 @@ def answer(
             chosen = choice.means(identity) and place_among(places, identity) is place
             if chosen and (length is not None or not choice.lengths or identity.actions in choice.lengths):
                 name = clean(f"{identity.label} {identity.tier} {length or identity.actions} {identity.mode}")
-                runs.append((name, RunInSteps(row.value, row.training_run, row.prices)))
+                runs.append((name, row))
     fix = "choose with --tier, --mode, --substrate or --actions"
     if not runs:
         raise UsageError("--what-if: no row of the recordings is chosen", fix=fix)

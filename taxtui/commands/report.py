@@ -150,7 +150,7 @@ def _answer(
     result = measured.answer(rows, sources, run_sd, bounds)
 
     def answer_sections() -> list[Section]:
-        ladders = [ladder for ladder in ladders_of(rows) if all_tables or ladder.law]
+        ladders = [ladder for ladder in ladders_of(rows) if all_tables or len(ladder.levels) > 3]
         full = all_tables or not any(row.cell.succeeded for row in rows)
         answer = answer_tables.sections(result, "", full=full)
         answer += ladder_sections(ladders) if ladders else []

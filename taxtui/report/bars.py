@@ -6,7 +6,8 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import IO, Final, NamedTuple
 
-from costmodel import HELD_PER_SUCCESS, NS_PER_S, Answer, Entry, WorkLine, headline, middle_workload
+from costmodel import HELD_PER_SUCCESS, NS_PER_S, Answer, Entry, WorkLine
+from taxtui.report.headline import headline, middle_workload
 from taxtui.report.numbers import duration, number
 from taxtui.report.palette import LOOKS
 from taxtui.report.words import CAUSES

@@ -22,8 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from costmodel import Recording, load
-from costmodel.analysis.concurrency_sweep import Ladder, ceiling_per_s, ladders
-from costmodel.statistics.scalability import Level, Scalability
+from costmodel.analysis.concurrency_sweep import Ladder, ladders
 from costmodel.workload.pool import pools
 from taxtui.plan.notation import parse_ladder
 from taxtui.plan.spec import Limits, SandboxSpec
@@ -130,11 +129,8 @@ def main(actions: int, highest: int) -> bool:
         wanted=f"{1 - APART:.2f} to {1 + APART:.2f}",
     )
     print(f"most: {most:.1f} actions/s, raw {floor:.1f}: ratio {most / floor:.2f}, {verdict}")
-    if ladder.law is not None:
-        law = Scalability.of([Level(n, n / rate) for n, rate in zip(levels, raw, strict=True)])
-        knee, at = ceiling_per_s(law) * levels[0] / raw[0], ladder.knee.at
-        told = "not reached" if at is None else f"{at.value:.2f} ({at.low:.2f}…{at.high or 0:.2f})"
-        print(f"knee: ladder {told}, by the raw driver {knee:.2f}; whose: {ladder.knee.whose}, {ladder.knee.why}")
+    at = "not reached" if ladder.knee.at is None else str(ladder.knee.at)
+    print(f"knee: {at}; whose: {ladder.knee.whose}, {ladder.knee.why}")
     print(f"load {os.getloadavg()[0]:.1f}")
     return kept
 

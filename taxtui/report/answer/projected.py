@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costmodel import Answer, Row, TrainingRun, answer_of
+from costmodel import Answer, Row, TrainingRun, answer_of, matches_spec
 from taxtui.report.answer.record import key_of
 from taxtui.report.answer.sections import sections as answer_sections
 from taxtui.report.bars import workload_of
@@ -15,10 +15,10 @@ from taxtui.terminal_text import clean
 
 
 def answer(rows: Sequence[Row], chosen: Sequence[Row], training_run: TrainingRun) -> Answer:
-    """Return the answer about the chosen rows. The baseline may be any row, the cheapest is a chosen row."""
-    if training_run.baseline is None:
-        return answer_of(chosen, run_sd=training_run.run_sd)
-    return answer_of(rows, run_sd=training_run.run_sd, baseline=training_run.baseline).showing(chosen)
+    """Return the answer about the chosen rows and the baseline, which may be any row."""
+    baseline, identities = training_run.baseline, {key_of(row) for row in chosen}
+    shown = [row for row in rows if key_of(row) in identities or (baseline and matches_spec(row.identity, baseline))]
+    return answer_of(shown, run_sd=training_run.run_sd, baseline=baseline)
 
 
 def by_substrate(rows: Sequence[Row], result: Answer) -> Sequence[Row]:

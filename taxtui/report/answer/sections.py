@@ -17,13 +17,13 @@ from costmodel import (
     Interval,
     Place,
     Row,
-    sentence,
     warnings,
 )
 from taxtui.report import variation
 from taxtui.report.bars import chart, workload_of
 from taxtui.report.cells import NS, TIMES, CellGroup, Content, TableCell
 from taxtui.report.formats import Section
+from taxtui.report.headline import sentence
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, duration
 from taxtui.report.words import INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED

@@ -18,7 +18,7 @@ from costmodel import (
     Recording,
 )
 from taxtui.report import variation
-from taxtui.report.cells import Content, RowName
+from taxtui.report.cells import Content
 from taxtui.report.comparison.record import record
 from taxtui.report.formats import Report, Section
 from taxtui.report.measured.rows import MeasuredRow, namesakes
@@ -81,7 +81,7 @@ class ComparisonTable:
         marks = marks_of(list(self.rows.values()))
         lines: list[list[Content]] = [
             [
-                self._cell(comparison, name_of(self.rows[comparison.after], marks, self._flags(comparison))),
+                name_of(self.rows[comparison.after], marks, self._flags(comparison)),
                 f"{comparison.metric.name}\n± {_limit(comparison)}",
                 f"{comparison.then.values:,}\n{comparison.now.values:,}",
                 f"{_at(comparison, comparison.then)}\n{_at(comparison, comparison.now)}",
@@ -97,12 +97,6 @@ class ComparisonTable:
 
     def _flags(self, comparison: Comparison) -> list[str]:
         return list(dict.fromkeys([*self.rows[comparison.after].flags, *self.rows[comparison.before].flags]))
-
-    def _cell(self, comparison: Comparison, name: RowName) -> RowName:
-        row, before = self.rows[comparison.after], self.rows[comparison.before]
-        if row.own_label == before.own_label:
-            return name
-        return name._replace(details=f"{name.details}, was {before.own_label}")
 
     def _notes(self) -> list[str]:
         names = [f"{side}: {', '.join(clean(file.name) for file in files)}." for side, files in self.sides.items()]

@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from costmodel import UNMEASURED_PROVENANCES, Assumption, Bill, Decision, InputEffect, Interval, Side, Turn
+from costmodel import UNMEASURED_PROVENANCES, Assumption, Bill, Decision, InputEffect, Interval, Side
 from taxtui.report.decision.sections import measurement
 from taxtui.report.projected.record import record as row_record
 
 
-def record(
-    decision: Decision, effects: Sequence[InputEffect], thresholds: Sequence[Turn], inputs: Sequence[Assumption]
-) -> dict[str, Any]:
+def record(decision: Decision, effects: Sequence[InputEffect], inputs: Sequence[Assumption]) -> dict[str, Any]:
     """Return a decision; amounts are for the whole training run, in ``unit``."""
     return {
         "verdict": decision.verdict,
@@ -23,8 +21,7 @@ def record(
         "saving_at_best": decision.saving_at_best and decision.saving_at_best._asdict(),
         "from": _side(decision.start, decision.start_bill),
         "to": _side(decision.goal, decision.goal_bill),
-        "unmeasured": [_effect(effect) for effect in effects],
-        "turns": [threshold._asdict() for threshold in thresholds],
+        "unmeasured": [_effect(effect, decision.goal.name) for effect in effects],
         "assumptions": [item._asdict() for item in inputs],
         "measure": [
             measurement(side)
@@ -36,11 +33,11 @@ def record(
     }
 
 
-def _effect(effect: InputEffect) -> dict[str, Any]:
+def _effect(effect: InputEffect, side: str) -> dict[str, Any]:
     """Return a range with the savings at its ends; ``turns_at`` is null without a threshold."""
     item = effect.input
     return {
-        "side": effect.side,
+        "side": side,
         "input": item.name,
         "unit": item.unit,
         **{end: getattr(item, end) for end in ("assumed", "best", "worst")},

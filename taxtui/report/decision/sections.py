@@ -19,7 +19,6 @@ from costmodel import (
     Interval,
     Share,
     Side,
-    Turn,
     poisoned_groups,
     warnings,
 )
@@ -67,7 +66,6 @@ _ASK: Final = {
 def page(
     decision: Decision,
     effects: Sequence[InputEffect],
-    thresholds: Sequence[Turn],
     inputs: Sequence[Assumption],
     command: str,
     *,
@@ -78,24 +76,21 @@ def page(
     Args:
         decision: the decision.
         effects: effects of the unmeasured inputs, the nearest threshold first.
-        thresholds: thresholds of the other inputs.
         inputs: every input with its source.
         command: the command line of this page.
         rough: whether the simulation was short; the saving is then printed with ≈.
     """
-    unmeasured = [side for side in (decision.start, decision.goal) if side.candidate is not None]
-    doubts, steps = _doubts(decision), next_steps(decision, effects, thresholds)
+    doubts, steps = _doubts(decision), next_steps(decision, effects)
     parts: dict[str, list[Block]] = {
-        **{f"Unmeasured inputs at {side.name}": list(_ranges(decision, side, effects)) for side in unmeasured},
+        f"Unmeasured inputs at {decision.goal.name}": list(_ranges(decision, effects)),
         "Costs of the training run": [_costs(decision)],
         "Costs of the sandbox by cause": list(_causes(decision)),
-        "Thresholds of other inputs": list(_thresholds(thresholds)),
         "Not verified": [Items(doubts)] if doubts else [],
         "Measure next": [Items(steps, numbered=True)] if steps else [],
         "Command that writes this page": [Code(command)],
         "Source of each input": [Items(list(sources_of(decision, inputs)))],
     }
-    lead = list(_lead(decision, effects, thresholds, steps, rough=rough))
+    lead = list(_lead(decision, effects, steps, rough=rough))
     return Page(_title(decision), lead, {heading: blocks for heading, blocks in parts.items() if blocks})
 
 
@@ -136,7 +131,6 @@ def _saves(decision: Decision, saving: Interval) -> str:
 def _lead(
     decision: Decision,
     effects: Sequence[InputEffect],
-    thresholds: Sequence[Turn],
     steps: Sequence[str],
     *,
     rough: bool,
@@ -151,7 +145,7 @@ def _lead(
         yield f"{saving_text}, if all unmeasured inputs are as assumed. {_over_ranges(decision)}"
     if rough:
         yield "A rough simulation (--quick): without it intervals are narrower and causes are separated."
-    yield from _reasons(decision, effects, thresholds)
+    yield from _reasons(decision, effects)
     if steps and decision.verdict == CANNOT_TELL:
         yield f"Measure first: {steps[0]}"
 
@@ -166,20 +160,17 @@ def _over_ranges(decision: Decision) -> str:
     return f"Over the ranges of {count} unmeasured inputs: at best {savings[0]}, at worst {savings[1]}."
 
 
-def _reasons(decision: Decision, effects: Sequence[InputEffect], thresholds: Sequence[Turn]) -> Iterator[str]:
+def _reasons(decision: Decision, effects: Sequence[InputEffect]) -> Iterator[str]:
     """Yield the reasons for the verdict."""
     for point in decision.open_points:
         yield f"There is no verdict: {point.side}: {point.words}{f'; {point.do}' if point.do else ''}."
     if decision.verdict != CANNOT_TELL:
         if effects:
             yield "The verdict holds over the whole range of every unmeasured input."
-        nearest = next((threshold for threshold in thresholds if threshold.at is not None), None)
-        if nearest is not None:
-            yield f"Nearest threshold: {_threshold_text(nearest)}."
         return
     single = [effect for effect in effects if effect.at is not None]
     if single:
-        text = "; ".join(f"{_input_name(effect)} at {_at(effect)}" for effect in single)
+        text = "; ".join(f"{INPUTS[effect.input.name]} of {decision.goal.name} at {_at(effect)}" for effect in single)
         yield f"Thresholds of single inputs, the nearest first: {text}."
     elif effects and not decision.open_points:
         yield "No unmeasured input alone has a threshold; several together change the verdict."
@@ -190,18 +181,13 @@ def _reasons(decision: Decision, effects: Sequence[InputEffect], thresholds: Seq
         yield "The 95 % interval of the saving includes zero."
 
 
-def _input_name(effect: InputEffect) -> str:
-    return f"{INPUTS[effect.input.name]} of {effect.side}"
-
-
 def _at(effect: InputEffect) -> str:
     assert effect.at is not None
     return f"{effect.input.label(effect.at)} (assumed {effect.input.label(effect.input.assumed)})"
 
 
-def _ranges(decision: Decision, side: Side, effects: Sequence[InputEffect]) -> Iterator[Block]:
-    group = [effect for effect in effects if effect.side == side.name]
-    if not group:
+def _ranges(decision: Decision, effects: Sequence[InputEffect]) -> Iterator[Block]:
+    if not effects:
         return
     format_amount = unit_of(decision).format
 
@@ -216,7 +202,7 @@ def _ranges(decision: Decision, side: Side, effects: Sequence[InputEffect]) -> I
             _two(cell(effect.best), cell(effect.worst)),
             NOTHING if effect.at is None else effect.input.short(effect.at),
         ]
-        for effect in group
+        for effect in effects
     ]
     yield Section("", ["input", "best … worst", "assumed", "saving", "threshold"], rows, [])
     yield "Each input alone varies over its range on this side. Threshold: the saving is zero. Sources:"
@@ -225,7 +211,7 @@ def _ranges(decision: Decision, side: Side, effects: Sequence[InputEffect]) -> I
         [
             f"{INPUTS[effect.input.name]}{borrowed * effect.input.of_others}: {'; '.join(effect.input.sources)}"
             + (f". Plans: {', '.join(effect.input.plans)}" if effect.input.plans else "")
-            for effect in group
+            for effect in effects
         ]
     )
 
@@ -314,63 +300,25 @@ def _counts(share: Share | None) -> bool:
     return share is not None and share.worker_hours.value != 0
 
 
-def _threshold_text(threshold: Turn) -> str:
-    side = f" of {threshold.side}" if threshold.side else ""
-    assert threshold.at is not None
-    value = f"{compact(threshold.at)} {threshold.unit}".strip()
-    return f"{threshold.input}{side} at {value} instead of {compact(threshold.now)}"
-
-
-def _thresholds(thresholds: Sequence[Turn]) -> Iterator[Block]:
-    rows = [
-        [
-            threshold.input,
-            threshold.side or "both",
-            f"{compact(threshold.now)} {threshold.unit}",
-            f"{compact(threshold.at)} {threshold.unit}",
-        ]
-        for threshold in thresholds
-        if threshold.at is not None
-    ]
-    if rows:
-        yield Section("", ["input", "side", "now", "threshold"], rows, [])
-    without = [
-        f"{threshold.input}{f' of {threshold.side}' if threshold.side else ''} "
-        f"({compact(threshold.low)} to {compact(threshold.high)}{f' {threshold.unit}' if threshold.unit else ''})"
-        for threshold in thresholds
-        if threshold.at is None
-    ]
-    if without:
-        yield f"No threshold in the tried ranges: {'; '.join(without)}."
-    if thresholds:
-        yield "Threshold: the value of one input, alone, at which both sides cost the same."
-
-
 def _doubts(decision: Decision) -> list[str]:
     texts = [f"{doubt.side or 'both'}: {doubt.words}" for doubt in decision.doubts[:MOST_DOUBTS]]
     more = len(decision.doubts) - MOST_DOUBTS
     return [*texts, f"and {more} lesser doubts in `--format json`"] if more > 0 else texts
 
 
-def next_steps(decision: Decision, effects: Sequence[InputEffect], thresholds: Sequence[Turn]) -> list[str]:
-    """Return the most useful next steps: unmeasured inputs, near thresholds, other doubts."""
+def next_steps(decision: Decision, effects: Sequence[InputEffect]) -> list[str]:
+    """Return the most useful next steps: unmeasured inputs, then other doubts."""
     lines: dict[str, None] = {}
-    sides = {side.name: side for side in (decision.start, decision.goal)}
+    goal = decision.goal
     for effect in effects:
         if effect.at is not None or decision.verdict == CANNOT_TELL:
-            side = sides[effect.side]
             ask = _ASK.get(effect.input.name)
-            step = measurement(side) if ask is None else f"{ask.format(side.row.identity.substrate)}."
+            step = measurement(goal) if ask is None else f"{ask.format(goal.row.identity.substrate)}."
             subject = INPUTS[effect.input.name] if ask is not None else "the same work there"
-            lines[f"{side.name}, {subject}: {step}"] = None
-    for side in sides.values():
+            lines[f"{goal.name}, {subject}: {step}"] = None
+    for side in (decision.start, goal):
         if side.row.provenance in UNMEASURED_PROVENANCES:
             lines.setdefault(f"{side.name}, the same work there: {measurement(side)}")
-    for threshold in [threshold for threshold in thresholds if threshold.at is not None and threshold.side][:2]:
-        assert threshold.at is not None
-        way = "above" if threshold.at > threshold.now else "below"
-        at = f"{compact(threshold.at)} {threshold.unit}".strip()
-        lines[f"{threshold.input} of {threshold.side}: whether it is {way} {at}."] = None
     for doubt in decision.doubts:
         if doubt.do:
             lines.setdefault(f"{doubt.side or 'both'}: {doubt.do}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel import Interval, Scalability, concurrency_sweep
+from costmodel import Interval, concurrency_sweep
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES, MeasuredRow
@@ -13,8 +13,6 @@ from taxtui.report.numbers import CLOSED_LOOP, NOTHING, number, span
 from taxtui.terminal_text import clean
 
 LADDER: Final = "ladder"
-LAW: Final = ("alone", "waiting", "informing")
-"""Keys of the parameters of ``Scalability`` in JSON."""
 _HEAD: Final = (
     *("at a\ntime", "n\nfailed", "trials/s\n", "actions/s\n", "action\np50", "action\np95", "completion\nmean"),
     "runner CPU\nlag p50",
@@ -34,8 +32,7 @@ def sections(ladders: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
     tables = []
     for ladder in ladders:
         lines = [_line(level) for level in ladder.levels]
-        notes = [in_words(ladder), *([law_in_words(ladder.law)] if ladder.law else [])]
-        tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, notes))
+        tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, [in_words(ladder)]))
     how = (
         "trials/s: successes per second while all lanes are busy, from a block's first start to its last, with a "
         "bootstrapped 95 % interval. actions/s: actions of the successes, so create and clean-up reduce the rate. "
@@ -54,34 +51,17 @@ def title(ladder: concurrency_sweep.Ladder) -> str:
 def in_words(ladder: concurrency_sweep.Ladder) -> str:
     """Return the saturation point and the limit behind it."""
     knee, last = ladder.knee, ladder.levels[-1]
+    within = f"completion within {concurrency_sweep.WITHIN:g}x of the first level"
     if knee.at is None:
-        text = f"most {_with_limits(knee.throughput_per_s)} trials/s"
-        rule = (
-            ""
-            if knee.by_law
-            else f"; with fewer than four levels: completion within {concurrency_sweep.WITHIN:g}x of the first"
-        )
-        return f"knee: {knee.why}; {text}{rule}"
-    by = (
-        "where the law's ceiling is reached"
-        if knee.by_law
-        else f"the last level within {concurrency_sweep.WITHIN:g}x of the first"
-    )
+        return f"knee: {knee.why}; most {_with_limits(knee.throughput_per_s)} trials/s, with a {within}"
     limited_by = {concurrency_sweep.RUNNER: "the runner's, ", concurrency_sweep.SUBSTRATE: "the substrate's: "}.get(
         knee.whose, "the limit is unknown: "
     )
     more = f" x {last.actions_per_s.value / last.throughput_per_s.value:.4g} actions"
     return (
-        f"knee: {_with_limits(knee.at)} at a time, {by}, at {_with_limits(knee.throughput_per_s)} trials/s{more}; "
-        f"{limited_by}{knee.why}"
+        f"knee: {knee.at:,} at a time, the last level with a {within}, at {_with_limits(knee.throughput_per_s)} "
+        f"trials/s{more}; {limited_by}{knee.why}"
     )
-
-
-def law_in_words(law: Scalability) -> str:
-    """Return the fitted universal scalability law."""
-    a, b, c = law.parameters
-    share = f"sigma {b / a:.3g}, kappa {c / a:.3g}; " if a else ""
-    return f"law: with n at a time, a trial takes {a:.3g} + {b:.3g}·(n−1) + {c:.3g}·n·(n−1) s ({share}Gunther 2007)"
 
 
 def _with_limits(interval: Interval) -> str:
@@ -122,11 +102,5 @@ def _record(ladder: concurrency_sweep.Ladder, place: int) -> dict[str, Any]:
         "throughput_per_s": level.throughput_per_s._asdict(),
         "actions_per_s": level.actions_per_s._asdict(),
         "runner": level.runner._asdict() if level.runner else load,
-        "knee": _knee(ladder.knee),
-        "law_s": dict(zip(LAW, ladder.law.parameters if ladder.law else [None] * 3, strict=True)),
+        "knee": ladder.knee._asdict() | {"throughput_per_s": ladder.knee.throughput_per_s._asdict()},
     }
-
-
-def _knee(knee: concurrency_sweep.SaturationPoint) -> dict[str, Any]:
-    at = knee.at._asdict() if knee.at else dict.fromkeys(Interval._fields)
-    return {**knee._asdict(), "at": at, "throughput_per_s": knee.throughput_per_s._asdict()}

@@ -43,14 +43,11 @@ def record(row: Row) -> dict[str, Any]:
         "wall_clock_hours": row.wall_clock_hours._asdict() if row.wall_clock_hours else None,
         "cost": _cost(row),
         "vs_baseline": _versus(row),
-        "break_even_actions": row.break_even._asdict() if row.break_even else None,
         "steps": _steps(row),
         "gpu": {policy: stall._asdict() for policy, stall in row.gpu.items()} if row.gpu else None,
         "attribution": _attribution(row.attribution),
         "warm_pool": _warm_pool(row),
         "effective_workers": row.evidence.effective_workers if row.evidence else None,
-        "stress": row.stress._asdict() if row.stress else None,
-        "held_out": _held_out(row),
         "flags": list(row.flags),
         "do": [f"{flag}: {warnings.DO[flag]}" for flag in row.flags[: warnings.MOST]],
     }
@@ -154,15 +151,3 @@ def _warm_pool(row: Row) -> dict[str, Any] | None:
     if row.warm_pool is None:
         return None
     return {"hit": row.warm_pool.hit, "idle": row.warm_pool.idle_sandboxes, "rule": row.warm_pool.rule}
-
-
-def _held_out(row: Row) -> dict[str, Any] | None:
-    """Return the checks of the extrapolation by pair of measured lengths: ``10_to_50``."""
-    return {
-        f"{check.from_actions}_to_{check.to_actions}": {
-            "predicted_s": _interval(check.predicted_s),
-            "measured_s": _interval(check.measured_s),
-            "inside": check.inside,
-        }
-        for check in row.held_out
-    } or None

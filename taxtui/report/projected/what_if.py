@@ -15,8 +15,8 @@ HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "saves nothin
 NOTES: Final = {
     "suspend": "suspend: a suspended sandbox keeps its pod; nodes cost the same.",
     "fork": "fork: each prompt's snapshot is prepared once and billed; the storage of snapshots is not in the bill.",
-    "recycle": "recycle: a reset can leave traces of the previous rollout (contamination); taxtui run --acquire reset "
-    "checks for traces.",
+    "recycle": "recycle: sandboxes are reused only with fewer workers than rollouts in a step. A reset can leave "
+    "traces of the previous rollout (contamination); taxtui run --acquire reset checks for traces.",
     "prebuild": "prebuild: the builds are not in the bill.",
 }
 """Action → limit of its answer."""
@@ -38,8 +38,6 @@ def sections(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[Section]:
         f"State yours: --set {item.field}=SECONDS"
         for item in assumptions.values()
     ]
-    if not all(effect.reuses for effect in effects):
-        notes.append("recycle: no sandbox is reused, so nothing is saved. Use fewer workers than rollouts in a step.")
     notes += [NOTES[action] for action in dict.fromkeys(effect.action for effect in effects)]
     tables[-1] = tables[-1]._replace(notes=notes)
     return tables
@@ -53,7 +51,6 @@ def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, A
             "action": effect.action,
             "usd_per_step": None if effect.usd is None else effect.usd._asdict(),
             "s_per_step": effect.step_s._asdict(),
-            "reuses": effect.reuses,
             "assumed": [item._asdict() for item in effect.assumed],
             "thresholds": [threshold._asdict() for threshold in effect.thresholds],
         }
@@ -63,8 +60,6 @@ def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, A
 
 
 def _row(effect: Saving) -> Sequence[Content]:
-    if not effect.reuses:
-        return [effect.action, "–", "–", "no sandbox is reused"]
     amounts = (amount_cell(amount, SHORT, signed=True) for amount in (effect.usd, effect.step_s))
     limit = (effect.step_s if effect.usd is None else effect.usd).high
     verb = "loses" if limit is not None and limit < 0 else "no clear saving"

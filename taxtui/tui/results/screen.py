@@ -143,7 +143,7 @@ class ResultsScreen(NumberedScreen):
                 ChartCurve("← actions/s", THROUGHPUT, rates),
                 ChartCurve("p95 of an action →", LATENCY, delays, short_duration, "right"),
             ]
-            saturation = [sweep.knee.at.value] if sweep.knee.at else []
+            saturation = [float(sweep.knee.at)] if sweep.knee.at else []
             title = f"{ladders.title(sweep)}{' · │ saturation' if saturation else ''}"
             plot.present(title, curves, saturation, across=amount_tick)
 

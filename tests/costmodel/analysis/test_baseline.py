@@ -1,4 +1,4 @@
-"""Rows beside one another: baselines, comparisons, break-even, curves."""
+"""Rows beside one another: baselines and comparisons."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from costmodel import TrainingRunError, break_even, curve, load, project
-from costmodel.analysis.baseline import crossing_point
-from costmodel.workload.estimator import StraightLine
-from tests.support.asking import ask, one
+from costmodel import TrainingRunError, load, project
+from tests.support.asking import ask
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 
@@ -58,33 +56,3 @@ def test_variants_are_told_apart(folder: Path) -> None:
     assert runsc.versus is None
     plain, runsc = project([load(file)], ask(baseline="docker"))
     assert (plain.versus, runsc.versus is None) == (None, False)
-
-
-def test_break_even_length(folder: Path) -> None:
-    cells = [cell(0), cell(1, substrate="kubernetes")]
-    cheap_start = [trial(n, create=(1 + n % 2) * S, actions=[3 * S] * 3) for n in range(6)]
-    cheap_action = [trial(n, cell=1, create=(11 + n % 2) * S, actions=[S] * 3) for n in range(10, 16)]
-    rows = project([load(write(folder / "a", cheap_start + cheap_action, *cells))], ask(baseline="docker"))
-    even = rows[1].break_even
-    assert even.actions == pytest.approx(5)
-    assert even.low < 5 < even.high
-    assert break_even(rows[0], rows[1]) == even
-    few = one(write(folder / "b", [trial(1)]))
-    assert break_even(few, rows[0]) is None
-
-
-def test_break_even_may_be_nowhere_or_unbounded() -> None:
-    a, b = StraightLine(1, 2, 0.01, 0.01, 0), StraightLine(5, 2.01, 0.01, 0.01, 0)
-    assert crossing_point(a, b) == (None, None, None, False)
-    assert crossing_point(StraightLine(1, 1, 0, 0, 0), StraightLine(2, 1, 0, 0, 0)).bounded is False
-    never = crossing_point(StraightLine(1, 1, 1e-4, 1e-4, 0), StraightLine(5, 2, 1e-4, 1e-4, 0))
-    assert (never.actions, never.bounded) == (None, True)
-
-
-def test_a_curve_has_round_numbers_of_actions(folder: Path) -> None:
-    recording = load(write(folder / "a", [trial(n) for n in range(3)]))
-    (line,) = curve([recording], ask())
-    assert [point.actions for point in line.points] == [1, 2, 3, 5, 10, 20]
-    assert line.points[0].trajectory_s == pytest.approx(4)
-    (line,) = curve([recording], ask(actions=500))
-    assert [point.actions for point in line.points][:3] == [50, 100, 200]

@@ -234,7 +234,6 @@ def test_the_limit_changes_the_exit_code_and_not_the_table(tmp_path: Path) -> No
     [
         (["a", "b", "--junit", "x.xml"], "--junit needs --fail-above; add --fail-above 10%"),
         (["a", "--fail-above", "10%"], "--fail-above compares two recordings; give BEFORE and AFTER"),
-        (["a", "--pair-all"], "--pair-all compares two recordings; give BEFORE and AFTER"),
         (["a", "--metric", "x"], "--metric compares two recordings; give BEFORE and AFTER"),
     ],
 )
@@ -253,18 +252,6 @@ def test_substrate_tier_and_mode_select_cells(tmp_path: Path) -> None:
     assert str(refused.exception).startswith("no row is of --tier T9; there are T0, T2")
 
 
-def test_other_cells_of_a_tier_and_length_pair_where_it_is_asked(tmp_path: Path) -> None:
-    before = base(tmp_path)
-    refused = checked(tmp_path, new(tmp_path, substrate="local"), before)
-    assert "share no cell" in str(refused.exception)
-    assert "--pair-all" in str(refused.exception)
-    result = checked(tmp_path, tmp_path / "new.msgpack", before, "--pair-all", "--fail-above", "99%")
-    assert result.exception is None
-    assert "was docker" in result.stdout
-    record = json.loads(checked(tmp_path, tmp_path / "new.msgpack", before, "--pair-all", "--format", "json").stdout)[0]
-    assert (record["before"]["substrate"], record["after"]["substrate"]) == ("docker", "local")
-
-
 def test_the_flags_of_both_sides_are_shown(tmp_path: Path) -> None:
     before = write(tmp_path / "a.msgpack", [trial(n, create=S, outcome="ok") for n in range(9)], cell(0), run_id="a")
     after = write(tmp_path / "b.msgpack", [trial(n, outcome="failed") for n in range(9)], cell(0), run_id="b")
@@ -275,7 +262,7 @@ def test_the_flags_of_both_sides_are_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("p50:acton", "did you mean p50:action? quantities are create, ready"),
+        ("p50:acton", "quantities of p50 are create, ready"),
         ("median:action", "write mean:QUANTITY, a percentile as p50:QUANTITY, or failure_rate; quantities are create"),
         ("p0:action", "write mean:QUANTITY"),
         ("mean", "quantities of mean are create"),

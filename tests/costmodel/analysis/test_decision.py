@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from dataclasses import replace
@@ -10,17 +11,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Interval, Row, TrainingRun, TrainingRunError, load, project
+from costmodel import Interval, Row, TrainingRun, TrainingRunError, load, pools, project
 from costmodel.analysis.baseline import with_baseline
-from costmodel.analysis.bill import USD, WORKER_HOURS, Side
+from costmodel.analysis.bill import USD, WORKER_HOURS, Side, check_prices
 from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between, verdict
-from costmodel.analysis.thresholds import turns
+from costmodel.attribution import paired_comparison
 from costmodel.errors import CostModelError
 from costmodel.projection.row import Share
-from costmodel.training.images import Images
-from costmodel.training.length import Length
 from costmodel.training.run import Think
-from costmodel.workload.scenario_range import Assumption
+from costmodel.workload.pool import Pool
+from costmodel.workload.scenario_range import Alternatives, Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.layout import to_markdown
@@ -35,33 +35,41 @@ DEMAND = TrainingRun(
 PRICED = replace(DEMAND, node_usd_hour=1.0)
 
 
+@pytest.fixture(autouse=True)
+def not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bills of rows are compared, as where both sides have different steps."""
+    monkeypatch.setattr(paired_comparison, "run_difference", lambda *_: None)
+
+
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Pool]:
     trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
     trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
     path = tmp_path_factory.mktemp("decision") / "run.msgpack"
-    file = write(path, trials, cell(0), cell(1, substrate="kubernetes"))
-    return project([load(file)], TrainingRun(trajectories=1000, workers=10))
+    return pools([load(write(path, trials, cell(0), cell(1, substrate="kubernetes")))])  # type: ignore[list-item]
 
 
-def side(row: Row, training_run: TrainingRun, step_s: float, *, off: float = 0.01, usd_of: float = 17.0) -> Side:
+@pytest.fixture(scope="module")
+def rows(cells: list[Pool]) -> list[Row]:
+    return project(cells[0].recordings, TrainingRun(trajectories=1000, workers=10))
+
+
+def side(row: Row, training_run: TrainingRun, step_s: float, *, off: float = 0.01) -> Side:
     """A place whose steps take so long, all paid by the hour: 8 GPUs at $2 and, where priced, 2 nodes at $1."""
+    rate = 8 * (training_run.gpu_usd_hour or 0.0) + 2 * (training_run.node_usd_hour or 0.0)
+    hours = step_s * 10 / 3600
 
-    def whole(step_s: float, training_run: TrainingRun) -> Row:
-        rate = 8 * (training_run.gpu_usd_hour or 0.0) + 2 * (training_run.node_usd_hour or 0.0)
-        hours = step_s * 10 / 3600
+    def about(value: float) -> Interval:
+        return Interval(value, value * (1 - off), value * (1 + off))
 
-        def about(value: float) -> Interval:
-            return Interval(value, value * (1 - off), value * (1 + off))
+    run = Share(about(step_s), about(10 * hours), about(8 * hours), about(rate * hours))
+    found = attribution()._replace(run=run, sandbox=run, steps=10, waiting=None)
+    return of_row(replace(row, attribution=found), training_run)
 
-        run = Share(about(step_s), about(10 * hours), about(8 * hours), about(rate * hours))
-        found = attribution()._replace(run=run, sandbox=run, steps=10, waiting=None)
-        return replace(row, attribution=found)
 
-    def rerun(training_run: TrainingRun) -> Row:
-        return whole(step_s * (1 + (training_run.failure_rate or 0.0) * 10), training_run)
-
-    return Side(name=row.label, row=whole(step_s, training_run), training_run=training_run, rerun=rerun)
+def of_row(row: Row, training_run: TrainingRun) -> Side:
+    """A side whose inputs nobody simulates."""
+    return Side(row=row, inputs=Alternatives(None, training_run, None))  # type: ignore[arg-type]
 
 
 def decided(
@@ -101,8 +109,7 @@ def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Row]
 
 def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Row]) -> None:
     training_run = TrainingRun(trajectories=1000, workers=10, think=Think(0))
-    start, goal = (Side(name=row.label, row=row, training_run=training_run, rerun=lambda _: rows[0]) for row in rows)
-    found = decide_between(start, goal)
+    found = decide_between(*(of_row(row, training_run) for row in rows))
     assert (found.verdict, found.unit) == (STAY, WORKER_HOURS)
     assert found.saving.value == pytest.approx(-1000 * 18 / 3600, rel=0.1)
     versus = with_baseline(rows, "kubernetes")[0].versus
@@ -118,66 +125,9 @@ def test_different_work_is_not_compared(rows: list[Row]) -> None:
         decide_between(side(rows[0], PRICED, 60), replace(side(rows[1], PRICED, 60), row=empty))
 
 
-def test_prices_turn_it_where_both_bills_are_equal(rows: list[Row]) -> None:
-    start, goal = side(rows[0], replace(DEMAND, node_usd_hour=0.01), 3600), side(rows[1], PRICED, 3400)
-    found = decide_between(start, goal)
-    turned = {(turn.input, turn.side): turn for turn in turns(found, simulate=False)}
-    node = turned["node_usd_hour", "kubernetes"]
-    assert node.now == 1.0
-    # 160.2 = (16 + 2 p) · 34,000 / 3600, and (8 p + 0.02) · 10 = (8 p + 2) · 34,000 / 3600
-    assert node.at == pytest.approx((160.2 / (34_000 / 3600) - 16) / 2, rel=0.03)
-    assert turned["gpu_usd_hour", ""].at == pytest.approx(
-        (2 * 34_000 / 3600 - 0.2) / (80 - 8 * 34_000 / 3600), rel=0.03
-    )
-
-
-def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Row]) -> None:
-    start, goal = side(rows[0], replace(PRICED, failure_rate=0.01), 3600), side(rows[1], PRICED, 3700)
-    found = decide_between(start, goal)
-    [turn] = [turn for turn in turns(found) if turn.input == "failure_rate"]
-    assert turn.side == "docker"
-    bills = [one.rerun(replace(one.training_run, failure_rate=rate)).attribution for one, rate in
-             ((start, turn.at), (goal, None))]  # fmt: skip
-    assert bills[0].run.usd.value == pytest.approx(bills[1].run.usd.value, rel=0.01)
-
-
-def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Row]) -> None:
-    """Steps take as long as thinking, images and actions of the start say; nothing else of it is another."""
-    steps = replace(PRICED, batch=None, prompts=10, group_size=10, images=Images.of([2.0, 6.0]), pull_gb_s=1.0)
-    asked = replace(steps, think=Think(8 * S, 0.9), actions=Length.weighted({10: 3, 30: 1}))
-    tried: list[TrainingRun] = []
-
-    def rerun(training_run: TrainingRun) -> Row:
-        tried.append(training_run)
-        times = (
-            training_run.think.median_ns
-            / (8 * S)
-            * training_run.images.total_gb
-            / 8
-            * float(training_run.length.actions)
-            / 15
-        )
-        return side(rows[0], PRICED, 3600 * times).row
-
-    start = replace(side(rows[0], asked, 3600), rerun=rerun)
-    goal = side(rows[1], replace(PRICED, think=Think(0)), 1800)
-    found = {turn.input: turn for turn in turns(decide_between(start, goal))}
-    for name, now in (("think", 8.0), ("images", 4.0), ("actions", 15.0)):
-        assert (found[name].side, found[name].now) == ("docker", now)
-        assert found[name].at == pytest.approx(now / 2, rel=0.05)
-    assert {training_run.think.sigma for training_run in tried if training_run.think} == {0.9}
-    assert {training_run.images.count for training_run in tried if training_run.images} == {2}
-    assert found["pull_gb_s"].at is None
-    assert found["workers"].at is None
-
-
-def test_what_is_not_priced_or_assumed_alike_is_said(rows: list[Row]) -> None:
-    asked = replace(DEMAND, failure_rate=0.05, node_usd_hour=0.0)
-    found = decided(rows, 3600, 1800, asked)
-    words = [(doubt.side, doubt.words) for doubt in found.doubts]
-    assert ("docker", "its sandboxes cost nothing here") in words
-    assert ("", "attempts fail as often at both (0.05)") in words
-    assert ("docker", "it is not known what these cost: slowdown") in words
+def test_what_is_not_priced_is_said(rows: list[Row]) -> None:
+    found = decided(rows, 3600, 1800, replace(DEMAND, node_usd_hour=0.0))
+    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in found.doubts]
 
 
 # -- the page --------------------------------------------------------------------------------------------------
@@ -185,12 +135,12 @@ def test_what_is_not_priced_or_assumed_alike_is_said(rows: list[Row]) -> None:
 
 def page(found: Decision) -> str:
     given = [Assumption("gpu_usd_hour", "2", "our contract"), Assumption("images", "500 of 2-8 GB", "a_b *c*")]
-    return to_markdown(page_of(found, [], turns(found, simulate=False), given, "taxtui decide lab.msgpack"))
+    return to_markdown(page_of(found, [], given, "taxtui decide lab.msgpack"))
 
 
 def test_a_rough_simulation_is_told_as_one(rows: list[Row]) -> None:
     found = decided(rows, 3600, 1800)
-    told = to_markdown(page_of(found, [], [], [], "taxtui decide --quick", rough=True))
+    told = to_markdown(page_of(found, [], [], "taxtui decide --quick", rough=True))
     assert "saves this run ≈ $90.0 ($88.0–$92.0), 50 % of $180.\n\nA rough simulation" in told
     assert "≈" not in page(found)
 
@@ -205,7 +155,6 @@ def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
     assert headings == [
         "## Costs of the training run",
         "## Costs of the sandbox by cause",
-        "## Thresholds of other inputs",
         "## Not verified",
         "## Measure next",
         "## Command that writes this page",
@@ -246,25 +195,20 @@ def test_without_the_models_time_there_is_no_verdict(rows: list[Row]) -> None:
     assert decided(rows, 3600, 1800, none).verdict == MOVE
 
 
-def test_with_one_side_free_there_is_no_verdict(rows: list[Row]) -> None:
+def test_with_one_side_free_there_is_no_verdict(cells: list[Pool]) -> None:
+    free, billed = ([Alternatives(pool, run, None) for pool in cells] for run in (DEMAND, PRICED))
     with pytest.raises(
         TrainingRunError, match=r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
     ):
-        decided(rows, 3600, 1800, DEMAND, PRICED)
+        check_prices(free[0], billed[1])
     with pytest.raises(TrainingRunError, match="kubernetes costs nothing here and docker is billed"):
-        decided(rows, 3600, 1800, PRICED, DEMAND)
-    assert decided(rows, 3600, 1800, DEMAND).verdict == MOVE  # GPUs alone, on both
-    identity = rows[1].identity._replace(substrate="daytona")
-    composed = replace(rows[1], provenance="composed", label="daytona", identity=identity)
+        check_prices(billed[0], free[1])
+    check_prices(*free)  # GPUs alone, on both
+    check_prices(billed[0], Alternatives(cells[1], TrainingRun(trajectories=9, workers=9), None))  # worker-hours
+    composed = copy.copy(cells[1])
+    composed.provenance, composed.identity = "composed", cells[1].identity._replace(substrate="daytona")
     with pytest.raises(TrainingRunError, match=r"daytona costs nothing here .*: add .* --compose daytona:prices=FILE"):
-        decide_between(side(rows[0], PRICED, 3600), side(composed, DEMAND, 1800))
-
-
-def test_a_published_row_is_not_asked_for_the_models_time(rows: list[Row]) -> None:
-    """It refuses that option, as one latency cannot answer it."""
-    printed = [replace(row, provenance="published") for row in rows]
-    asked = replace(PRICED, think=None)
-    assert decide_between(side(printed[0], asked, 3600), side(printed[1], asked, 1800)).verdict == CANNOT_TELL
+        check_prices(billed[0], Alternatives(composed, DEMAND, None))
 
 
 def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Row]) -> None:
@@ -285,10 +229,6 @@ def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Row]) -> None
 
 def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path: Path) -> None:
     """Half of a saving is sure at the 8 that were measured, not at 12, and at 500 nothing is."""
-
-    def not_asked(_: TrainingRun) -> Row:
-        raise AssertionError
-
     cells, trials = [], []
     for number, (substrate, level) in enumerate((s, n) for s in ("docker", "local") for n in (1, 8)):
         cells.append(cell(number, substrate=substrate, concurrency=level))
@@ -298,20 +238,11 @@ def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path:
     for workers, told in ((8, MOVE), (12, CANNOT_TELL), (500, CANNOT_TELL)):
         training_run = TrainingRun(trajectories=1000, workers=workers, think=Think(0))
         rows = project([recording], training_run)
-        start, goal = (Side(name=row.label, row=row, training_run=training_run, rerun=not_asked) for row in rows)
-        found = decide_between(start, goal)
+        found = decide_between(*(of_row(row, training_run) for row in rows))
         assert found.verdict == told
         assert [point.side for point in found.open_points] == (["docker", "local"] if workers == 500 else [])
     assert found.open_points[0].words == "measured with up to 8 at a time, and 500 share a host"
     assert found.open_points[0].do == "taxtui run --concurrency 500 there"
-
-
-def test_inputs_of_a_place_are_tried_on_its_own_side_only(rows: list[Row]) -> None:
-    """Twice as many failures at both places is no answer to: what if there are more there?"""
-    asked = replace(PRICED, failure_rate=0.1)
-    found = decided(rows, 1800, 1500, asked)
-    tried = [(turn.input, turn.side) for turn in turns(found) if turn.input in ("failure_rate", "think")]
-    assert sorted(tried) == [("failure_rate", "docker"), ("failure_rate", "kubernetes"), ("think", "")]
 
 
 # -- the command -----------------------------------------------------------------------------------------------

@@ -68,9 +68,9 @@ def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(r
     assert found.saving.low > 0, "as assumed it would be MOVE"
     assert found.verdict == CANNOT_TELL
     first = input_effects(found)[0]
-    assert (first.input.name, first.side) == ("limits", "daytona")
+    assert first.input.name == "limits"
     assert "0.0333 creates a second" in first.input.label(first.at)
-    told = to_terminal(page(found, input_effects(found), [], [], "taxtui decide"), 80)
+    told = to_terminal(page(found, input_effects(found), [], "taxtui decide"), 80)
     assert "Thresholds of single inputs, the nearest first" in told
     assert "Measure first: daytona, limits of the plan: ask for the limits of your plan" in told.replace("\n", " ")
     assert max(map(len, told.splitlines())) <= 80
@@ -79,7 +79,7 @@ def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(r
 def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
     """A failure rate that holds for both is the start's as it is, and a range at the provider."""
     found = decided(recording, stated=frozenset({"create_rate"}))
-    assert {side.name for side, one in found.inputs if one.name == "failure_rate"} == {"daytona"}
+    assert "failure_rate" in {one.name for one in found.inputs}
     one = next(one for one in input_effects(found) if one.input.name == "failure_rate")
     assert one.worst < found.saving.value < one.best
     assert found.start.training_run.failure_rate == 0.05
@@ -124,9 +124,7 @@ def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Record
         measured(recording, "docker", training_run), unmeasured(replace(candidate, inputs=inputs)), effort=0.02
     )
     assert (found.verdict, found.saving_at_worst) == (CANNOT_TELL, None)
-    assert "at worst the run would not end" in to_markdown(page(found, input_effects(found), [], [], "")).replace(
-        "\n", " "
-    )
+    assert "at worst the run would not end" in to_markdown(page(found, input_effects(found), [], "")).replace("\n", " ")
 
 
 def test_the_command_prints_text_and_writes_markdown(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from costmodel.analysis.baseline import with_baseline
 from costmodel.analysis.compared_metrics import parse_metric
 from costmodel.analysis.comparison import compare
-from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.projection.row import Row
@@ -21,6 +20,7 @@ from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.report.answer.summary import summary
+from taxtui.report.headline import sentence
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 ONCE = TrainingRun(trajectories=1000, workers=10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from costmodel import Precision, Recording, TrainingRun, load, project
-from costmodel.analysis.per_substrate import SubstrateRun, project_per_substrate, runs_of
+from costmodel.analysis.per_substrate import SubstrateRun, project_per_substrate
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.every_digit import every_digit
 
@@ -41,11 +41,3 @@ def test_all_are_compared_with_the_baseline_of_the_last(recording: Recording) ->
     rows = project_per_substrate([recording], [SubstrateRun("local", THERE, None), SubstrateRun("", common, None)])
     [local] = [row for row in rows if row.identity.substrate == "local" and row.identity.tier == "T2"]
     assert local.versus.label == "docker"
-
-
-def test_a_run_in_steps_is_simulated_from_the_trials_of_its_row(recording: Recording) -> None:
-    place = SubstrateRun("local", THERE, None)
-    [row] = project([recording], THERE, wanted=lambda identity: identity.tier == "T1")
-    [run] = runs_of([recording], place, row)
-    assert (run.pool.identity, run.training_run) == (row.identity, THERE)
-    assert runs_of([recording], SubstrateRun("local", TrainingRun(trajectories=9, workers=2), None), row) == ()

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
-from costmodel.analysis.ranking import HELD_PER_SUCCESS, answer_of, excess, headline
+from costmodel.analysis.ranking import HELD_PER_SUCCESS, answer_of
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import Row
 from costmodel.recording.reader import load
 from costmodel.training.run import Think
 from taxtui.cli import app
+from taxtui.report.headline import excess, headline, sentence
 from tests.support.asking import ask
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -92,9 +92,7 @@ def test_a_tie_and_what_one_run_cannot_tell_are_said(tmp_path: Path) -> None:
     )
     one, other = cells(tmp_path, ({}, 10), name="b"), cells(tmp_path, ({"substrate": "local"}, 9), name="c")
     said = sentence(answer_of(rows_of(one, other)))
-    assert (
-        "docker exec runs 9.0 ± 27.2 % longer than local exec for T2 x 3, but that cannot be told from one run" in said
-    )
+    assert said.startswith("local exec and docker exec cannot be told apart for T2 x 3: 1.09 times (")
 
 
 def test_none_of_those_that_tie_is_called_cheapest(tmp_path: Path) -> None:
@@ -214,5 +212,3 @@ def test_every_place_and_work_is_compared_in_table_and_json() -> None:
     assert answer["ratio_to_session"] == docker.ratio._asdict()
     assert answer["verdict_to_session"] == "differs"
     assert told[docker.session.identity.cell_id]["session"] is None
-    assert len(answer_of(rows).showing([docker.row]).modes) == 0
-    assert len(answer_of(rows).showing([docker.row, docker.session]).modes) == 1

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Images, Interval, Think, TrainingRun, load, load_prices
+from costmodel import Images, Think, TrainingRun, load, load_prices
 from costmodel.analysis.project import behind
 from costmodel.analysis.what_if import Saving, what_if
-from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.errors import CostModelError
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
-from taxtui.report.projected.what_if import sections
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.step_cases import SHEET
 
@@ -36,7 +34,7 @@ def effect(recording: Path, action: str, **more: Any) -> Saving:
     sheet = recording.with_name("sheet.toml")
     sheet.write_text(SHEET)
     [one] = behind([load(recording)], training_run, load_prices(sheet), ())
-    [found] = what_if(RunInSteps(one.value, one.training_run, one.prices), [action])
+    [found] = what_if(one, [action])
     return found
 
 
@@ -70,19 +68,8 @@ def test_an_input_that_is_not_stated_has_its_published_range(recording: Path) ->
     assert found.step_s.low < found.step_s.value < found.step_s.high
 
 
-@pytest.mark.parametrize(
-    "places", [{}, {"images": Images.of([1.0] * 6), "nodes": 4, "pods_per_node": 8, "pull_gb_s": 1.0}]
-)
-def test_recycling_that_reuses_no_sandbox_has_no_figures(recording: Path, places: dict[str, Any]) -> None:
-    """Sixteen workers and sixteen rollouts a step: each worker has one."""
-    found = effect(recording, "recycle", workers=16, **places)
-    assert not found.reuses
-    assert found.step_s == Interval(0.0, 0.0, 0.0)
-    assert found.thresholds == ()
-    [table] = sections([("run", [found])])
-    assert table.rows == [["recycle", "–", "–", "no sandbox is reused"]]
-    assert "recycle: no sandbox is reused, so nothing is saved." in " ".join(map(str, table.notes))
-    assert effect(recording, "recycle", workers=15, **places).reuses
+def test_recycling_saves_nothing_where_each_rollout_has_a_worker(recording: Path) -> None:
+    assert effect(recording, "recycle", workers=16, recycle_s=0.5).step_s == (0.0, 0.0, 0.0)
 
 
 def test_builds_before_the_run_save_the_first_uses(recording: Path) -> None:

@@ -240,7 +240,7 @@ def test_intervals_hold_the_truth_even_if_steps_differ_as_much_as_trials_leave_o
 
     for _ in range(400):
         plain = [draws(3, 0.4) for _ in range(9)]
-        twins = [[ns + left_open for ns in draws(3, 0.4)] for left_open in draws(6, 1 / 3)]
+        twins = [[ns + left_open for ns in draws(3, 0.4)] for left_open in draws(9, 1 / 3)]
         found, (off,) = interval_of(plain, twins, [1.0] * 3, signed=True), draws(1, 1.0)
         inside += found.low <= off <= found.high
     assert inside / 400 > 0.9

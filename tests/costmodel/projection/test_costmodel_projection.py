@@ -108,7 +108,7 @@ def test_a_trial_that_failed_later_is_a_success_at_a_shorter_length(folder: Path
     assert one(file, actions=2).failures == 1  # its second action may be the one that failed
 
 
-def test_the_nearest_recorded_length_is_used_and_checked(folder: Path) -> None:
+def test_the_nearest_recorded_length_is_used(folder: Path) -> None:
     cells = [cell(0, actions=2), cell(1, actions=4), cell(2, actions=6)]
     trials = [trial(n, cell=n % 3, actions=[S] * (2, 4, 6)[n % 3]) for n in range(9)]
     recording = load(write(folder / "a", trials, *cells))
@@ -116,10 +116,6 @@ def test_the_nearest_recorded_length_is_used_and_checked(folder: Path) -> None:
     for actions, used in ((1, 2), (3, 4), (6, 6), (60, 6)):
         (row,) = project([recording], ask(actions=actions))
         assert (row.identity.actions, row.actions) == (used, actions)
-    assert [(step.from_actions, step.to_actions) for step in row.held_out] == [(2, 4), (2, 6), (4, 6)]
-    assert [step.predicted_s.value for step in row.held_out] == pytest.approx([7, 9, 9])
-    assert [step.measured_s.value for step in row.held_out] == pytest.approx([7, 9, 9])
-    assert [step.inside for step in row.held_out] == [True] * 3
 
 
 def test_think_time_can_be_replaced(folder: Path) -> None:
@@ -269,7 +265,6 @@ def test_flags_say_what_to_doubt(folder: Path) -> None:
         "few_runs",
         "lockstep",
     )
-    assert few.stress.worker_hours == pytest.approx(1.29 * hours(few))
     torn = write(folder / "b", [trial(1)], cell(provenance="stand_in"), complete=False)
     torn.write_bytes(torn.read_bytes() + frame([health(lag_p99=10**8)]) + frame([header()])[:7])
     assert one(torn).flags[0] == "stand_in"

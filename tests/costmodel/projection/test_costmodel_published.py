@@ -17,9 +17,9 @@ from costmodel import (
     load_prices,
     project,
 )
-from costmodel.analysis.headline import sentence
 from costmodel.projection.diagnostics import option, used_by
 from taxtui.options.training import OPTIONS
+from taxtui.report.headline import sentence
 from tests.support.cost_model.asked_training_runs import ASKED
 from tests.support.cost_model.costmodel_files import trial, write
 

@@ -12,9 +12,9 @@ import pytest
 from costmodel import Attribution, Images, Precision, Recording, Row, Think, TrainingRun, load, project
 from costmodel.analysis.decision import Side, decide_between
 from costmodel.attribution import replications
-from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.projection.row import Share
 from costmodel.workload.pool import pools
+from costmodel.workload.scenario_range import Alternatives
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 LAB: dict[str, Any] = {
@@ -68,7 +68,6 @@ def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: A
         TrainingRun(**LAB | asked),
         effort=effort,
         wanted=lambda identity: not substrates or identity.substrate in substrates,
-        stressed=False,
     )
 
 
@@ -98,7 +97,7 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
     found = told(
         project(
             [recording], TrainingRun(**LAB | {"run_sd": 0.0}), wanted=lambda identity: identity.substrate == "docker",
-            stressed=False, progress=share.append,
+            progress=share.append,
         )[0]
     )  # fmt: skip
     assert found.error_s < 0.08 * found.run.step_s.value  # 99.7 % are within that, 95 % within 5 %
@@ -135,7 +134,7 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
         trials = [trial(n, create=(1 + n % 3) * S, runs=[S] * 3, cleanup=cleanup) for n in range(12)]
         file = load(write(tmp_path / f"{cleanup}.msgpack", trials))
         asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
-        (row,) = project([file], asked, effort=0.02, stressed=False)
+        (row,) = project([file], asked, effort=0.02)
         share = told(row).causes["cleanup"]
         seconds.append((told(row).run.step_s.value, share.step_s.value))
     assert seconds[0] == seconds[1]
@@ -147,12 +146,8 @@ def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Re
     sides = []
     for place, pool in zip(rows(recording, effort=0.02), pools([recording]), strict=True):
         training_run = TrainingRun(**LAB | {"run_sd": 0.0})
-        run = RunInSteps(pool, training_run, None)
-        sides.append(
-            Side(name=place.label, row=place, training_run=training_run, rerun=lambda _, row=place: row, runs=(run,))
-        )
+        sides.append(Side(row=place, inputs=Alternatives(pool, training_run, None)))
     found = decide_between(sides[0], sides[1], effort=0.05)
-    assert found.paired
     assert found.saving.value == pytest.approx(found.start_bill.whole.value - found.goal_bill.whole.value)
     less = found.start_bill.sandbox.value - found.goal_bill.sandbox.value
     assert found.saving.value == pytest.approx(less, rel=0.02), "an ideal sandbox takes as long at both"
@@ -160,5 +155,5 @@ def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Re
     parts = sum(share.usd.value for share in causes if share.usd is not None)
     together = found.goal.row.attribution.interaction.usd
     assert parts + together.value == pytest.approx(found.goal_bill.sandbox.value)
-    again = decide_between(sides[0], replace(sides[0], name="the same"), effort=0.05)
+    again = decide_between(sides[0], replace(sides[0], row=replace(sides[0].row, label="the same")), effort=0.05)
     assert again.saving == (0.0, 0.0, 0.0)

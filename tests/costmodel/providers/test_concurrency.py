@@ -7,22 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.providers.published_figures import shipped
-from costmodel.statistics.scalability import Level, LevelCurve, Scalability
+from costmodel.statistics.scalability import Level, LevelCurve
 
 (ROCK,) = (facts for facts in shipped() if facts.name == "rock.toml")
 
 
 def rock(percentile: str) -> list[Level]:
     return [Level(start.at_a_time, getattr(start, percentile)) for start in ROCK.starts]
-
-
-def law(n: int, a: float = 5.0, b: float = 0.1, c: float = 0.0005) -> float:
-    return a + b * (n - 1) + c * n * (n - 1)
-
-
-def test_the_scalability_law_is_found_where_it_holds() -> None:
-    fitted = Scalability.of([Level(n, law(n)) for n in (1, 4, 16, 64, 256)])
-    assert fitted.parameters == pytest.approx((5.0, 0.1, 0.0005))
 
 
 @pytest.mark.parametrize("percentile", ["p50_s", "p95_s", "p99_s"])

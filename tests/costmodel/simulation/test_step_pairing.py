@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from costmodel import Images, Recording, Think, TrainingRun, load
-from costmodel.attribution.paired_comparison import RunDifference, RunInSteps, run_differences
+from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.workload.pool import Pool, pools
+from costmodel.workload.scenario_range import Alternatives
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 DEMAND = TrainingRun(
@@ -17,12 +18,6 @@ DEMAND = TrainingRun(
 )
 """8 steps; two GPUs cost $2 a second."""
 NODES = replace(DEMAND, nodes=2, pods_per_node=4, images=Images.between(2, 8, 50), pull_gb_s=1.0)
-
-
-def less(one: RunInSteps, other: RunInSteps) -> RunDifference | None:
-    """A pair that stands alone."""
-    [found] = run_differences([(one, other)])
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -38,29 +33,29 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Pool]:
 
 
 def test_what_both_share_cancels(cells: list[Pool]) -> None:
-    same = less(RunInSteps(cells[0], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
+    same = run_difference(Alternatives(cells[0], DEMAND, None), Alternatives(cells[0], DEMAND, None))
     assert same.usd == (0.0, 0.0, 0.0)
-    slower = less(RunInSteps(cells[1], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
+    slower = run_difference(Alternatives(cells[1], DEMAND, None), Alternatives(cells[0], DEMAND, None))
     assert slower.usd.value == pytest.approx(8 * 10 * 2, rel=1e-6)  # steps, s, $ a second: think times are the same
     assert slower.usd.low == pytest.approx(slower.usd.value)
     assert slower.worker_hours.value == pytest.approx(64 * 10 / 3600, rel=1e-6)
 
 
 def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> None:
-    one, other = RunInSteps(cells[0], NODES, None), RunInSteps(cells[0], DEMAND, None)
-    pulls, back = less(one, other), less(other, one)
+    one, other = Alternatives(cells[0], NODES, None), Alternatives(cells[0], DEMAND, None)
+    pulls, back = run_difference(one, other), run_difference(other, one)
     assert pulls.usd.value > 0
     assert back.usd.value == pytest.approx(-pulls.usd.value)
-    assert run_differences([(one, other), (other, one)]) == [pulls, back], (
-        "what both have is simulated once, and is the same"
-    )
+    shared: Shared = {}
+    assert run_difference(one, other, shared=shared) == pulls
+    assert run_difference(other, one, shared=shared) == back, "what both have is simulated once, and is the same"
 
 
 def test_other_steps_or_other_nodes_are_not_paired(cells: list[Pool]) -> None:
-    run = RunInSteps(cells[0], DEMAND, None)
-    assert less(run, RunInSteps(cells[0], replace(DEMAND, trajectories=32), None)) is None
-    nodes = RunInSteps(cells[0], NODES, None)
-    assert less(nodes, RunInSteps(cells[0], replace(NODES, nodes=3), None)) is None
+    run = Alternatives(cells[0], DEMAND, None)
+    assert run_difference(run, Alternatives(cells[0], replace(DEMAND, trajectories=32), None)) is None
+    nodes = Alternatives(cells[0], NODES, None)
+    assert run_difference(nodes, Alternatives(cells[0], replace(NODES, nodes=3), None)) is None
 
 
 def test_other_runs_are_resampled_each_for_themselves(cells: list[Pool], tmp_path: Path) -> None:
@@ -68,6 +63,6 @@ def test_other_runs_are_resampled_each_for_themselves(cells: list[Pool], tmp_pat
     files = [write(tmp_path / f"{name}.msgpack", trials, cell(0), run_id=name) for name in ("one", "two")]
     found = [load(file) for file in files]
     one, two = (next(iter(pools([file]))) for file in found if isinstance(file, Recording))
-    apart_ = less(RunInSteps(one, DEMAND, None), RunInSteps(two, DEMAND, None))
+    apart_ = run_difference(Alternatives(one, DEMAND, None), Alternatives(two, DEMAND, None))
     assert apart_.usd.value == 0  # the same trials, drawn alike
     assert apart_.usd.low < 0  # but who knows whether the runs were

@@ -12,13 +12,10 @@ from typing import Final, NamedTuple
 from costmodel import Precision, TrainingRun, load
 from costmodel.analysis.bill import USD, Side
 from costmodel.analysis.decision import Decision, Savings, decide_between
-from costmodel.analysis.per_substrate import SubstrateRun, candidates_of, runs_of
-from costmodel.analysis.project import project, rows_of
-from costmodel.attribution.paired_comparison import RunInSteps
+from costmodel.analysis.project import behind, cells_of, rows_of
 from costmodel.providers.plausible_ranges import Candidate
 from costmodel.providers.provider import load_provider
 from costmodel.recording.reader import Recording
-from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import Think
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -57,26 +54,18 @@ def record(path: Path, rng: Random, sigmas: Sequence[float], times: Sequence[flo
 
 def measured(recording: Recording, substrate: str, training_run: TrainingRun, effort: float = 0.01) -> Side:
     """A measured side."""
-
-    def wanted(identity: CellIdentity) -> bool:
-        return identity.substrate == substrate
-
-    def rerun(training_run: TrainingRun) -> object:
-        return project([recording], training_run, effort=effort, wanted=wanted, stressed=False)[0]
-
-    row = rerun(training_run)
-    runs = runs_of([recording], SubstrateRun(substrate, training_run, None), row)  # type: ignore[arg-type]
-    return Side(name=substrate, row=row, training_run=training_run, rerun=rerun, runs=runs)  # type: ignore[arg-type]
+    [inputs] = [
+        item for item in behind([recording], training_run, None, ()) if item.value.identity.substrate == substrate
+    ]
+    [row] = rows_of([inputs], effort=effort)
+    return Side(row=row, inputs=inputs)
 
 
 def unmeasured(candidate: Candidate, effort: float = 0.01) -> Side:
     """A side where nothing was measured."""
-    told = candidate.at({})
-    [row] = rows_of([told], effort=effort, stressed=False)
-    run = RunInSteps(told.value, told.training_run, told.prices)
-    return Side(
-        name=row.label, row=row, training_run=told.training_run, rerun=lambda _: row, runs=(run,), candidate=candidate
-    )
+    inputs = candidate.at({})
+    [row] = rows_of([inputs], effort=effort)
+    return Side(row=row, inputs=inputs, candidate=candidate)
 
 
 def candidate_at(
@@ -84,9 +73,8 @@ def candidate_at(
 ) -> Candidate:
     """The work of the recording at a provider, which has no nodes of ours."""
     asked = replace(training_run, nodes=None, pods_per_node=None, node_usd_hour=None)
-    place = SubstrateRun(provider, asked, None)
-    [found] = candidates_of([recording], place, load_provider(provider), lambda _: True, stated=stated)
-    return found
+    [pool] = cells_of([recording], asked)
+    return Candidate.of(pool, load_provider(provider), asked, None, stated)
 
 
 class World(NamedTuple):
@@ -138,4 +126,4 @@ def planted(folder: Path, seed: int, provider: str = "daytona", trials: int = 15
     start = measured(sample, "docker", training_run)
     found = decide_between(start, unmeasured(candidate), effort=effort)
     true = [measured(law, "docker", training_run), unmeasured(candidate_at(law, provider, asked, stated))]
-    return World(found, Savings(true[0], true[1], USD, 0.02).at({}, drawn).value)
+    return World(found, Savings(true[0], true[1], USD, 0.02).at(drawn).value)

@@ -10,11 +10,11 @@ from random import Random
 from typing import Any, Final
 
 from costmodel import Precision, Recording, Think, TrainingRun, load, load_prices
-from costmodel.attribution.replications import Replications, replicated
+from costmodel.attribution.replications import Replications, repeated
+from costmodel.simulation.attempts import Trials
 from costmodel.simulation.timeline import StepTaken
 from costmodel.training.images import Images
 from costmodel.workload.pool import pools
-from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.step_twin import StepFound, StepTwin
 from tests.support.cost_model.step_twin_trials import StepAsked, StepTrial
@@ -257,7 +257,9 @@ def modelled(case: StepCase, folder: Path) -> Replications:
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
     (pool,) = pools([recording])
-    found = present(replicated(pool, case.training_run, load_prices(folder / "sheet.toml")))
+    trials = Trials(pool, case.training_run)
+    found = Replications(pool, trials, case.training_run, load_prices(folder / "sheet.toml"))
+    repeated([found], lambda: 0.0)
     return found
 
 

@@ -183,7 +183,7 @@ def test_json_rows_hold_the_contract(recording: str) -> None:
     assert 0 < everything[0]["warm_pool"]["hit"] <= 1
 
 
-def test_lengths_money_and_break_even_in_every_format(tmp_path: Path) -> None:
+def test_money_and_the_warm_pool_in_every_format(tmp_path: Path) -> None:
     cells = [cell(0, actions=2), cell(1, actions=4), cell(2, actions=4, substrate="local")]
     trials = [trial(n, cell=n % 3, create=(2 + n % 5) * S, actions=[S] * (2, 4, 4)[n % 3]) for n in range(30)]
     file = str(write(tmp_path / "run.msgpack", trials, *cells))
@@ -192,14 +192,10 @@ def test_lengths_money_and_break_even_in_every_format(tmp_path: Path) -> None:
         stanza = f'[[sandbox]]\nsubstrate = "{name}"\nusd_per_hour = 1\nminimum_s = 60\nincrement_s = 1\nsource = "x"\n'
         prices.write_text((prices.read_text() if prices.exists() else "date = 2026-01-01\n") + stanza)
     ask = (*ASK, "--prices", str(prices), "--set", "baseline=docker", "--set", "warm_pool=2", "--group-size", "4")
-    short, long, other = json.loads(output("project", file, *ask, "--format", "json"))
-    check = long["held_out"]["2_to_4"]
-    assert check["predicted_s"]["value"] == pytest.approx(check["measured_s"]["value"], rel=0.2)
-    assert check["inside"] is True
+    short, *_ = json.loads(output("project", file, *ask, "--format", "json"))
     assert short["cost"]["sandbox_usd"]["value"] == pytest.approx(10_000 / 60)  # each is billed its minute
-    assert other["break_even_actions"]["bounded"] is False
     text = output("project", file, *ask, "--full", "--explain")
-    for part in ("Length extrapolation", "Money", "Warm pool of 2", "2 to 4"):
+    for part in ("Money", "Warm pool of 2"):
         assert part in text
     assert max(map(width, text.splitlines())) <= 80
 

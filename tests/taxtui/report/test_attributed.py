@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from costmodel import Interval, Row, Saving, TrainingRun, load, project
+from costmodel import Row, TrainingRun, load, project
 from taxtui.report.formats import Report, csv_rows, json_rows, markdown_tables, plain_tables
-from taxtui.report.projected import attributed, what_if
+from taxtui.report.projected import attributed
 from taxtui.report.projected.record import record
 from taxtui.terminal_text import width
 from tests.support.cost_model.attributed import attribution, share
@@ -97,9 +97,3 @@ def test_a_row_without_steps_says_nothing_of_it(row: Row) -> None:
     plain = replace(row, attribution=None)
     assert attributed.sections([plain], DEMAND) == []
     assert record(plain)["attribution"] is None
-
-
-def test_what_if_data_says_whether_sandboxes_are_reused() -> None:
-    saving = Saving("recycle", None, Interval(0.0), (), ())
-    records = what_if.records([("docker", [saving, saving._replace(reuses=False)])])
-    assert [item["reuses"] for item in records] == [True, False]
