@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.plan.spec import Step, Tier
-from taxtui.workloads import credentials, fixtures
+from taxtui.workloads import fixtures
 
 BARE: Final = "repo.git"
 """The bare clone in the fixtures' folder."""
@@ -133,13 +133,13 @@ def clone(source: str, folder: Path) -> RepositoryCopy:
         raise UsageError(f"{source!r} is neither a path nor a URL")
     bare = folder / BARE
     command = ["git", "clone", "--quiet", "--bare", "--depth", "1", "--single-branch", "--no-tags", "--template=", "--"]
-    _run([*command, url, str(bare)], f"git cannot clone {credentials.redacted(source)}", UsageError)
+    _run([*command, url, str(bare)], f"git cannot clone {source}", UsageError)
     _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot remove the clone's origin")
     shutil.copyfile(fixtures.DATA / GITCONFIG, folder / GITCONFIG)
     try:
         snapshot = RepositoryCopy(bare)
     except TaxtuiError as error:
-        raise UsageError(f"{credentials.redacted(source)} has no commit", fix="commit something first") from error
+        raise UsageError(f"{source} has no commit", fix="commit something first") from error
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # also with a strict umask: sandboxes have other users
     return snapshot
@@ -218,13 +218,13 @@ def _reading(snapshot: RepositoryCopy) -> list[Step]:
 
 
 def _distinct(path: str, text: str) -> Landmark | None:
-    """Return a unique line near the middle of a text, without credentials."""
+    """Return a unique line near the middle of a text."""
     lines = text.splitlines() if "\r" not in text and "{nonce}" not in text else []
     middle = len(lines) / 2
     for number in sorted(range(1, len(lines) + 1), key=lambda place: abs(place - middle)):
         line = lines[number - 1]
         words = re.findall(r"[A-Za-z_]\w{4,}", line)
-        if words and len(line) <= MAX_LINE and _fit(line) and lines.count(line) == 1 and not credentials.kinds(line):
+        if words and len(line) <= MAX_LINE and _fit(line) and lines.count(line) == 1:
             return Landmark(path, lines, number, max(words, key=len)) if len(lines) >= MIN_LINES else None
     return None
 
@@ -244,4 +244,4 @@ def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError
     except subprocess.CalledProcessError as error:
         words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
         why = next((line for line in words if line.startswith(("fatal: ", "error: "))), words[-1])  # advice follows
-        raise kind(f"{failure}: {credentials.redacted(why.removeprefix('fatal: ').removeprefix('error: '))}") from error
+        raise kind(f"{failure}: {why.removeprefix('fatal: ').removeprefix('error: ')}") from error

@@ -99,7 +99,6 @@ def test_a_link_is_followed_and_the_size_is_bounded(tmp_path: Path) -> None:
         ("recordings", "info", "FILE"),
         ("recordings", "verify", "FILE"),
         ("recordings", "verify", "FILE", "--salvage", "OUT"),
-        ("tier", "from-trajectory", "FILE"),
         ("run", "SCENARIO"),
     ],
 )
