@@ -98,7 +98,6 @@ def test_a_link_is_followed_and_the_size_is_bounded(tmp_path: Path) -> None:
         ("compare", GOLDEN, "FILE", "--fail-above", "10%"),
         ("recordings", "info", "FILE"),
         ("recordings", "verify", "FILE"),
-        ("recordings", "verify", "FILE", "--salvage", "OUT"),
         ("run", "SCENARIO"),
     ],
 )

@@ -18,7 +18,6 @@ from costmodel.recording.follower import read_events
 from costmodel.recording.framing import MAX_EVENTS
 from taxtui.errors import RecordingError, WriteFailed
 from taxtui.recording import writer
-from taxtui.recording.salvage import salvage
 from taxtui.recording.writer import Recorder, Sealer
 
 HEADER = Header("taxtui", 1, "r", {}, {})
@@ -103,17 +102,6 @@ def test_a_disk_that_is_full_only_when_it_is_forced_is_said_once(
 def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"cannot read .*: Is a directory"):
         read_events(tmp_path, lambda event: None)
-    with pytest.raises(RecordingError, match=r"cannot read .*nothing: No such file"):
-        salvage(tmp_path / "nothing", tmp_path / "out")
-
-
-def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> None:
-    path = tmp_path / "r.msgpack"
-    for payload in (b"\xc1", b"\x91\xc1", b"\x91\x92\x00\x01", b"\x91\x93\x01\x02\x03", b"\x90"):
-        path.write_bytes(framing.frame(payload))
-        with pytest.raises(RecordingError, match="the header is lost"):
-            salvage(path, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def removed(path: Path) -> None:
