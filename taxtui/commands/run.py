@@ -18,7 +18,7 @@ from taxtui.errors import UsageError
 from taxtui.options.numbers import COUNT_OR_ZERO, POSITIVE_COUNT
 from taxtui.options.set_command import SetCommand
 from taxtui.plan import crowding
-from taxtui.plan.arrivals import KINDS, notation
+from taxtui.plan.arrivals import NOTATIONS
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_ladder, parse_think
 from taxtui.terminal_text import clean
@@ -78,19 +78,13 @@ class _RunCommand(SetCommand):
     callback=_notation(parse_ladder),
     help="Concurrencies to find the saturation point: 1:256, or 1:64:x4.",
 )
-@click.option("--arrival", help=" | ".join(map(notation, KINDS)))
+@click.option("--arrival", help=" | ".join(NOTATIONS))
 @click.option("--think", callback=_notation(parse_think), help="Idle time between actions: 8s, or lognormal:8s,0.6")
 @click.option("--acquire", help="Origin of sandboxes: create, reset or pool:NAME.")
 @click.option(
     "--budget",
     callback=_notation(parse_duration_ns),
     help="Start no more trials after this time: 3m. Every cell gets its share.",
-)
-@click.option(
-    "--wait-idle",
-    metavar="TIME",
-    callback=_notation(parse_duration_ns),
-    help="Wait at most this long until the machine is idle: 10m.",
 )
 @click.option(
     "--repeat", type=POSITIVE_COUNT, metavar="R", help="Repetitions of the whole measurement, in one recording."
@@ -186,24 +180,16 @@ def command(
         levels = ", ".join(f"{width:,}" for width in sorted({cell.concurrency for cell in plan.cells}))
         trials = sum(cell.trials for cell in plan.cells)
         say_clean(f"taxtui: concurrencies {levels}, in whole blocks: {trials:,} trials")
-    if ray is None and (crowd := crowding.words(plan, crowding.cores())):
+    if ray is None and (crowd := crowding.crowding_warning(plan)):
         say_clean(f"taxtui: {crowd}")
-    load = _load(options["wait_idle"])
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     run = _run(plan, prices, output, resume, run_id, software, ray)
-    run_output = RunOutput(progress, plan.budget_s, controlled=control is not None, load=load, plan=chosen)
+    run_output = RunOutput(
+        progress, plan.budget_s, controlled=control is not None, load=crowding.load_warning(), plan=chosen
+    )
     asyncio.run(_execute(run, control, run_output.show))
     run_output.end()
     conclude(run, run_output)
-
-
-def _load(wait: str | None) -> str:
-    """Return a warning about a high load of the machine, after the wait of ``--wait-idle``; "" for a low load."""
-    from taxtui.runner import machine_load
-
-    if wait is not None:
-        machine_load.wait(parse_duration_ns(wait) / 1e9, lambda text: say_clean(f"taxtui: {text}"))
-    return machine_load.words(machine_load.load_per_core())
 
 
 def _ray(address: str | None, changes: Sequence[str]) -> tuple[RayOptions | None, list[str]]:
@@ -297,7 +283,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
             for cell in cells
         )
         total_usd = plan.repeat * once_usd
-        if plan.repeated and plan.max_cost_usd is not None and total_usd > plan.max_cost_usd and plan.until is None:
+        if plan.repeated and plan.max_cost_usd is not None and total_usd > plan.max_cost_usd:
             raise UsageError(
                 f"{plan.repeat} repetitions of at least {once_usd:.2f} USD are {total_usd:.2f} USD by {prices.title}, "
                 f"and max_cost_usd is {plan.max_cost_usd:g}",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from costmodel import RECORDED_LENGTH, Length
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.number_lines import read_number_lines
 from taxtui.plan.spec import Operation, SubstrateRef, ThinkTime
 
 if TYPE_CHECKING:
@@ -25,9 +23,7 @@ _COUNT: Final = re.compile(
     r"([0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)(\.[0-9]+)?(?:e\+?([0-9]{1,2}))?([kmgbt]?)", re.IGNORECASE
 )
 _IMAGES: Final = re.compile(r"(?:([0-9.]+[kM]?):)?([0-9.]+)(?:-([0-9.]+))?(?:GB)?", re.ASCII)
-_IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4, 2,4,8, or a file with a size in GB on each line"
-_MOST_IMAGE_BYTES: Final = 64 << 20
-"""Largest file of image sizes."""
+_IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4 or 2,4,8"
 MAX_LEVELS: Final = 32
 """Most concurrencies of a ladder."""
 _LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})(?::x(\d{1,3}(?:\.\d{1,3})?))?", re.ASCII)
@@ -100,9 +96,7 @@ def _no_length(text: str) -> UsageError:
 
 
 def parse_images(text: str) -> Images:
-    """Sizes in GB: ``500:2-8`` (500, evenly from 2 to 8), ``500:4``, ``2,4,8`` (these three), or a file of sizes.
-
-    In a file, each line ends with a size in GB. Text before the size and comments after # are skipped.
+    """Sizes in GB: ``500:2-8`` (500, evenly from 2 to 8), ``500:4``, or ``2,4,8`` (these three).
 
     Raises:
         UsageError: anything else, or a range without a number of images.
@@ -110,8 +104,6 @@ def parse_images(text: str) -> Images:
     """
     from costmodel import Images
 
-    if Path(text).suffix in (".txt", ".csv", ".tsv"):
-        return Images.of(_sizes_of(Path(text)))
     sizes: list[float] = []
     for part in text.split(","):
         match = _IMAGES.fullmatch(part.strip())
@@ -126,19 +118,6 @@ def parse_images(text: str) -> Images:
             raise UsageError(f"{text!r} does not say how many images there are", fix=_IMAGES_FIX)
         sizes += Images.between(low, high, 1 if count is None else count).sizes_gb
     return Images.of(sizes)
-
-
-def _sizes_of(path: Path) -> list[float]:
-    """Return the size on each line of a file."""
-    sizes = []
-    for number, text in read_number_lines(path, _MOST_IMAGE_BYTES, "the images' sizes", _IMAGES_FIX):
-        words = text.replace(",", " ").split()
-        try:
-            sizes += [float(words[-1])] if words else []
-        except ValueError as error:
-            # The line stays unquoted: a foreign scenario may name any file.
-            raise UsageError(f"{path}:{number}: the line does not end in a size in GB", fix=_IMAGES_FIX) from error
-    return sizes
 
 
 def parse_ladder(text: str) -> list[int]:

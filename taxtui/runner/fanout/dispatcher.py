@@ -119,12 +119,11 @@ class Dispatcher:
         for cell in cells:
             if self._remaining(blocks(self._plan, [cell.cell])):
                 await self._warm_up(cell)
-        groups: dict[str, list[int]] = {}
-        for cell in cells:
-            group = str(cell.plan.substrate) if self._plan.side_by_side else ""
-            groups.setdefault(group, []).append(cell.cell)
-        guarded = self._run.control.guarded
-        await asyncio.gather(*(guarded(self._run_batches(blocks(self._plan, group))) for group in groups.values()))
+        for batch in self._remaining(blocks(self._plan, [cell.cell for cell in cells])):
+            if self._stopping:
+                break
+            starts_ns = schedule(self._plan, batch)
+            await self._drained(self._queue(cells[batch.cell], batch.number, batch.trials, starts_ns))
         journal = self._run.journal
         for cell in cells:
             if (notice := cell.start_delays(journal.now())) is not None:
@@ -138,13 +137,6 @@ class Dispatcher:
                 if queue.slots.get(worker.number):
                     self._send_trials(worker, queue, [(place, 0) for place in range(cell.plan.warmup)])
             await self._drained(queue)
-
-    async def _run_batches(self, batches: list[Block]) -> None:
-        for batch in self._remaining(batches):
-            if self._stopping:
-                return
-            starts_ns = schedule(self._plan, batch)
-            await self._drained(self._queue(self._run.cells[batch.cell], batch.number, batch.trials, starts_ns))
 
     @property
     def _alive(self) -> list[WorkerHandle]:

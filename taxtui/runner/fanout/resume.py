@@ -105,7 +105,7 @@ class ResumeState:
 
     def remaining(self, order: Sequence[Block]) -> list[Block]:
         counts = [(block, self._finished[block.cell, block.number]) for block in order]
-        return [block._replace(trials=block.trials - n, before=n) for block, n in counts if block.trials > n]
+        return [block._replace(trials=block.trials - n) for block, n in counts if block.trials > n]
 
     def prepare_append(self, cells: Sequence[Cell]) -> None:
         """Cut the run's end and a torn frame off the file, to append frames.
