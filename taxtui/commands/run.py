@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,6 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from costmodel import Prices
     from taxtui.plan.spec import Plan, SubstrateRef
-    from taxtui.runner.fanout.ray_launcher import RayOptions
     from taxtui.runner.progress import Progress
     from taxtui.runner.run import Run
 
@@ -153,7 +152,7 @@ def command(
         folders.require_run_id(run_id, "--run-id")
     if resume is not None and output is not None:
         raise UsageError("--resume continues its own file", fix="leave --output out")
-    ray, options["changes"] = _ray(options["ray"], options["changes"])
+    ray = options["ray"]
     dry_run = options["dry_run"]
     chosen, left_out = "", list[str]()
     if scenario is None and not options["substrates"]:
@@ -192,24 +191,6 @@ def command(
     conclude(run, run_output)
 
 
-def _ray(address: str | None, changes: Sequence[str]) -> tuple[RayOptions | None, list[str]]:
-    """Return the cluster of ``--ray``, and the words of ``--set`` without ``per_node``, a value of the cluster.
-
-    Raises:
-        UsageError: ``per_node`` is not a count, or ``--ray`` is missing.
-    """
-    words = [word for word in changes if not word.startswith("per_node=")]
-    limits = [word.removeprefix("per_node=") for word in changes if word.startswith("per_node=")]
-    if address is None:
-        if limits:
-            raise UsageError("--set per_node is for a cluster", fix="add --ray auto")
-        return None, words
-    from taxtui.plan.notation import parse_count
-    from taxtui.runner.fanout.ray_launcher import RayOptions
-
-    return RayOptions(address=address, per_node=parse_count(limits[-1]) if limits else None), words
-
-
 def _run(
     plan: Plan,
     prices: Prices | None,
@@ -217,7 +198,7 @@ def _run(
     resume: Path | None,
     run_id: str | None,
     software: dict[str, str],
-    ray: RayOptions | None,
+    ray: str | None,
 ) -> Run:
     """Return the run of a plan.
 

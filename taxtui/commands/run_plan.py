@@ -80,7 +80,7 @@ def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in SET_KEYS:
-            keys = f"KEY is one of {', '.join(SET_KEYS)}, and per_node with --ray"
+            keys = f"KEY is one of {', '.join(SET_KEYS)}"
             raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=keys)
         kind = SET_KEYS[key]
         try:

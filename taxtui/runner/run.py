@@ -28,7 +28,7 @@ from taxtui.runner.fanout import child_process
 from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
 from taxtui.runner.fanout.launcher import Launch, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment
-from taxtui.runner.fanout.ray_launcher import RayLauncher, RayOptions
+from taxtui.runner.fanout.ray_launcher import RayLauncher
 from taxtui.runner.fanout.resume import AGAIN, ResumeState
 from taxtui.runner.fanout.this_process import DirectConnection
 from taxtui.runner.fanout.worker_handle import Crew
@@ -59,7 +59,7 @@ class Run:
         *,
         prices: Prices | None = None,
         software: dict[str, str] | None = None,
-        ray: RayOptions | None = None,
+        ray: str | None = None,
         resumed: ResumeState | None = None,
     ) -> None:
         """Open and write nothing yet.
@@ -67,7 +67,7 @@ class Run:
         Args:
             prices: the sheet for the plan's limit in dollars.
             software: facts for the header, added to the facts of this machine.
-            ray: the cluster of the workers.
+            ray: the address of the Ray cluster of the workers.
             resumed: the recording to continue, under the same run id.
 
         Raises:

@@ -20,12 +20,10 @@ from taxtui.runner.fanout.messages import (
     AssignedTrial,
     BudgetAnswer,
     BudgetRequest,
-    EndOfBatch,
     Finished,
     FromWorker,
     NotStarted,
     SandboxGone,
-    Slots,
     WorkerCommand,
 )
 from taxtui.runner.fanout.trial_queue import TrialQueue
@@ -150,12 +148,9 @@ class Dispatcher:
 
     def _share_slots(self, queue: TrialQueue) -> None:
         """Share the slots among living workers, and assign trials."""
-        alive = self._alive
-        changed = queue.share([worker.number for worker in alive]) if alive else {}
+        if alive := self._alive:
+            queue.share([worker.number for worker in alive])
         for worker in alive:
-            if worker.number in changed:
-                slots = 1 if queue.batch == WARM_UP else changed[worker.number]
-                worker.send(Slots(queue.cell, queue.batch, slots, queue.elapsed_ns))
             self._assign(worker, queue)
 
     def _assign(self, worker: WorkerHandle, queue: TrialQueue, ended: int = 0) -> None:
@@ -171,15 +166,13 @@ class Dispatcher:
             worker.assigned[number] = Assigned(queue, trial)
             trials.append(trial)
         queue.assign(worker.number, len(trials))
-        worker.send(Assign(queue.cell, queue.batch, trials))
+        slots = 1 if queue.batch == WARM_UP else queue.slots[worker.number]
+        worker.send(Assign(queue.cell, queue.batch, slots, queue.elapsed_ns, trials))
 
     async def _drained(self, queue: TrialQueue) -> None:
         queue.check()
         await queue.drained.wait()
         self._queues.remove(queue)
-        for worker in self._alive:
-            if worker.number in queue.slots:
-                worker.send(EndOfBatch(queue.cell, queue.batch))
 
     # ------------------------------------------------------------------------------------------- messages
 

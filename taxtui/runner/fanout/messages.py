@@ -43,28 +43,14 @@ class AssignedTrial(NamedTuple):
     spare: int = -1  # with acquire=reset: the trial number for a warm-up
 
 
-class Slots(msgspec.Struct, frozen=True, tag="slots"):
-    """The worker's number of concurrent trials of a batch."""
-
-    cell: int
-    batch: int
-    slots: int
-    elapsed_ns: int  # since the batch began: clocks of two machines are never subtracted
-
-
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
-    """More trials of a batch for this worker."""
+    """More trials of a batch for this worker, in order."""
 
     cell: int
     batch: int
+    slots: int  # the worker's number of concurrent trials of the batch
+    elapsed_ns: int  # since the batch began: clocks of two machines are never subtracted
     trials: list[AssignedTrial]
-
-
-class EndOfBatch(msgspec.Struct, frozen=True, tag="end_of_batch"):
-    """No more trials of a batch follow."""
-
-    cell: int
-    batch: int
 
 
 class BudgetAnswer(msgspec.Struct, frozen=True, tag="budget_answer"):
@@ -80,7 +66,7 @@ class WorkerCommand(msgspec.Struct, frozen=True, tag="command"):
     op: str
 
 
-ToWorker = Slots | Assign | EndOfBatch | BudgetAnswer | WorkerCommand
+ToWorker = Assign | BudgetAnswer | WorkerCommand
 
 
 class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):

@@ -36,12 +36,10 @@ class TrialQueue:
     def elapsed_ns(self) -> int:
         return time.monotonic_ns() - self._began_ns
 
-    def share(self, workers: Sequence[int]) -> dict[int, int]:
-        """Share the slots among workers; return the new number of each worker with more slots."""
-        slots = dict(zip(workers, share_slots(self.plan.concurrency, len(workers)), strict=True))
-        changed = {worker: count for worker, count in slots.items() if count > self.slots.get(worker, 0)}
-        self.slots |= changed
-        return changed
+    def share(self, workers: Sequence[int]) -> None:
+        """Share the slots among workers; no worker gets fewer than before."""
+        for worker, slots in zip(workers, share_slots(self.plan.concurrency, len(workers)), strict=True):
+            self.slots[worker] = max(slots, self.slots.get(worker, 0))
 
     def due_ns(self, place: int) -> int | None:
         """Return when a trial is due after the start of the batch; None: as soon as a slot is free."""

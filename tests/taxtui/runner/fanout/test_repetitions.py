@@ -21,7 +21,6 @@ from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
 from taxtui.runner import run as run_module
 from taxtui.runner.fanout.child_process import WorkerProcess
-from taxtui.runner.fanout.launcher import ByteConnection
 from taxtui.runner.fanout.resume import ResumeState
 from taxtui.runner.run import Run, repetition_of
 from tests.support import waiting
@@ -48,9 +47,8 @@ def resumed(path: Path, plan: Plan) -> Run:
 def kill_workers(run: Run) -> None:
     assert run._dispatcher is not None
     for worker in run._dispatcher._workers:
-        assert isinstance(worker.connection, ByteConnection)
-        assert isinstance(worker.connection.transport, WorkerProcess)
-        os.kill(worker.connection.transport.pid, signal.SIGKILL)
+        assert isinstance(worker.connection, WorkerProcess)
+        os.kill(worker.connection.pid, signal.SIGKILL)
 
 
 def told(path: Path) -> list[Event]:

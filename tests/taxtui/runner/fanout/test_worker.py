@@ -24,14 +24,12 @@ from taxtui.runner.fanout.messages import (
     Assignment,
     BudgetAnswer,
     BudgetRequest,
-    EndOfBatch,
     Finished,
     Flushed,
     FromWorker,
     NotStarted,
     Ready,
     SandboxGone,
-    Slots,
     StartupError,
     ToWorker,
     WorkerCommand,
@@ -93,8 +91,8 @@ class Seat:
         self.program.receive(decode_to_worker(line(message)))
 
     def deal(self, *trials: int, slots: int = 1, due_ns: int | None = None) -> None:
-        self.order(Slots(0, 0, slots, 0))
-        self.order(Assign(0, 0, [AssignedTrial(trial, place, due_ns) for place, trial in enumerate(trials)]))
+        assigned = [AssignedTrial(trial, place, due_ns) for place, trial in enumerate(trials)]
+        self.order(Assign(0, 0, slots, 0, assigned))
 
     def events(self) -> list[Event]:
         """The events of its file so far."""
@@ -138,7 +136,6 @@ async def test_it_measures_what_it_is_dealt_and_says_so_as_often_as_it_is_heard(
     seat.deal(7, slots=2)
     await seat.ended(4)
     assert len(seat.lines.of(Flushed)) == before
-    seat.order(EndOfBatch(0, 0))
     await seat.finish()
     assert seat.ends() == dict.fromkeys((1, 3, 5, 7), "ok")
     assert seat.program.clean
@@ -172,7 +169,7 @@ async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path:
     await until(lambda: len(seat.worker._batches) == 1, "it was dealt them")
     seat.order(WorkerCommand("resume"))
     seat.order(WorkerCommand("stop"))
-    seat.order(Assign(0, 0, [AssignedTrial(9, 4, None)]))
+    seat.order(Assign(0, 0, 1, 0, [AssignedTrial(9, 4, None)]))
     await seat.finish()
     assert sorted(told.trial for told in seat.lines.of(NotStarted)) == [1, 3, 5, 7, 9]
     assert len(made(fake)) == 0
@@ -248,8 +245,8 @@ async def served(*lines: bytes) -> list[FromWorker]:
 async def test_a_program_cleans_up_at_the_end_of_its_input(fake: FakeSubstrate) -> None:
     fake.ready_hook = for_ever
     assignment = Assignment(plan=plan(trials=8), run_id=RUN_ID, share=TrialShare(1, 2), clock=2)
-    deal = Assign(0, 0, [AssignedTrial(1, 0, None)])
-    ready, *_, finished = await served(line(assignment), line(Slots(0, 0, 1, 0)), line(deal))
+    deal = Assign(0, 0, 1, 0, [AssignedTrial(1, 0, None)])
+    ready, *_, finished = await served(line(assignment), line(deal))
     assert isinstance(ready, Ready)
     assert finished == Finished()
     assert fake.alive == {}
