@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
-from costmodel import Event, Header, RunFinished, SourceError, TrialEnded, TrialStarted, events, framing
+from costmodel import Event, Header, RunFinished, SourceError, TrialStarted, events, framing
 from taxtui import folders
 from taxtui.errors import UsageError
 from taxtui.live.state import RunState
@@ -254,7 +254,8 @@ def stamp(path: Path) -> tuple[int, int]:
 
 def _described(facts: dict[str, Any], head: bytes, tail: bytes, *, whole: bool, fresh: bool) -> CatalogueEntry:
     """Return the entry of a file. ``whole``: the tail is the whole file; ``fresh``: it may still be written."""
-    run, state, detail = RunState(), "incomplete", ""
+    run, detail = RunState(), ""
+    state: State = "incomplete"
     latest: list[Event] = []
     try:
         opening, _ = _frames(head)
@@ -301,8 +302,7 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, *, whole: bool, 
         imported=any(cell.provenance == "imported" for cell in cells),
         outcome=run.outcome or "",
         counts={clean(key): n for key, n in counts.items()},
-        succeeded=counts.get(events.OK, 0) > 0
-        or any(isinstance(event, TrialEnded) and event.outcome == events.OK for event in latest),
+        succeeded=counts.get(events.OK, 0) > 0 or any(cell.ok for cell in cells),
         software=run.software,
         **facts,
     )

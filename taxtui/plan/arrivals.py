@@ -49,8 +49,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
 
     def block(self, concurrency: int) -> int:
         """Return the number of trials of a full block; an open schedule has no pause."""
-        sizes = {"sequential": 1, "closed": concurrency * ROUNDS, "burst": concurrency, "open": sys.maxsize}
-        return sizes[self.kind]
+        return {"closed": concurrency * ROUNDS, "open": sys.maxsize}.get(self.kind, concurrency)
 
     def starts_ns(self, trials: int, source: Random) -> Sequence[int] | None:
         """Return the start of each trial in ns after the block, ascending; later if no slot is free.

@@ -68,7 +68,7 @@ class Worker:
             self._cells.append(CellRun(number, cell, plan, substrate, availability, journal, assignment.repetition))
         self._limited = plan.max_sandboxes is not None or plan.max_cost_usd is not None
         self._requests: dict[str, asyncio.Future[bool]] = {}
-        self._batches: dict[tuple[int, int], _BatchShare] = {}  # with assigned trials
+        self._batches: dict[int, _BatchShare] = {}  # the latest, by cell
         self._tasks: set[asyncio.Task[None]] = set()
         self._trials: set[Trial] = set()
         self._finishing = asyncio.Event()
@@ -97,12 +97,14 @@ class Worker:
         self._finishing.set()
 
     def _assign(self, message: Assign) -> None:
-        key = message.cell, message.batch
-        share = self._batches.setdefault(key, _BatchShare(time.monotonic_ns() - message.elapsed_ns))
+        share = self._batches.get(message.cell)
+        if share is None or share.batch != message.batch:
+            share = _BatchShare(message.batch, time.monotonic_ns() - message.elapsed_ns)
+            self._batches[message.cell] = share
         share.widen(message.slots)
         for assigned in message.trials:
             share.trials += 1
-            work = self._deliver(self._cells[message.cell], message.batch, share, assigned)
+            work = self._deliver(self._cells[message.cell], share, assigned)
             task = asyncio.ensure_future(self.control.guarded(work))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -151,20 +153,17 @@ class Worker:
 
     def _flush(self) -> None:
         self._flushing = False
-        shares = self._batches.values()
-        self._leader.flushed(idle=not shares or any(share.trials <= share.slots for share in shares))
+        self._leader.flushed(idle=all(share.trials <= share.slots for share in self._batches.values()))
 
-    async def _deliver(self, cell: CellRun, batch: int, share: _BatchShare, assigned: AssignedTrial) -> None:
+    async def _deliver(self, cell: CellRun, share: _BatchShare, assigned: AssignedTrial) -> None:
         """Run an assigned trial in the next free slot, and flush after the end; hand back a trial not started."""
         started = False
         async with share.gate:
             scheduled_ns = await when_due(assigned.due_ns, share.began_ns, self.control.stopped)
             if scheduled_ns is not None:
                 with self.control.guard():
-                    started = await self._assigned(cell, batch, assigned, scheduled_ns)
+                    started = await self._assigned(cell, share.batch, assigned, scheduled_ns)
         share.trials -= 1
-        if not share.trials:
-            del self._batches[cell.cell, batch]
         if not started:
             self._leader.report(NotStarted(assigned.trial))
         elif not self._flushing:
@@ -230,7 +229,8 @@ async def _retire(cell: CellRun) -> None:
 class _BatchShare:
     """A worker's slots and unfinished trials of one batch, whose start is an instant of this process's own clock."""
 
-    def __init__(self, began_ns: int) -> None:
+    def __init__(self, batch: int, began_ns: int) -> None:
+        self.batch = batch
         self.began_ns = began_ns
         self.trials = 0
         self.gate = asyncio.Semaphore(0)
