@@ -73,9 +73,9 @@ class _RunCommand(SetCommand):
 @click.option("--concurrency", multiple=True, type=POSITIVE_COUNT, help="Trials in flight, repeatable.")
 @click.option(
     "--ladder",
-    metavar="LOW:HIGH[:xF]",
+    metavar="LOW:HIGH",
     callback=_notation(parse_ladder),
-    help="Concurrencies to find the saturation point: 1:256, or 1:64:x4.",
+    help="Concurrencies to find the saturation point, each twice the last: 1:256.",
 )
 @click.option("--arrival", help=" | ".join(NOTATIONS))
 @click.option("--think", callback=_notation(parse_think), help="Idle time between actions: 8s, or lognormal:8s,0.6")

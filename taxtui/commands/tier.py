@@ -21,14 +21,8 @@ def command() -> None:
 @command.command("from-repo")
 @click.argument("source", metavar="PATH_OR_URL")
 @click.option("--name", help="Name of the tiers.  [the repository's own]")
-@click.option(
-    "--test",
-    "test",
-    metavar="COMMAND",
-    help="Command for the tests, in the repository's root.  [from the repository's files]",
-)
+@click.option("--test", "test", metavar="COMMAND", help="Command for the tests, in the repository's root.")
 @click.option("--setup", multiple=True, metavar="COMMAND", help="Run this before the first test, repeatable.")
-@click.option("--no-test", is_flag=True, help="Make the inspection tier alone.")
 @click.option("--network", is_flag=True, help="Give the test tier a network.")
 @click.option(
     "-o",
@@ -38,9 +32,9 @@ def command() -> None:
     help="Folder for the new files.  [this one]",
 )
 def from_repo(
-    source: str, name: str | None, test: str | None, setup: tuple[str, ...], no_test: bool, network: bool, output: Path
+    source: str, name: str | None, test: str | None, setup: tuple[str, ...], network: bool, output: Path
 ) -> None:
-    """Make an inspection tier and a test tier of a repository, each checked by a trial on local.
+    """Make an inspection tier and with --test a test tier of a repository, each checked by a trial on local.
 
     Takes the checked-out commit, without history. Writes NAME-inspect.toml, NAME-test.toml and the folder
     NAME.fixtures, the source of both; prints the paths. The tests run in a sandbox, with this machine's programs.
@@ -49,11 +43,12 @@ def from_repo(
     from taxtui.commands.tier_trial import check_tier
     from taxtui.workloads import repository, tier_file
 
-    if no_test and (test or setup or network):
-        raise UsageError("--no-test excludes --test, --setup and --network", fix="leave one of them out")
+    if test is None and (setup or network):
+        raise UsageError("--setup and --network are for the test tier", fix="add --test COMMAND")
     name = _tier_name(name or Path(source.rstrip("/")).absolute().name.removesuffix(".git"))
     fixtures = output / f"{name}.fixtures"
-    for path in (fixtures, *(output / f"{name}-{kind}.toml" for kind in ("inspect", "test")[: 1 if no_test else 2])):
+    kinds = ("inspect",) if test is None else ("inspect", "test")
+    for path in (fixtures, *(output / f"{name}-{kind}.toml" for kind in kinds)):
         if path.exists():
             raise UsageError(f"{path} exists", fix="remove it, or choose another name with --name or -o")
     with tempfile.TemporaryDirectory(prefix="taxtui-tier-") as scratch:
@@ -64,12 +59,9 @@ def from_repo(
         tiers = [repository.inspection(name, snapshot)]
         check_tier(tiers[0], clone, Path(scratch))
         failure: TaxtuiError | None = None
-        if not no_test:
+        if test is not None:
             try:
-                tests = repository.TestCommand(test, ()) if test else snapshot.tests()
-                if tests is None:
-                    raise UsageError(f"{name}: no tests were found", fix="name their command with --test, or --no-test")
-                test_tier = repository.testing(name, snapshot, tests, setup, network=network)
+                test_tier = repository.testing(name, snapshot, test, setup, network=network)
                 check_tier(test_tier, clone, Path(scratch))
                 tiers.append(test_tier)
             except TaxtuiError as error:

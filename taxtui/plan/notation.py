@@ -24,9 +24,7 @@ _COUNT: Final = re.compile(
 )
 _IMAGES: Final = re.compile(r"(?:([0-9.]+[kM]?):)?([0-9.]+)(?:-([0-9.]+))?(?:GB)?", re.ASCII)
 _IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4 or 2,4,8"
-MAX_LEVELS: Final = 32
-"""Most concurrencies of a ladder."""
-_LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})(?::x(\d{1,3}(?:\.\d{1,3})?))?", re.ASCII)
+_LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})", re.ASCII)
 _POWERS: Final = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
 MAX_COUNT: Final = 10**18
 """Highest count; a higher count is a typing error."""
@@ -121,21 +119,18 @@ def parse_images(text: str) -> Images:
 
 
 def parse_ladder(text: str) -> list[int]:
-    """Return levels of concurrency: ``1:256`` (1, 2, 4 … 256), ``1:256:x1.5``, always with the last.
+    """Return levels of concurrency: ``1:256`` is 1, 2, 4 … 256, always with the last.
 
     Raises:
-        UsageError: anything else, or more than ``MAX_LEVELS``.
+        UsageError: anything else.
     """
     match = _LADDER.fullmatch(text.strip())
-    factor = float(match[3] or 2) if match else 0.0
     low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 0 < low < high:
+        raise UsageError(f"{text!r} is no ladder", fix="write 1:256")
     levels = [low]
-    while 0 < levels[-1] < high and factor > 1 and len(levels) <= MAX_LEVELS:
-        levels.append(min(high, max(levels[-1] + 1, round(levels[-1] * factor))))
-    if not 2 <= len(levels) <= MAX_LEVELS:
-        raise UsageError(
-            f"{text!r} is no ladder of 2 to {MAX_LEVELS} levels", fix="write 1:256, or 1:256:x1.5 for smaller steps"
-        )
+    while levels[-1] < high:
+        levels.append(min(high, 2 * levels[-1]))
     return levels
 
 

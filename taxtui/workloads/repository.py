@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,6 +18,7 @@ from typing import Final, NamedTuple
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.plan.spec import Step, Tier
 from taxtui.workloads import fixtures
+from taxtui.workloads.programs import run_program
 
 BARE: Final = "repo.git"
 """The bare clone in the fixtures' folder."""
@@ -37,13 +37,6 @@ MAX_SHOWN_BYTES: Final = 64_000
 MIN_LINES: Final = 3
 MAX_LINE: Final = 120
 TEST_TIMEOUT_S: Final = 600.0
-
-
-class TestCommand(NamedTuple):
-    """The command for a repository's tests."""
-
-    command: str
-    requires: tuple[str, ...]
 
 
 class Landmark(NamedTuple):
@@ -66,7 +59,6 @@ class RepositoryCopy:
         """``bare``: from ``clone``. Raises ``TaxtuiError``: git cannot read the repository."""
         self._git = ["git", "-c", "safe.directory=*", f"--git-dir={bare}"]
         self.tree = self._read("rev-parse", "HEAD^{tree}").strip()
-        self.paths = [path for path in self._read("ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0") if path]
 
     def _read(self, *arguments: str) -> str:
         return _run([*self._git, *arguments], "git cannot read the repository").decode(errors="surrogateescape")
@@ -95,21 +87,6 @@ class RepositoryCopy:
         if not landmarks:
             raise UsageError("the repository has no text file to read", fix="write the tier by hand: docs/own-work.md")
         return max(landmarks, key=lambda landmark: len(landmark.lines))
-
-    def tests(self) -> TestCommand | None:
-        """Return the command for the tests, judged by the files, or None."""
-        names = set(self.paths)
-        if any(Path(path).name.startswith("test_") and path.endswith(".py") for path in names):
-            return TestCommand("python3 -m pytest -q -p no:cacheprovider", ("python3",))
-        if "go.mod" in names:
-            return TestCommand("go test ./...", ("go",))
-        if "Cargo.toml" in names:
-            return TestCommand("cargo test --offline --quiet", ("cargo",))
-        if "package.json" in names and '"test"' in self.text("package.json"):
-            return TestCommand("npm test --silent", ("npm",))
-        if "Makefile" in names and re.search(r"^test\s*:", self.text("Makefile"), re.M):
-            return TestCommand("make test", ("make",))
-        return None
 
 
 # fmt: off
@@ -156,14 +133,14 @@ def inspection(name: str, snapshot: RepositoryCopy) -> Tier:
     )
 
 
-def testing(name: str, snapshot: RepositoryCopy, tests: TestCommand, setup: Sequence[str], *, network: bool) -> Tier:
+def testing(name: str, snapshot: RepositoryCopy, test: str, setup: Sequence[str], *, network: bool) -> Tier:
     """Return a tier from a clone to a passing test, then a cycle of reading, an edit, the tests, and the edit undone.
 
-    ``setup``: commands between the clone and the first test, for example to install dependencies.
+    ``test``: the command for the tests. ``setup``: commands between the clone and the first test.
     """
     landmark = snapshot.landmark()
     file = shlex.quote(landmark.path)
-    run = Step(name="test", run=f"cd repo && {tests.command}", timeout_s=TEST_TIMEOUT_S)
+    run = Step(name="test", run=f"cd repo && {test}", timeout_s=TEST_TIMEOUT_S)
     steps = [Step(name="clone", run=f"{_CLONE} &&\n    git rev-parse 'HEAD^{{tree}}'\n", expect_stdout=snapshot.tree)]
     for number, command in enumerate(setup, 1):
         steps.append(Step(name=f"set up {number}", run=f"cd repo && {command}", timeout_s=TEST_TIMEOUT_S))
@@ -173,7 +150,7 @@ def testing(name: str, snapshot: RepositoryCopy, tests: TestCommand, setup: Sequ
     return Tier(
         name=f"{name}-test",
         title=f"{name}, tested",
-        requires=tuple(dict.fromkeys(["bash", "git", *tests.requires])),
+        requires=("bash", "git"),
         network=network,
         setup=(*steps, run),
         cycle=(
@@ -234,14 +211,6 @@ def _fit(text: str) -> bool:
 
 
 def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError) -> bytes:
-    """Run git outside any current repository; the last line of error output becomes the error."""
+    """Run git outside any current repository."""
     env = {key: value for key, value in os.environ.items() if key not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
-    env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
-    try:
-        return subprocess.run(command, capture_output=True, env=env, check=True).stdout
-    except FileNotFoundError as error:
-        raise TaxtuiError(f"{failure}: there is no git", fix="install it") from error
-    except subprocess.CalledProcessError as error:
-        words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
-        why = next((line for line in words if line.startswith(("fatal: ", "error: "))), words[-1])  # advice follows
-        raise kind(f"{failure}: {why.removeprefix('fatal: ').removeprefix('error: ')}") from error
+    return run_program(command, failure, kind, env=env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"})

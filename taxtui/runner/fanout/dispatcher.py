@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Event, Notice, TrialEnded, TrialStarted, breakdown, events
+from costmodel import Event, Notice, TrialEnded, TrialStarted, events
 from taxtui.errors import RunCrashed, WriteFailed
 from taxtui.plan.spec import Plan
 from taxtui.runner.arrivals import Block, blocks, schedule
@@ -122,10 +122,6 @@ class Dispatcher:
                 break
             starts_ns = schedule(self._plan, batch)
             await self._drained(self._queue(cells[batch.cell], batch.number, batch.trials, starts_ns))
-        journal = self._run.journal
-        for cell in cells:
-            if (notice := cell.start_delays(journal.now())) is not None:
-                journal.emit(notice)
 
     async def _warm_up(self, cell: CellProgress) -> None:
         """Each worker with a slot of the cell warms up connections."""
@@ -224,7 +220,6 @@ class Dispatcher:
             progress.ended += 1
             progress.ok += end.outcome == events.OK
             cell.ok += end.outcome == events.OK
-            cell.start_delays_ns.append(breakdown.start_delay_ns(started.scheduled_ns, started.start_ns))
 
     def _answer(self, worker: WorkerHandle, message: FromWorker) -> None:
         if isinstance(message, BudgetRequest):

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import costmodel
-from costmodel.recording.events import Clock, Event, Notice, TrialStarted
+from costmodel.recording.events import Clock, Event, TrialStarted
 from costmodel.recording.follower import read_events
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import scenario
@@ -69,15 +69,6 @@ async def test_runs_follow_one_another_in_one_recording(tmp_path: Path) -> None:
     assert (run.progress.planned, run.progress.ended, run.progress.ok) == (4, 4, 4)
     starts = [event for event in told(run.path) if isinstance(event, TrialStarted)]
     assert [(start.trial, start.repetition) for start in starts] == [(0, 0), (1, 0), (2, 1), (3, 1)]
-
-
-async def test_a_limit_holds_for_all_runs_together(tmp_path: Path) -> None:
-    run = repeated(tmp_path / "r.msgpack", repeat=3, max_sandboxes=7)
-    await run.execute()
-    assert run.outcome == "budget"
-    found = told(run.path)
-    assert sum(isinstance(event, TrialStarted) for event in found) == 7
-    assert any(isinstance(event, Notice) for event in found)
 
 
 async def test_what_the_first_run_refuses_is_raised(tmp_path: Path) -> None:
@@ -143,7 +134,7 @@ def test_more_sandboxes_than_allowed_are_refused_with_the_arithmetic() -> None:
 
 
 async def test_repetitions_share_the_rest_of_the_budget(tmp_path: Path) -> None:
-    run = repeated(tmp_path / "r.msgpack", {"trials": 2000}, budget="2s")
+    run = repeated(tmp_path / "r.msgpack", {"trials": 2000}, budget="6s")
     await run.execute()
     starts = [event for event in told(run.path) if isinstance(event, TrialStarted)]
     assert {start.repetition for start in starts} == {0, 1}
