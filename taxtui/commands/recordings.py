@@ -36,7 +36,7 @@ def list_(folder: Path | None) -> None:
     from taxtui.live import catalogue
     from taxtui.report.formats.plain_tables import terminal_width, to_text
 
-    entries, problem = catalogue.listed(folder)
+    entries, _, problem = catalogue.scan(folder=folder)
     if problem:
         raise UsageError(problem)
     if not entries:

@@ -41,7 +41,7 @@ def from_repo(
     Exit code 1: a tier failed the trial and was not written; a passing tier was written.
     """
     from taxtui.commands.tier_trial import check_tier
-    from taxtui.workloads import repository, tier_file
+    from taxtui.workloads import repository
 
     if test is None and (setup or network):
         raise UsageError("--setup and --network are for the test tier", fix="add --test COMMAND")
@@ -71,7 +71,7 @@ def from_repo(
     for tier in tiers:
         comment = f"Made by taxtui tier from-repo; run with -s local:fixtures={fixtures.name}, in this folder."
         path = output / f"{tier.name}.toml"
-        write_new_file([tier_file.to_toml(tier, comment).encode()], path, "-o")
+        write_new_file([repository.to_toml(tier, comment).encode()], path, "-o")
         click.echo(str(path))
     click.echo(str(fixtures))
     options = " ".join(f"-t {output / tier.name}.toml" for tier in tiers)

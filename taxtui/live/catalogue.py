@@ -177,21 +177,28 @@ def recordings(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
 
 
-def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[CatalogueEntry] = ()) -> Listing:
+def scan(
+    feed: Path | None = None,
+    *,
+    running: bool = False,
+    known: Iterable[CatalogueEntry] = (),
+    folder: Path | None = None,
+) -> Listing:
     """List the user's recordings, newest first, then the recording on Live (``feed``) and the shipped recordings.
 
     ``running``: the recording on Live is still being written. Files with an unchanged entry in ``known`` are not read.
+    ``folder``: list this folder alone.
     """
-    folder, problem = None, ""
+    problem = ""
     paths: list[Path] = []
+    shipped = {} if folder else {os.path.realpath(path): path for path in _shipped()}
     try:
-        folder = folders.recordings()
+        folder = folder or folders.recordings()
         paths = recordings(folder)
     except UsageError as error:
         problem = clean(str(error))
     except OSError as error:
         problem = f"cannot list {clean(str(folder))}: {error.strerror}"
-    shipped = {os.path.realpath(path): path for path in _shipped()}
     live = os.path.realpath(feed) if feed else None
     unchanged = {(entry.path, *entry.stamp): entry for entry in known if entry.state != "running"}
     entries: dict[str, CatalogueEntry] = {}
@@ -205,18 +212,6 @@ def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[Cat
                 entries[real] = entry
     order = sorted(entries.values(), key=lambda entry: (entry.path.parent != folder, -entry.when_ns, entry.name))
     return Listing(tuple(order), folder, problem)
-
-
-def listed(folder: Path | None) -> tuple[tuple[CatalogueEntry, ...], str]:
-    """Return the recordings of a folder, newest first, and the problem with the listing; None: as ``scan``."""
-    if folder is None:
-        listing = scan()
-        return listing.entries, listing.problem
-    try:
-        paths = recordings(folder)
-    except OSError as error:
-        return (), f"cannot list {clean(str(folder))}: {error.strerror}"
-    return tuple(sorted(filter(None, map(inspect, paths)), key=lambda entry: (-entry.when_ns, entry.name))), ""
 
 
 def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> CatalogueEntry | None:

@@ -153,23 +153,10 @@ class RunState:
         self.workers = max(1, _whole(scenario.get("workers")))
         planned = scenario.get("cells")
         for key, plan in enumerate(planned if isinstance(planned, list | tuple) else ()):
-            if isinstance(plan, Mapping):
-                self._plan(self._cell(key), plan)
-
-    def _plan(self, cell: CellState, plan: Mapping[str, Any]) -> None:
-        """Add the header's plan of a cell, measured in each repetition."""
-        substrate, tier = plan.get("substrate"), plan.get("tier")
-        if isinstance(substrate, Mapping):
-            options = substrate.get("options")
-            values = options.values() if isinstance(options, Mapping) else ()
-            cell.label = clean(":".join([str(substrate.get("name", "?")), *map(str, values)]))
-        if isinstance(tier, Mapping):
-            cell.tier = clean(str(tier.get("name", "?")))
-        cell.mode = clean(str(plan.get("mode", "?")))
-        cell.actions = _whole(plan.get("actions"))
-        cell.concurrency = max(1, _whole(plan.get("concurrency")))
-        cell.planned = self.repetitions * _whole(plan["trials"]) if "trials" in plan else None
-        cell.planned_warm_ups = self.repetitions * _whole(plan.get("warmup"))
+            if isinstance(plan, Mapping):  # the rest of the plan is in the events of cells
+                cell = self._cell(key)
+                cell.planned = self.repetitions * _whole(plan["trials"]) if "trials" in plan else None
+                cell.planned_warm_ups = self.repetitions * _whole(plan.get("warmup"))
 
     def _describe(self, event: events.Cell) -> None:
         cell = self._cell(event.id)

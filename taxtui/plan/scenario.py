@@ -199,6 +199,10 @@ def _checked(scenario: ScenarioFile, folder: Path) -> Plan:
             f"{scenario.workers} workers share concurrency {widest}, and some would have nothing to do",
             fix=f"raise the concurrency, or ask for at most {widest}",
         )
+    if scenario.max_sandboxes is not None and any(cell.acquire == "reset" for cell in cells):
+        raise UsageError(
+            "max_sandboxes counts new sandboxes, and acquire reset reuses sandboxes", fix="leave one of them out"
+        )
     needed = scenario.repeat * sum(sandboxes(cell, scenario.workers) for cell in cells)
     if scenario.repeat > 1 and scenario.max_sandboxes is not None and needed > scenario.max_sandboxes:
         raise UsageError(

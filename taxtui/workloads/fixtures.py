@@ -178,12 +178,12 @@ def _publish(built: Path, final: Path) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            if cached():
-                return
-            with suppress(FileNotFoundError):
-                final.rename(Path(tempfile.mkdtemp(dir=built.parent), "damaged"))
         else:
             return
+        if cached():
+            return
+        with suppress(FileNotFoundError):
+            final.rename(Path(tempfile.mkdtemp(dir=built.parent), "damaged"))
 
 
 def _run(command: list[str], failure: str, stdin: bytes = b"") -> str:

@@ -18,12 +18,9 @@ from taxtui.runner.fanout.messages import (
     WARM_UP,
     Assign,
     AssignedTrial,
-    BudgetAnswer,
-    BudgetRequest,
     Finished,
     FromWorker,
     NotStarted,
-    SandboxGone,
     WorkerCommand,
 )
 from taxtui.runner.fanout.trial_queue import TrialQueue
@@ -70,6 +67,7 @@ class Dispatcher:
         self.failed_removals = 0  # failed clean-ups of trials, repeated by the final sweep
         self.cleanup_failed = False
         self._ended_early = False
+        self._limit = ""  # the exhausted limit of the run
         self._queues: list[TrialQueue] = []
         self._sweeps: set[asyncio.Task[list[str]]] = set()
 
@@ -93,7 +91,7 @@ class Dispatcher:
 
     @property
     def _stopping(self) -> bool:
-        return self._ended_early or self._run.control.stopping
+        return self._ended_early or bool(self._limit) or self._run.control.stopping
 
     # -------------------------------------------------------------------------------------------------- batches
 
@@ -108,6 +106,8 @@ class Dispatcher:
                 self.relay(PAUSE)
             await control.guarded(self._run_cells())
         finally:
+            if self._limit:
+                control.stop("budget", self._limit)
             self.relay(FINISH)
             await asyncio.gather(*attending)
             await asyncio.gather(*self._sweeps)
@@ -137,7 +137,7 @@ class Dispatcher:
         return [worker for worker in self._workers if worker.alive]
 
     def _queue(self, cell: CellProgress, batch: int, trials: int, starts_ns: Sequence[int] | None = None) -> TrialQueue:
-        queue = TrialQueue(cell.cell, cell.plan, batch, trials, starts_ns)
+        queue = TrialQueue(cell.cell, cell.plan, batch, trials, starts_ns, self._run.spend_limit.limited)
         self._queues.append(queue)
         self._share_slots(queue)
         return queue
@@ -157,9 +157,12 @@ class Dispatcher:
         resets = queue.plan.acquire == "reset" and queue.batch != WARM_UP
         trials = []
         for place, attempt in places:
+            if self._refused(queue.cell):
+                break
             number, spare = worker.next_trial(), worker.next_trial() if resets else -1
             trial = AssignedTrial(number, place, queue.due_ns(place), attempt, spare)
             worker.assigned[number] = Assigned(queue, trial)
+            self._run.spend_limit.began(number, queue.cell)
             trials.append(trial)
         queue.assign(worker.number, len(trials))
         slots = 1 if queue.batch == WARM_UP else queue.slots[worker.number]
@@ -200,6 +203,7 @@ class Dispatcher:
             if trial is None or not isinstance(event, TrialEnded):
                 continue
             self._count(trial.started, event)
+            self._run.spend_limit.ended(event.trial)
             if (assigned := worker.assigned.pop(event.trial, None)) is not None:
                 ended[assigned.queue] += 1
                 assigned.queue.end(worker.number)
@@ -222,30 +226,23 @@ class Dispatcher:
             cell.ok += end.outcome == events.OK
 
     def _answer(self, worker: WorkerHandle, message: FromWorker) -> None:
-        if isinstance(message, BudgetRequest):
-            worker.send(BudgetAnswer(message.sandbox, self._grant(worker, message)))
-        elif isinstance(message, SandboxGone):
-            worker.granted.discard(message.sandbox)
-            self._run.spend_limit.ended(message.sandbox)
-        elif isinstance(message, NotStarted):
+        if isinstance(message, NotStarted):
             if (assigned := worker.assigned.pop(message.trial, None)) is not None:
+                self._run.spend_limit.withdrawn(message.trial)
                 assigned.queue.end(worker.number)
                 self._assign(worker, assigned.queue)
         elif isinstance(message, Finished):
             self._finished(worker, message)
 
-    def _grant(self, worker: WorkerHandle, request: BudgetRequest) -> bool:
-        """Whether the sandbox may be made; at a limit, end launching."""
-        limit, journal = self._run.spend_limit, self._run.journal
-        if self._stopping:
-            return False
-        if reason := limit.refuses(request.cell):
+    def _refused(self, cell: int) -> bool:
+        """Whether the run's limits refuse one more sandbox. Assigned trials are within the limits, and still run."""
+        journal = self._run.journal
+        if not self._stopping and (reason := self._run.spend_limit.refuses(cell)):
             journal.emit(Notice(journal.now(), "warning", f"stopped: {reason}"))
-            self._run.control.stop("budget", reason)
-            return False
-        limit.began(request.sandbox, request.cell)
-        worker.granted.add(request.sandbox)
-        return True
+            self._limit = reason
+            for queue in self._queues:
+                queue.drop()
+        return self._stopping
 
     def _finished(self, worker: WorkerHandle, message: Finished) -> None:
         worker.finished = True
@@ -291,6 +288,7 @@ class Dispatcher:
         started = started or {}
         back: dict[TrialQueue, list[tuple[int, int]]] = {}
         for number, assigned in worker.assigned.items():
+            (self._run.spend_limit.ended if number in started else self._run.spend_limit.withdrawn)(number)
             attempt = assigned.trial.attempt + (number in started)
             if attempt < MOST_ATTEMPTS and assigned.queue.batch != WARM_UP and not self._stopping:
                 back.setdefault(assigned.queue, []).append((assigned.trial.place, attempt))
@@ -298,6 +296,3 @@ class Dispatcher:
             queue.take_back(worker.number, back.get(queue, []))
             queue.check()
         worker.assigned.clear()
-        for sandbox in worker.granted:
-            self._run.spend_limit.ended(sandbox)
-        worker.granted.clear()

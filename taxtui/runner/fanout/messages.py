@@ -53,20 +53,13 @@ class Assign(msgspec.Struct, frozen=True, tag="assign"):
     trials: list[AssignedTrial]
 
 
-class BudgetAnswer(msgspec.Struct, frozen=True, tag="budget_answer"):
-    """The answer to ``BudgetRequest``."""
-
-    sandbox: str
-    granted: bool
-
-
 class WorkerCommand(msgspec.Struct, frozen=True, tag="command"):
     """``pause``, ``resume``, ``stop``, ``interrupt``, ``cancel`` or ``finish``."""
 
     op: str
 
 
-ToWorker = Assign | BudgetAnswer | WorkerCommand
+ToWorker = Assign | WorkerCommand
 
 
 class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
@@ -103,19 +96,6 @@ class Flushed(msgspec.Struct, frozen=True, tag="flushed"):
     idle: bool = False  # no assigned trial waits for a slot
 
 
-class BudgetRequest(msgspec.Struct, frozen=True, tag="budget_request"):
-    """Do the run's limits allow one more sandbox?"""
-
-    cell: int
-    sandbox: str
-
-
-class SandboxGone(msgspec.Struct, frozen=True, tag="sandbox_gone"):
-    """A sandbox under a limit has been removed."""
-
-    sandbox: str
-
-
 class NotStarted(msgspec.Struct, frozen=True, tag="not_started"):
     """The worker hands back an assigned trial."""
 
@@ -131,7 +111,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     failed_removals: int = 0  # failed clean-ups of trials, where the run sweeps
 
 
-FromWorker = Ready | StartupError | Flushed | BudgetRequest | SandboxGone | NotStarted | Finished
+FromWorker = Ready | StartupError | Flushed | NotStarted | Finished
 
 decode_to_worker = msgspec.json.Decoder(ToWorker).decode
 decode_from_worker = msgspec.json.Decoder(FromWorker).decode

@@ -20,9 +20,20 @@ class TrialQueue:
     """The waiting trials of a batch, assigned trials by worker, and slots by worker."""
 
     def __init__(
-        self, cell: int, plan: CellPlan, batch: int, trials: int, starts_ns: Sequence[int] | None = None
+        self,
+        cell: int,
+        plan: CellPlan,
+        batch: int,
+        trials: int,
+        starts_ns: Sequence[int] | None = None,
+        limited: bool = False,
     ) -> None:
-        """Assign nothing yet. ``starts_ns``: the ``schedule`` of the trials, in ns after now."""
+        """Assign nothing yet.
+
+        Args:
+            starts_ns: the ``schedule`` of the trials, in ns after now.
+            limited: assign only to free slots, since each assigned trial counts towards a limit.
+        """
         self.cell, self.plan, self.batch = cell, plan, batch
         self.waiting: deque[tuple[int, int]] = deque((place, 0) for place in range(trials))  # place and attempt
         self.assigned: Counter[int] = Counter()  # trials in progress, by worker
@@ -30,7 +41,7 @@ class TrialQueue:
         self.drained = asyncio.Event()
         self._began_ns = time.monotonic_ns()
         self._starts_ns = starts_ns
-        self._ahead = 0 if starts_ns is not None else 1
+        self._ahead = 0 if limited or starts_ns is not None else 1
 
     @property
     def elapsed_ns(self) -> int:

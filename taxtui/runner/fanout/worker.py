@@ -18,11 +18,8 @@ from taxtui.runner.fanout.messages import (
     Assign,
     AssignedTrial,
     Assignment,
-    BudgetAnswer,
-    BudgetRequest,
     FromWorker,
     NotStarted,
-    SandboxGone,
     ToWorker,
 )
 from taxtui.runner.journal import FLUSH_S, Journal
@@ -66,8 +63,6 @@ class Worker:
         for number, cell in enumerate(plan.cells):
             _, substrate, availability = opened[str(cell.substrate)]
             self._cells.append(CellRun(number, cell, plan, substrate, availability, journal, assignment.repetition))
-        self._limited = plan.max_sandboxes is not None or plan.max_cost_usd is not None
-        self._requests: dict[str, asyncio.Future[bool]] = {}
         self._batches: dict[int, _BatchShare] = {}  # the latest, by cell
         self._tasks: set[asyncio.Task[None]] = set()
         self._trials: set[Trial] = set()
@@ -79,9 +74,6 @@ class Worker:
     def receive(self, message: ToWorker) -> None:
         if isinstance(message, Assign):
             self._assign(message)
-        elif isinstance(message, BudgetAnswer):
-            if not (answer := self._requests.pop(message.sandbox)).done():
-                answer.set_result(message.granted)
         elif message.op in (PAUSE, RESUME):
             self.control.pause(message.op == PAUSE)
         elif message.op == FINISH:
@@ -110,11 +102,7 @@ class Worker:
             task.add_done_callback(self._tasks.discard)
 
     def _changed(self, op: str) -> None:
-        if op == STOP:
-            for answer in self._requests.values():
-                if not answer.done():
-                    answer.set_result(False)
-        elif op in (CANCEL, INTERRUPT):
+        if op in (CANCEL, INTERRUPT):
             for trial in list(self._trials):
                 trial.abandon(events.CANCELLED if op == CANCEL else events.INTERRUPTED)
         if self.control.crash is not None or self.control.write_error is not None:
@@ -191,8 +179,6 @@ class Worker:
             spec, sandbox = cell.idle.pop()
         else:
             spec, sandbox = cell.spec(self._assignment.run_id, self._assignment.parts[0], number), None
-            if not await self._granted(cell, spec.name):
-                return False
         warm_up = batch == WARM_UP
         trial = Trial(cell, number, spec, warm_up=warm_up, block=max(0, batch), reuse=sandbox, attempt=attempt)
         self._trials.add(trial)
@@ -204,18 +190,8 @@ class Worker:
             self._trials.discard(trial)
         if trial.reusable is not None:
             cell.idle.append((spec, trial.reusable))
-        elif self._limited:
-            self._leader.report(SandboxGone(spec.name))
         self.failed_removals += trial.cleanup_failed
         return True
-
-    async def _granted(self, cell: CellRun, sandbox: str) -> bool:
-        """Whether the run's limits allow this sandbox."""
-        if not self._limited:
-            return True
-        answer = self._requests[sandbox] = asyncio.get_running_loop().create_future()
-        self._leader.report(BudgetRequest(cell.cell, sandbox))
-        return await answer and not self.control.stopping
 
 
 async def _retire(cell: CellRun) -> None:

@@ -45,7 +45,6 @@ class WorkerHandle:
         self.early: list[Received] = []  # from before there was a recording
         self.assigned: dict[int, Assigned] = {}  # by trial
         self.running: dict[int, RunningTrial] = {}  # by trial
-        self.granted: set[str] = set()  # sandboxes under a limit
         self._turn = -(-(first_trial - share.worker) // share.workers)
 
     @property
@@ -123,10 +122,10 @@ async def _ready(worker: WorkerHandle) -> None:
     """Return once a worker is ready. Raises the worker's error."""
     while True:
         received = await worker.connection.receive()
-        first, *rest = received.messages or [None]  # the first message of a worker says whether it could start
+        first = next(iter(received.messages), None)  # says whether the worker could start
         if isinstance(first, StartupError):
             raise first.exception()
-        worker.early.append(received._replace(messages=rest))
+        worker.early.append(received._replace(messages=received.messages[1:]))
         if isinstance(first, Ready):
             if first.version != __version__:
                 raise UsageError(

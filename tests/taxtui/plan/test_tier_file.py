@@ -10,7 +10,7 @@ from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.scenario import load_tier
 from taxtui.plan.spec import Step, Tier
-from taxtui.workloads.tier_file import to_toml
+from taxtui.workloads.repository import to_toml
 
 texts = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
     ["", "'", "'''", 'say "hi"\n', "a\\\nb", "\n", "\r\n", "it's\nfine'", "\x7f\x00", "line\n'''\nend"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,11 @@ from taxtui.runner.fanout.messages import (
     Assign,
     AssignedTrial,
     Assignment,
-    BudgetAnswer,
-    BudgetRequest,
     Finished,
     Flushed,
     FromWorker,
     NotStarted,
     Ready,
-    SandboxGone,
     StartupError,
     ToWorker,
     WorkerCommand,
@@ -139,26 +135,7 @@ async def test_it_measures_what_it_is_dealt_and_says_so_as_often_as_it_is_heard(
     await seat.finish()
     assert seat.ends() == dict.fromkeys((1, 3, 5, 7), "ok")
     assert seat.program.clean
-    assert not seat.lines.of(BudgetRequest), "a run without a limit has nothing to ask"
     assert fake.alive == {}
-
-
-async def test_under_a_limit_it_makes_no_sandbox_that_it_was_not_granted(tmp_path: Path, fake: FakeSubstrate) -> None:
-    seat = Seat(tmp_path, plan(trials=8, warmup=0, top={"max_sandboxes": 3}))
-    await seat.begun()
-    seat.deal(1, 3, 5, slots=3)
-    await until(lambda: len(seat.lines.of(BudgetRequest)) == 3, "all have asked")
-    assert len(made(fake)) == 0
-    asked = [told.sandbox for told in seat.lines.of(BudgetRequest)]
-    seat.order(BudgetAnswer(asked[0], True))
-    seat.order(BudgetAnswer(asked[1], False))
-    await seat.ended(1)
-    assert [told.sandbox for told in seat.lines.of(SandboxGone)] == [asked[0]]
-    seat.order(WorkerCommand("stop"))  # the third goes on asking for ever
-    await seat.finish()
-    assert Counter(seat.ends().values())["ok"] == 1
-    assert len(made(fake)) == 1
-    assert seat.program.clean
 
 
 async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path: Path, fake: FakeSubstrate) -> None:
