@@ -33,9 +33,9 @@ FIRST: Final = {
 
 MORE: Final = {
     "setup": "Build the fixtures and the container image of T1 and T2.",
-    "tier": "Make a tier from a trajectory or a repository.",
+    "tier": "Make tiers from a repository.",
     "recordings": "List, inspect and verify recordings.",
-    "export": "Export csv, jsonl, parquet, OTLP spans or Prometheus metrics.",
+    "export": "Export trials, commands or health as csv or JSON lines.",
     "site": "Write pages over a folder of recordings.",
     "replay": "Open the terminal user interface on a recording.",
     "tui": "Open the terminal user interface, as taxtui without a command.",

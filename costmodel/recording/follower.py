@@ -11,7 +11,7 @@ import msgspec
 
 from costmodel.errors import SourceError
 from costmodel.recording.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished, TrialEnded, TrialStarted
-from costmodel.recording.framing import SALVAGE, Chain, FrameParser, damaged, decode
+from costmodel.recording.framing import Chain, FrameParser, damaged, decode
 from costmodel.recording.validation import Causality
 from costmodel.regular_file import open_regular
 
@@ -115,7 +115,8 @@ class Follower:
 
     def _explain(self, error: SourceError) -> SourceError:
         if self.frames:
-            return SourceError(f"{self.path}: {error.problem}", error.offset, fix=error.fix or SALVAGE)
+            fix = f"keep the part before the damage: head -c {self.offset} FILE > OUT"
+            return SourceError(f"{self.path}: {error.problem}", error.offset, fix=error.fix or fix)
         if error.fix:  # a newer format
             return SourceError(f"{self.path}: {error.problem}", 0, fix=error.fix)
         reason = error.problem.removeprefix("damaged at byte 0: ")

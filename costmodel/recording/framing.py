@@ -28,7 +28,6 @@ MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
 MAX_SEARCHED: Final = 64 << 20
 """Maximum bytes to check in the search for an intact frame; a file with more false starts is forged."""
-SALVAGE: Final = "`taxtui recordings verify --salvage OUT` keeps the intact frames"
 
 _BEGINNING: Final = re.compile(b"(?=\xc9\x00[\x00-\x10][\x00-\xff]{2}\x54)")
 

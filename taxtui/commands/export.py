@@ -1,26 +1,35 @@
-"""``taxtui export``: the data of recordings for other programs."""
+"""``taxtui export``: the data of recordings for other programs, as CSV or JSON lines."""
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
+from costmodel import TableRow, table_columns, table_rows
 from taxtui.commands.files import find_recording, write_new_file
-from taxtui.errors import UsageError
-from taxtui.export import BY_NAME, FORMATS, NAMES
+from taxtui.errors import RecordingError
+from taxtui.report.formats.csv_rows import harmless
+from taxtui.terminal_text import clean
 
 TABLES: Final = ("trials", "actions", "health")
+FORMATS: Final = ("csv", "jsonl")
+MOST_ROWS, BYTES_A_ROW = 10_000, 4
+"""Limit of rows in a file: a base, and a row per number of bytes. A command of 66 µs takes more bytes."""
 
 
-@click.command("export", epilog="\n".join(f"{item.name}: {item.about}." for item in FORMATS))
+@click.command("export")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option(
-    "--format", "form", type=click.Choice(NAMES), help=f"Output format.  [by the name of -o, else {NAMES[0]}]"
+    "--format", "form", type=click.Choice(FORMATS), help=f"Output format.  [by the name of -o, else {FORMATS[0]}]"
 )
-@click.option("--table", type=click.Choice(TABLES), help="Rows of csv, jsonl and parquet.  [default: trials]")
+@click.option("--table", type=click.Choice(TABLES), default=TABLES[0], show_default=True, help="Kind of rows.")
 @click.option(
     "-o",
     "--output",
@@ -28,18 +37,14 @@ TABLES: Final = ("trials", "actions", "health")
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to a new file.  [standard output]",
 )
-def command(recordings: tuple[str, ...], form: str | None, table: str | None, out: Path | None) -> None:
-    """Export trials, commands and the runner's health as rows, spans or metrics.
+def command(recordings: tuple[str, ...], form: str | None, table: str, out: Path | None) -> None:
+    """Export trials, commands or the runner's health as rows, with durations in nanoseconds.
 
-    Durations are in nanoseconds; Prometheus metrics are in seconds. docs/columns.md has every column.
+    An unknown value is empty in CSV and null in JSON lines. docs/columns.md has every column.
     """
-    form = _format(form, out)
-    item = BY_NAME[form]
-    if table is not None and not item.tables:
-        raise UsageError(f"--table does not go with --format {form}", fix="it always holds the whole recording")
-    if item.binary and out is None and sys.stdout.isatty():
-        raise UsageError(f"{form} is not for a terminal", fix="name a file with -o")
-    pieces = item.pieces([find_recording(name) for name in recordings], table or TABLES[0])
+    lines = out is not None and out.suffix.lower() == ".jsonl"
+    paths = [find_recording(name) for name in recordings]
+    pieces = json_pieces(paths, table) if (form or FORMATS[lines]) == "jsonl" else csv_pieces(paths, table)
     if out is not None:
         write_new_file(pieces, out, "-o")
         return
@@ -48,19 +53,43 @@ def command(recordings: tuple[str, ...], form: str | None, table: str | None, ou
     sys.stdout.buffer.flush()
 
 
-def _format(form: str | None, out: Path | None) -> str:
-    """Return the format by ``--format``, else by the ending of the file's name.
+def csv_pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
+    """Yield a head and a line per row. Text like a formula gets an apostrophe in front. Raises as ``clean_rows``."""
+    yield _csv_line(column.name for column in table_columns(table))
+    for row in clean_rows(paths, table):
+        yield _csv_line(map(_csv_value, row))
 
-    Raises:
-        UsageError: format and ending contradict each other, or the ending is unknown.
+
+def _csv_line(values: Iterable[int | str]) -> bytes:
+    line = io.StringIO()
+    csv.writer(line, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerow(values)
+    return line.getvalue().encode()
+
+
+def _csv_value(value: int | str | bool | None) -> int | str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return harmless(value) if isinstance(value, str) else "" if value is None else value
+
+
+def json_pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
+    """Yield an object per line. Raises as ``clean_rows``."""
+    names = [column.name for column in table_columns(table)]
+    for row in clean_rows(paths, table):
+        yield msgspec.json.encode(dict(zip(names, row, strict=True))) + b"\n"
+
+
+def clean_rows(paths: Sequence[Path], table: str) -> Iterator[TableRow]:
+    """Yield the rows of a table without control characters: each becomes a visible mark.
+
+    Raises ``SourceError``, and ``RecordingError`` for more rows than a recording of this size may have.
     """
-    ending = "" if out is None else out.suffix.lower()
-    matching = [item.name for item in FORMATS if ending in item.endings]
-    if form is not None:
-        if matching and form not in matching:
-            fix = f"drop --format {form}, or rename it"
-            raise UsageError(f"{out} is a name for {matching[0]}, not for {form}", fix=fix)
-        return form
-    if ending and not matching:
-        raise UsageError(f"{out}: {ending} is the ending of no format", fix=f"add --format: {', '.join(NAMES)}")
-    return matching[0] if matching else NAMES[0]
+    for path in paths:
+        limit = MOST_ROWS + path.stat().st_size // BYTES_A_ROW
+        for number, row in enumerate(table_rows([path], table), 1):
+            if number > limit:
+                raise RecordingError(
+                    f"{path}: more commands than {limit:,}, the limit of a recording of this size",
+                    fix="export trials alone: export --table trials, or costmodel.frame",
+                )
+            yield tuple(clean(value) if isinstance(value, str) else value for value in row)

@@ -13,7 +13,6 @@ import click
 from costmodel import Event, Notice, RecordingSummary, SourceError, TrialEnded, read_events
 from taxtui.commands.files import find_recording
 from taxtui.errors import RecordingError, UsageError
-from taxtui.recording.salvage import salvage
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def list_(folder: Path | None) -> None:
     from taxtui.live import catalogue
     from taxtui.report.formats.plain_tables import terminal_width, to_text
 
-    entries, problem = catalogue.listed(folder)
+    entries, _, problem = catalogue.scan(folder=folder)
     if problem:
         raise UsageError(problem)
     if not entries:
@@ -95,18 +94,9 @@ def info(files: tuple[str, ...]) -> None:
 
 @command.command("verify")
 @click.argument("files", nargs=-1, required=True, metavar="RECORDING...")
-@click.option(
-    "--salvage", "out", type=click.Path(path_type=Path), help="Write the intact frames of the one RECORDING here."
-)
 @click.pass_context
-def verify(context: click.Context, files: tuple[str, ...], out: Path | None) -> None:
+def verify(context: click.Context, files: tuple[str, ...]) -> None:
     """Check every byte. Exit 0: complete and intact; 1: incomplete but intact; 4: damaged or not a recording."""
-    if out is not None:
-        if len(files) != 1:
-            raise click.UsageError("--salvage takes exactly one RECORDING")
-        intact, lost = salvage(find_recording(files[0]), out)
-        _say(f"{out}: {intact} frames kept, {lost} bytes lost")
-        return
     worst = 0
     for file in files:
         try:

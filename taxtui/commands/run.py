@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from taxtui.errors import UsageError
 from taxtui.options.numbers import COUNT_OR_ZERO, POSITIVE_COUNT
 from taxtui.options.set_command import SetCommand
 from taxtui.plan import crowding
-from taxtui.plan.arrivals import KINDS, notation
+from taxtui.plan.arrivals import NOTATIONS
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_ladder, parse_think
 from taxtui.terminal_text import clean
@@ -26,7 +26,6 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from costmodel import Prices
     from taxtui.plan.spec import Plan, SubstrateRef
-    from taxtui.runner.fanout.ray_launcher import RayOptions
     from taxtui.runner.progress import Progress
     from taxtui.runner.run import Run
 
@@ -74,23 +73,17 @@ class _RunCommand(SetCommand):
 @click.option("--concurrency", multiple=True, type=POSITIVE_COUNT, help="Trials in flight, repeatable.")
 @click.option(
     "--ladder",
-    metavar="LOW:HIGH[:xF]",
+    metavar="LOW:HIGH",
     callback=_notation(parse_ladder),
-    help="Concurrencies to find the saturation point: 1:256, or 1:64:x4.",
+    help="Concurrencies to find the saturation point, each twice the last: 1:256.",
 )
-@click.option("--arrival", help=" | ".join(map(notation, KINDS)))
+@click.option("--arrival", help=" | ".join(NOTATIONS))
 @click.option("--think", callback=_notation(parse_think), help="Idle time between actions: 8s, or lognormal:8s,0.6")
 @click.option("--acquire", help="Origin of sandboxes: create, reset or pool:NAME.")
 @click.option(
     "--budget",
     callback=_notation(parse_duration_ns),
     help="Start no more trials after this time: 3m. Every cell gets its share.",
-)
-@click.option(
-    "--wait-idle",
-    metavar="TIME",
-    callback=_notation(parse_duration_ns),
-    help="Wait at most this long until the machine is idle: 10m.",
 )
 @click.option(
     "--repeat", type=POSITIVE_COUNT, metavar="R", help="Repetitions of the whole measurement, in one recording."
@@ -159,7 +152,7 @@ def command(
         folders.require_run_id(run_id, "--run-id")
     if resume is not None and output is not None:
         raise UsageError("--resume continues its own file", fix="leave --output out")
-    ray, options["changes"] = _ray(options["ray"], options["changes"])
+    ray = options["ray"]
     dry_run = options["dry_run"]
     chosen, left_out = "", list[str]()
     if scenario is None and not options["substrates"]:
@@ -186,42 +179,16 @@ def command(
         levels = ", ".join(f"{width:,}" for width in sorted({cell.concurrency for cell in plan.cells}))
         trials = sum(cell.trials for cell in plan.cells)
         say_clean(f"taxtui: concurrencies {levels}, in whole blocks: {trials:,} trials")
-    if ray is None and (crowd := crowding.words(plan, crowding.cores())):
+    if ray is None and (crowd := crowding.crowding_warning(plan)):
         say_clean(f"taxtui: {crowd}")
-    load = _load(options["wait_idle"])
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     run = _run(plan, prices, output, resume, run_id, software, ray)
-    run_output = RunOutput(progress, plan.budget_s, controlled=control is not None, load=load, plan=chosen)
+    run_output = RunOutput(
+        progress, plan.budget_s, controlled=control is not None, load=crowding.load_warning(), plan=chosen
+    )
     asyncio.run(_execute(run, control, run_output.show))
     run_output.end()
     conclude(run, run_output)
-
-
-def _load(wait: str | None) -> str:
-    """Return a warning about a high load of the machine, after the wait of ``--wait-idle``; "" for a low load."""
-    from taxtui.runner import machine_load
-
-    if wait is not None:
-        machine_load.wait(parse_duration_ns(wait) / 1e9, lambda text: say_clean(f"taxtui: {text}"))
-    return machine_load.words(machine_load.load_per_core())
-
-
-def _ray(address: str | None, changes: Sequence[str]) -> tuple[RayOptions | None, list[str]]:
-    """Return the cluster of ``--ray``, and the words of ``--set`` without ``per_node``, a value of the cluster.
-
-    Raises:
-        UsageError: ``per_node`` is not a count, or ``--ray`` is missing.
-    """
-    words = [word for word in changes if not word.startswith("per_node=")]
-    limits = [word.removeprefix("per_node=") for word in changes if word.startswith("per_node=")]
-    if address is None:
-        if limits:
-            raise UsageError("--set per_node is for a cluster", fix="add --ray auto")
-        return None, words
-    from taxtui.plan.notation import parse_count
-    from taxtui.runner.fanout.ray_launcher import RayOptions
-
-    return RayOptions(address=address, per_node=parse_count(limits[-1]) if limits else None), words
 
 
 def _run(
@@ -231,7 +198,7 @@ def _run(
     resume: Path | None,
     run_id: str | None,
     software: dict[str, str],
-    ray: RayOptions | None,
+    ray: str | None,
 ) -> Run:
     """Return the run of a plan.
 
@@ -297,7 +264,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
             for cell in cells
         )
         total_usd = plan.repeat * once_usd
-        if plan.repeated and plan.max_cost_usd is not None and total_usd > plan.max_cost_usd and plan.until is None:
+        if plan.repeated and plan.max_cost_usd is not None and total_usd > plan.max_cost_usd:
             raise UsageError(
                 f"{plan.repeat} repetitions of at least {once_usd:.2f} USD are {total_usd:.2f} USD by {prices.title}, "
                 f"and max_cost_usd is {plan.max_cost_usd:g}",

@@ -132,10 +132,6 @@ def conclude(run: Run, output: RunOutput) -> None:
     reason = "" if progress.cut_short else "; taxtui recordings info says why"
     for cell in run.unmeasured:
         say_clean(f"taxtui: {cell}: no trial succeeded{reason}")
-    if (settled := run.settled) is not None:
-        say_clean(
-            f"taxtui: after {progress.repetition} repetitions the widest interval is ±{settled:.1%} of its cell's mean"
-        )
     if run_ids := run.left_behind:
         say_clean(f"taxtui: earlier runs left sandboxes: {', '.join(run_ids)}; list them: taxtui clean --dry-run")
     if run.cleanup_failed or run.unmeasured:

@@ -20,11 +20,8 @@ FREE_HERE: Final = ("local", "docker")
 SET_KEYS: Final = {
     "timeout": str,
     "create_timeout": str,
-    "gap": str,
-    "until": str,
     "seed": int,
     "bracket": bool,
-    "side_by_side": bool,
     "lifecycle": str,
 }
 """Keys of a scenario for ``--set``, with the types of the values."""
@@ -74,9 +71,6 @@ def _block_changes(options: dict[str, Any], substrates: Sequence[str]) -> dict[s
         changes["tiers"] = [str(Path(tier).absolute()) if tier.endswith(".toml") else tier for tier in changes["tiers"]]
     if options["ladder"] and not options["concurrency"]:
         changes["concurrency"] = 1
-    kind, colon, argument = (options["arrival"] or "").partition(":")
-    if Path(argument).is_file():  # a trace of start times
-        changes["arrival"] = f"{kind}{colon}{Path(argument).absolute()}"
     return changes
 
 
@@ -86,7 +80,7 @@ def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in SET_KEYS:
-            keys = f"KEY is one of {', '.join(SET_KEYS)}, and per_node with --ray"
+            keys = f"KEY is one of {', '.join(SET_KEYS)}"
             raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=keys)
         kind = SET_KEYS[key]
         try:
@@ -161,7 +155,7 @@ def describe(plan: Plan, price_sheet: str) -> list[str]:
     """Return the lines of ``--dry-run``: cells and trials, time, money. ``price_sheet``: name or path, or ""."""
     import msgspec
 
-    from taxtui.plan.crowding import cores, words
+    from taxtui.plan.crowding import crowding_warning
     from taxtui.report import plan_time
     from taxtui.report.plan_cost import CheckedSubstrate, expense
 
@@ -180,7 +174,7 @@ def describe(plan: Plan, price_sheet: str) -> list[str]:
     lines += ["", f"trials  {trials:,}{f' in {plan.repeat} repetitions' if plan.repeated else ''}"]
     lines += [f"time    {plan_time.time_words(plan, expected)}"]
     lines += [f"money   {expense(plan, expected, answers, price_sheet).words}"]
-    lines += [f"note    {crowd}"] if (crowd := words(plan, cores())) else []
+    lines += [f"note    {crowd}"] if (crowd := crowding_warning(plan)) else []
     for name, answer in answers.items():
         if not answer.ok:
             lines.append(f"note    {name} cannot be used now: {answer.detail}{f'; {answer.fix}' if answer.fix else ''}")

@@ -63,7 +63,7 @@ def _image(base: str | None, push: str | None) -> str:
     if base is None and push is None and image.exists():
         _say(f"{image.DEFAULT_IMAGE} exists already")
         return image.DEFAULT_IMAGE
-    return image.build(base, push=push, progress=_say).image
+    return image.build(base, push=push, progress=_say)
 
 
 def _say(line: str) -> None:

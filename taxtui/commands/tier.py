@@ -1,4 +1,4 @@
-"""``taxtui tier``: make a tier from a repository, or from a trajectory."""
+"""``taxtui tier``: make tiers from a repository."""
 
 from __future__ import annotations
 
@@ -9,60 +9,20 @@ from pathlib import Path
 
 import click
 
+from taxtui.commands.files import write_new_file
 from taxtui.errors import TaxtuiError, UsageError
-from taxtui.terminal_text import clean
 
 
 @click.group("tier")
 def command() -> None:
-    """Make a tier from a trajectory or a repository of your own."""
-
-
-@command.command("from-trajectory")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--name", help="Name of the tier.  [the file's own]")
-@click.option("--trial", type=int, default=1, show_default=True, help="Number of the trajectory in a file of several.")
-@click.option("--redact", is_flag=True, help="Write REDACTED for apparent credentials, instead of refusing.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="New file.  [NAME.toml]")
-def from_trajectory(file: Path, name: str | None, trial: int, redact: bool, output: Path | None) -> None:
-    """Make a tier of the commands of a trajectory, with the distribution of the time between commands.
-
-    FILE is of mini-swe-agent, SWE-agent, inspect_ai or Harbor (a result.json, or its ATIF trajectory.json). The tier
-    contains the commands: keep it as confidential as the trajectory. The output of commands is left out.
-    """
-    from taxtui.importers.commands import commands_of
-    from taxtui.importers.files import Unreadable
-    from taxtui.workloads import tier_file
-    from taxtui.workloads.trajectory import tier_of
-
-    name = _tier_name(name or file.name.partition(".")[0])
-    path = output or Path(f"{name}.toml")
-    try:
-        trajectory = commands_of(file, trial)
-    except Unreadable as error:
-        raise Unreadable(f"{file}: {error.problem}", fix=error.fix) from error
-    converted = tier_of(name, trajectory.called, trajectory.image, redact=redact)
-    number = f", number {trial} of {trajectory.trials:,}" if trajectory.trials > 1 else ""
-    source = f"Made by taxtui tier from-trajectory, of {trajectory.source}{number}."
-    header = [f"{source} It contains the commands of that trajectory.", *converted.notes]
-    tier_file.write_new(path, tier_file.to_toml(converted.tier, header, converted.remarks))
-    click.echo(str(path))
-    for note in [f"{converted.tier.title}{number}", *converted.notes]:
-        click.echo(clean(note), err=True)
-    click.echo(f"next: taxtui run -t {path} -n {len(converted.tier.cycle)}", err=True)
+    """Make tiers from a repository of your own."""
 
 
 @command.command("from-repo")
 @click.argument("source", metavar="PATH_OR_URL")
 @click.option("--name", help="Name of the tiers.  [the repository's own]")
-@click.option(
-    "--test",
-    "test",
-    metavar="COMMAND",
-    help="Command for the tests, in the repository's root.  [from the repository's files]",
-)
+@click.option("--test", "test", metavar="COMMAND", help="Command for the tests, in the repository's root.")
 @click.option("--setup", multiple=True, metavar="COMMAND", help="Run this before the first test, repeatable.")
-@click.option("--no-test", is_flag=True, help="Make the inspection tier alone.")
 @click.option("--network", is_flag=True, help="Give the test tier a network.")
 @click.option(
     "-o",
@@ -72,25 +32,23 @@ def from_trajectory(file: Path, name: str | None, trial: int, redact: bool, outp
     help="Folder for the new files.  [this one]",
 )
 def from_repo(
-    source: str, name: str | None, test: str | None, setup: tuple[str, ...], no_test: bool, network: bool, output: Path
+    source: str, name: str | None, test: str | None, setup: tuple[str, ...], network: bool, output: Path
 ) -> None:
-    """Make an inspection tier and a test tier of a repository, each checked by a trial on local.
+    """Make an inspection tier and with --test a test tier of a repository, each checked by a trial on local.
 
     Takes the checked-out commit, without history. Writes NAME-inspect.toml, NAME-test.toml and the folder
     NAME.fixtures, the source of both; prints the paths. The tests run in a sandbox, with this machine's programs.
     Exit code 1: a tier failed the trial and was not written; a passing tier was written.
     """
     from taxtui.commands.tier_trial import check_tier
-    from taxtui.workloads import credentials, repository, tier_file
+    from taxtui.workloads import repository
 
-    if no_test and (test or setup or network):
-        raise UsageError("--no-test excludes --test, --setup and --network", fix="leave one of them out")
+    if test is None and (setup or network):
+        raise UsageError("--setup and --network are for the test tier", fix="add --test COMMAND")
     name = _tier_name(name or Path(source.rstrip("/")).absolute().name.removesuffix(".git"))
-    for text in (test or "", *setup):
-        if kinds := credentials.kinds(text):
-            raise UsageError(f"a command holds {' and '.join(kinds)}", fix="read it from the environment")
     fixtures = output / f"{name}.fixtures"
-    for path in (fixtures, *(output / f"{name}-{kind}.toml" for kind in ("inspect", "test")[: 1 if no_test else 2])):
+    kinds = ("inspect",) if test is None else ("inspect", "test")
+    for path in (fixtures, *(output / f"{name}-{kind}.toml" for kind in kinds)):
         if path.exists():
             raise UsageError(f"{path} exists", fix="remove it, or choose another name with --name or -o")
     with tempfile.TemporaryDirectory(prefix="taxtui-tier-") as scratch:
@@ -101,12 +59,9 @@ def from_repo(
         tiers = [repository.inspection(name, snapshot)]
         check_tier(tiers[0], clone, Path(scratch))
         failure: TaxtuiError | None = None
-        if not no_test:
+        if test is not None:
             try:
-                tests = repository.TestCommand(test, ()) if test else snapshot.tests()
-                if tests is None:
-                    raise UsageError(f"{name}: no tests were found", fix="name their command with --test, or --no-test")
-                test_tier = repository.testing(name, snapshot, tests, setup, network=network)
+                test_tier = repository.testing(name, snapshot, test, setup, network=network)
                 check_tier(test_tier, clone, Path(scratch))
                 tiers.append(test_tier)
             except TaxtuiError as error:
@@ -114,9 +69,9 @@ def from_repo(
         output.mkdir(parents=True, exist_ok=True)
         shutil.copytree(clone, fixtures)
     for tier in tiers:
-        header = [f"Made by taxtui tier from-repo; run with -s local:fixtures={fixtures.name}, in this folder."]
+        comment = f"Made by taxtui tier from-repo; run with -s local:fixtures={fixtures.name}, in this folder."
         path = output / f"{tier.name}.toml"
-        tier_file.write_new(path, tier_file.to_toml(tier, header))
+        write_new_file([repository.to_toml(tier, comment).encode()], path, "-o")
         click.echo(str(path))
     click.echo(str(fixtures))
     options = " ".join(f"-t {output / tier.name}.toml" for tier in tiers)

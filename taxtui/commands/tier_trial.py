@@ -21,7 +21,6 @@ from taxtui.sandboxes import registry
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import ExecResult, Marks
 from taxtui.terminal_text import clean
-from taxtui.workloads import credentials
 
 if TYPE_CHECKING:
     from taxtui.plan.spec import Tier
@@ -88,4 +87,4 @@ def _succeeded(step: Step, nonce: str, result: ExecResult) -> bool:
 
 def _last_lines(result: ExecResult) -> list[str]:
     text = (result.stdout + result.stderr).decode(errors="replace")
-    return [credentials.redacted(line) for line in text.splitlines() if line.strip()][-LAST_LINES:]
+    return [line for line in text.splitlines() if line.strip()][-LAST_LINES:]

@@ -195,7 +195,6 @@ def _scenario(name: str, cells: Sequence[CellFacts], origin: Provenance) -> dict
     """Return the part of a plan for the live screen."""
     return {
         "name": f"{origin.provenance} {name}",
-        "side_by_side": True,
         "cells": [
             {
                 "substrate": {"name": cell.kind.substrate, "options": {}},

@@ -9,14 +9,13 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
-from costmodel import Clock, Event, Header, RunFinished, SourceError, TrialEnded, events
+from costmodel import Event, Header, RunFinished, SourceError, TrialStarted, events, framing
 from taxtui import folders
 from taxtui.errors import UsageError
-from taxtui.live import file_ends
 from taxtui.live.state import RunState
 from taxtui.plan.scenario import bundled
 from taxtui.terminal_text import clean
@@ -35,6 +34,8 @@ SHIPPED: Final = tuple(
     for name in ("run", "gvisor", "layers", "harness", "short", "small", "aa", "drift", "kubernetes", "kubernetes2")
 )
 """Recordings shipped with taxtui; the first is the default for users without recordings."""
+END_BYTES: Final = 64 << 10
+"""Bytes read at each end of a file."""
 FRESH_S: Final = 5.0
 """A run writes at least once a second. A newer file without an end is still running."""
 
@@ -148,8 +149,13 @@ def newest(*, succeeded: bool = False) -> Path | None:
     ``succeeded``: prefer recordings with a successful trial, which every projection needs.
     """
     user, shipped = by_age()
-    fitting = filter(_has_success, [*user, *shipped]) if succeeded else iter(())
-    return next(fitting, None) or next((path for path in user if _has_header(path)), next(iter(shipped), None))
+    if succeeded:
+        entries = filter(None, map(inspect, [*user, *shipped]))
+        if (fitting := next((entry.path for entry in entries if entry.succeeded), None)) is not None:
+            return fitting
+    entries = filter(None, map(inspect, user))
+    readable = (entry.path for entry in entries if entry.state not in HOPELESS)
+    return next(readable, next(iter(shipped), None))
 
 
 def by_age() -> tuple[list[Path], list[Path]]:
@@ -171,21 +177,28 @@ def recordings(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
 
 
-def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[CatalogueEntry] = ()) -> Listing:
+def scan(
+    feed: Path | None = None,
+    *,
+    running: bool = False,
+    known: Iterable[CatalogueEntry] = (),
+    folder: Path | None = None,
+) -> Listing:
     """List the user's recordings, newest first, then the recording on Live (``feed``) and the shipped recordings.
 
     ``running``: the recording on Live is still being written. Files with an unchanged entry in ``known`` are not read.
+    ``folder``: list this folder alone.
     """
-    folder, problem = None, ""
+    problem = ""
     paths: list[Path] = []
+    shipped = {} if folder else {os.path.realpath(path): path for path in _shipped()}
     try:
-        folder = folders.recordings()
+        folder = folder or folders.recordings()
         paths = recordings(folder)
     except UsageError as error:
         problem = clean(str(error))
     except OSError as error:
         problem = f"cannot list {clean(str(folder))}: {error.strerror}"
-    shipped = {os.path.realpath(path): path for path in _shipped()}
     live = os.path.realpath(feed) if feed else None
     unchanged = {(entry.path, *entry.stamp): entry for entry in known if entry.state != "running"}
     entries: dict[str, CatalogueEntry] = {}
@@ -201,19 +214,6 @@ def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[Cat
     return Listing(tuple(order), folder, problem)
 
 
-def listed(folder: Path | None) -> tuple[tuple[CatalogueEntry, ...], str]:
-    """Return the recordings of a folder, newest first, and the problem with the listing; None: as ``scan``."""
-    if folder is None:
-        listing = scan()
-        return listing.entries, listing.problem
-    try:
-        paths = recordings(folder)
-    except OSError as error:
-        return (), f"cannot list {clean(str(folder))}: {error.strerror}"
-    entries = [entry for path in paths if (entry := inspect(path)) is not None]
-    return tuple(sorted(entries, key=lambda entry: (-entry.when_ns, entry.name))), ""
-
-
 def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> CatalogueEntry | None:
     """Describe a file from both ends; None where there is no regular file.
 
@@ -226,16 +226,16 @@ def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Cata
             return None  # opening a pipe waits for the writer
         facts |= {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
         with path.open("rb") as file:
-            head = file_ends.head_of(file)
-            tail_start = max(0, file.seek(0, os.SEEK_END) - file_ends.END_BYTES)
+            head = _head_of(file)
+            tail_start = max(0, file.seek(0, os.SEEK_END) - END_BYTES)
             file.seek(tail_start)
-            tail = file.read(file_ends.END_BYTES)
+            tail = file.read(END_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         return CatalogueEntry(state="unreadable", detail=error.strerror or str(error), **facts)
     fresh = running or abs(time.time() - status.st_mtime_ns / 1e9) < FRESH_S
-    return _described(facts, head, tail, tail_start, fresh=fresh)
+    return _described(facts, head, tail, whole=tail_start == 0, fresh=fresh)
 
 
 def stamp(path: Path) -> tuple[int, int]:
@@ -247,34 +247,38 @@ def stamp(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, fresh: bool) -> CatalogueEntry:
-    header = file_ends.header_of(head)
-    if header is None:
-        state: State = "empty" if not head else "not a recording"
-        return CatalogueEntry(state="running" if fresh and not head else state, **facts)
-    if header.version > events.FORMAT_VERSION:
-        detail = (
-            f"format version {header.version}, this taxtui reads up to {events.FORMAT_VERSION}; install a newer taxtui"
-        )
-        return CatalogueEntry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
-    run, state, detail = RunState(), "incomplete", ""
-    last: Event | None = None
-    succeeded = anchored = False
+def _described(facts: dict[str, Any], head: bytes, tail: bytes, *, whole: bool, fresh: bool) -> CatalogueEntry:
+    """Return the entry of a file. ``whole``: the tail is the whole file; ``fresh``: it may still be written."""
+    run, detail = RunState(), ""
+    state: State = "incomplete"
+    latest: list[Event] = []
     try:
-        for event in file_ends.opening(head):
+        opening, _ = _frames(head)
+        header = opening[0] if opening and isinstance(opening[0], Header) else None
+        if header is None or header.magic != events.MAGIC:
+            state = "running" if fresh and not head else "not a recording" if head else "empty"
+            return CatalogueEntry(state=state, **facts)
+        if header.version > events.FORMAT_VERSION:
+            detail = f"format version {header.version}, this taxtui reads up to {events.FORMAT_VERSION}"
+            detail += "; install a newer taxtui"
+            return CatalogueEntry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
+        for event in opening:
+            if isinstance(event, TrialStarted):
+                break
             run.apply(event)
-        for event in file_ends.latest(tail, tail_start):
-            if isinstance(event, TrialEnded) and event.outcome == events.OK:
-                trial = run.open.get(event.trial)
-                succeeded |= trial is None or not trial.warm_up
-            anchored |= isinstance(event, Clock)
+        begins = 0 if whole else framing.next_valid(tail, 0)
+        latest, problem = ([], "") if begins is None else _frames(tail[begins:])
+        for event in latest:
             if not isinstance(event, Header):
                 run.apply(event)
-            last = event
     except SourceError as error:
-        state, detail = "damaged", clean(error.problem)
-    else:
-        state = "complete" if isinstance(last, RunFinished) else "running" if fresh else "incomplete"
+        problem = error.problem
+    last = latest[-1] if latest else None
+    if problem:
+        state, detail = "damaged", clean(problem)
+    elif isinstance(last, RunFinished) or fresh:
+        state = "complete" if isinstance(last, RunFinished) else "running"
+    counts = last.counts if isinstance(last, RunFinished) else {}
     cells = list(run.cells.values())
     planned = [cell.planned for cell in cells if cell.planned is not None]
     return CatalogueEntry(
@@ -283,8 +287,7 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
         run_id=run.run_id,
         scenario=run.name,
         started_unix_ns=run.started_unix_ns,
-        # each repetition has its own clock; the last clock may be in the middle of the file
-        elapsed_ns=run.elapsed_ns if anchored or run.repetitions == 1 else 0,
+        elapsed_ns=run.elapsed_ns if run.repetitions == 1 else 0,  # each repetition has its own clock
         substrates=tuple(run.by_substrate()),
         workloads=tuple(dict.fromkeys(cell.workload for cell in cells)),
         modes=tuple(dict.fromkeys(cell.mode for cell in cells)),
@@ -293,25 +296,31 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
         stand_in=any(cell.provenance == "stand_in" for cell in cells),
         imported=any(cell.provenance == "imported" for cell in cells),
         outcome=run.outcome or "",
-        counts={clean(key): n for key, n in last.counts.items()} if isinstance(last, RunFinished) else {},
-        succeeded=succeeded or (isinstance(last, RunFinished) and last.counts.get(events.OK, 0) > 0),
+        counts={clean(key): n for key, n in counts.items()},
+        succeeded=counts.get(events.OK, 0) > 0 or any(cell.ok for cell in cells),
         software=run.software,
         **facts,
     )
 
 
-def _has_header(path: Path) -> bool:
+def _head_of(file: BinaryIO) -> bytes:
+    """Return the beginning of a file with its whole first frame, however large."""
+    head = file.read(END_BYTES)
+    with contextlib.suppress(SourceError):
+        if len(head) == END_BYTES and framing.payload_at(head, 0, 0) is None:
+            head += file.read(framing.PREFIX.size + framing.MAX_LENGTH)
+    return head
+
+
+def _frames(data: bytes) -> tuple[list[Event], str]:
+    """Return the events of whole frames, and the problem after the last; a torn frame at the end is none."""
+    result: list[Event] = []
     try:
-        with path.open("rb") as file:
-            header = file_ends.header_of(file_ends.head_of(file))
-    except OSError:
-        return False
-    return header is not None and header.version <= events.FORMAT_VERSION
-
-
-def _has_success(path: Path) -> bool:
-    entry = inspect(path)
-    return entry is not None and entry.succeeded
+        for offset, payload in framing.FrameParser().feed(data):
+            result += framing.decode(payload, offset).events
+    except SourceError as error:
+        return result, error.problem
+    return result, ""
 
 
 def _shipped() -> Iterator[Path]:

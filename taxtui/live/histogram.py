@@ -43,16 +43,10 @@ class LogHistogram:
         """Count values in ns; negative values, of a clock set back, count as 0."""
         if not values:
             return
+        values = [max(0, value) for value in values]
         lowest, greatest = min(values), max(values)
-        if lowest < 0:
-            self.add([max(value, 0) for value in values])
-            return
-        counts = self.counts
-        for value in values:
-            # bucket(), inlined: a call for each of millions of actions is slow
-            shift = value.bit_length() - SUB_BITS - 1
-            index = value if shift < 0 else (shift << SUB_BITS) + (value >> shift)
-            counts[index] = counts.get(index, 0) + 1
+        for index in map(bucket, values):
+            self.counts[index] = self.counts.get(index, 0) + 1
         self.least = min(self.least, lowest) if self.n else lowest
         self.greatest = max(self.greatest, greatest)
         self.n += len(values)
@@ -78,7 +72,7 @@ class LogHistogram:
         """Return the counts in ``number`` columns of equal width in log(value) over [low, high].
 
         A bucket across several columns is shared by area, else narrow columns would show a comb.
-        Values outside are left out; 0 counts as 1 ns. The lowest and highest value are exact.
+        Values outside are left out; 0 counts as 1 ns.
         """
         start = math.log(max(low_ns, 1))
         width = (math.log(max(high_ns, 1)) - start) / number
@@ -88,15 +82,12 @@ class LogHistogram:
             inside = min(max(value, self.least, 1), max(self.greatest, 1))
             return (math.log(inside) - start) / width if width > 0 else 0.0
 
-        exact = {self.least: 1, self.greatest: 1} if self.least < self.greatest else {self.least: self.n}
-        buckets = [(lower(index), lower(index + 1), count) for index, count in self.counts.items()]
-        for begin, end, count in [(at, at, n) for at, n in exact.items()] if 0 < self.n <= 2 else buckets:
-            first, last = position(begin), position(end)
+        for index, count in self.counts.items():
+            first, last = position(lower(index)), position(lower(index + 1))
             if last - first < 1e-9:  # a single value: one column
                 if -1e-9 <= first <= number + 1e-9:
                     shares[min(max(int(first), 0), number - 1)] += count
                 continue
-            density = count / (last - first)
             for column in range(max(0, math.floor(first)), min(number, math.ceil(last))):
-                shares[column] += density * (min(column + 1, last) - max(column, first))
+                shares[column] += count / (last - first) * (min(column + 1, last) - max(column, first))
         return shares

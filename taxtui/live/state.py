@@ -69,7 +69,6 @@ class RunState:
     started_unix_ns: int = 0
     now_unix_ns: int = 0  # the latest instant in any event
     outcome: str | None = None  # None: in progress, or cut off
-    side_by_side: bool = False
     repetition: int = 1  # the current one, from 1
     repetitions: int = 1  # planned, or at most
     workers: int = 1  # at a time, as planned
@@ -130,14 +129,6 @@ class RunState:
             total += (warm_ups + rounds) * (typical if cell.trial_ns is None else cell.trial_ns)
         return total
 
-    def eta_ns(self) -> float | None:
-        """Return the time until the whole run is done, as ``remaining_ns``."""
-        parts = [self.remaining_ns(cells) for cells in self.by_substrate().values()]
-        numbers = [part for part in parts if part is not None]
-        if not parts or len(numbers) < len(parts):
-            return None
-        return max(numbers) if self.side_by_side else sum(numbers)
-
     def _cell(self, key: int) -> CellState:
         if key not in self.cells:
             self.cells[key] = CellState(key, f"cell {key}")
@@ -158,29 +149,14 @@ class RunState:
         self.software = {clean(key): clean(value) for key, value in event.software.items()}
         scenario = event.scenario
         self.name = clean(str(scenario.get("name", "")))
-        self.side_by_side = scenario.get("side_by_side") is True
         self.repetitions = max(1, _whole(scenario.get("repeat")))
         self.workers = max(1, _whole(scenario.get("workers")))
-        times = None if scenario.get("until") else self.repetitions
         planned = scenario.get("cells")
         for key, plan in enumerate(planned if isinstance(planned, list | tuple) else ()):
-            if isinstance(plan, Mapping):
-                self._plan(self._cell(key), plan, times)
-
-    def _plan(self, cell: CellState, plan: Mapping[str, Any], times: int | None) -> None:
-        """Add the header's plan of a cell, measured ``times`` times; None: until the interval is narrow."""
-        substrate, tier = plan.get("substrate"), plan.get("tier")
-        if isinstance(substrate, Mapping):
-            options = substrate.get("options")
-            values = options.values() if isinstance(options, Mapping) else ()
-            cell.label = clean(":".join([str(substrate.get("name", "?")), *map(str, values)]))
-        if isinstance(tier, Mapping):
-            cell.tier = clean(str(tier.get("name", "?")))
-        cell.mode = clean(str(plan.get("mode", "?")))
-        cell.actions = _whole(plan.get("actions"))
-        cell.concurrency = max(1, _whole(plan.get("concurrency")))
-        cell.planned = times * _whole(plan["trials"]) if "trials" in plan and times else None
-        cell.planned_warm_ups = (times or 1) * _whole(plan.get("warmup"))
+            if isinstance(plan, Mapping):  # the rest of the plan is in the events of cells
+                cell = self._cell(key)
+                cell.planned = self.repetitions * _whole(plan["trials"]) if "trials" in plan else None
+                cell.planned_warm_ups = self.repetitions * _whole(plan.get("warmup"))
 
     def _describe(self, event: events.Cell) -> None:
         cell = self._cell(event.id)

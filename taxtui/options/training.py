@@ -100,7 +100,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
     "images": OptionGroup(
         "Images",
         (
-            _option("--images", "SET", "Image sizes, one image per prompt: 500:2-8 (500 of 2 to 8 GB), or a file."),
+            _option("--images", "SET", "Image sizes, one image per prompt: 500:2-8 (500 of 2 to 8 GB)."),
             _option(
                 "--placement", None, "Choice of the node of a new sandbox.  [spread]", type=click.Choice(PLACEMENTS)
             ),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from costmodel import RECORDED_LENGTH, Length
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.number_lines import read_number_lines
 from taxtui.plan.spec import Operation, SubstrateRef, ThinkTime
 
 if TYPE_CHECKING:
@@ -25,12 +23,8 @@ _COUNT: Final = re.compile(
     r"([0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)(\.[0-9]+)?(?:e\+?([0-9]{1,2}))?([kmgbt]?)", re.IGNORECASE
 )
 _IMAGES: Final = re.compile(r"(?:([0-9.]+[kM]?):)?([0-9.]+)(?:-([0-9.]+))?(?:GB)?", re.ASCII)
-_IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4, 2,4,8, or a file with a size in GB on each line"
-_MOST_IMAGE_BYTES: Final = 64 << 20
-"""Largest file of image sizes."""
-MAX_LEVELS: Final = 32
-"""Most concurrencies of a ladder."""
-_LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})(?::x(\d{1,3}(?:\.\d{1,3})?))?", re.ASCII)
+_IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4 or 2,4,8"
+_LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})", re.ASCII)
 _POWERS: Final = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
 MAX_COUNT: Final = 10**18
 """Highest count; a higher count is a typing error."""
@@ -100,9 +94,7 @@ def _no_length(text: str) -> UsageError:
 
 
 def parse_images(text: str) -> Images:
-    """Sizes in GB: ``500:2-8`` (500, evenly from 2 to 8), ``500:4``, ``2,4,8`` (these three), or a file of sizes.
-
-    In a file, each line ends with a size in GB. Text before the size and comments after # are skipped.
+    """Sizes in GB: ``500:2-8`` (500, evenly from 2 to 8), ``500:4``, or ``2,4,8`` (these three).
 
     Raises:
         UsageError: anything else, or a range without a number of images.
@@ -110,8 +102,6 @@ def parse_images(text: str) -> Images:
     """
     from costmodel import Images
 
-    if Path(text).suffix in (".txt", ".csv", ".tsv"):
-        return Images.of(_sizes_of(Path(text)))
     sizes: list[float] = []
     for part in text.split(","):
         match = _IMAGES.fullmatch(part.strip())
@@ -128,35 +118,19 @@ def parse_images(text: str) -> Images:
     return Images.of(sizes)
 
 
-def _sizes_of(path: Path) -> list[float]:
-    """Return the size on each line of a file."""
-    sizes = []
-    for number, text in read_number_lines(path, _MOST_IMAGE_BYTES, "the images' sizes", _IMAGES_FIX):
-        words = text.replace(",", " ").split()
-        try:
-            sizes += [float(words[-1])] if words else []
-        except ValueError as error:
-            # The line stays unquoted: a foreign scenario may name any file.
-            raise UsageError(f"{path}:{number}: the line does not end in a size in GB", fix=_IMAGES_FIX) from error
-    return sizes
-
-
 def parse_ladder(text: str) -> list[int]:
-    """Return levels of concurrency: ``1:256`` (1, 2, 4 … 256), ``1:256:x1.5``, always with the last.
+    """Return levels of concurrency: ``1:256`` is 1, 2, 4 … 256, always with the last.
 
     Raises:
-        UsageError: anything else, or more than ``MAX_LEVELS``.
+        UsageError: anything else.
     """
     match = _LADDER.fullmatch(text.strip())
-    factor = float(match[3] or 2) if match else 0.0
     low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 0 < low < high:
+        raise UsageError(f"{text!r} is no ladder", fix="write 1:256")
     levels = [low]
-    while 0 < levels[-1] < high and factor > 1 and len(levels) <= MAX_LEVELS:
-        levels.append(min(high, max(levels[-1] + 1, round(levels[-1] * factor))))
-    if not 2 <= len(levels) <= MAX_LEVELS:
-        raise UsageError(
-            f"{text!r} is no ladder of 2 to {MAX_LEVELS} levels", fix="write 1:256, or 1:256:x1.5 for smaller steps"
-        )
+    while levels[-1] < high:
+        levels.append(min(high, 2 * levels[-1]))
     return levels
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from costmodel import MAX_INT
-from taxtui.plan.arrivals import AnyArrival, Sequential
+from taxtui.plan.arrivals import Arrival
 
 Mode = Literal["exec", "session"]
 Operation = Literal["suspend", "snapshot", "build"]
@@ -25,6 +25,7 @@ FIXTURES_ENV: Final = "TAXTUI_FIXTURES"
 
 Recordable = Annotated[int, msgspec.Meta(ge=-MAX_INT, le=MAX_INT)]
 """A whole number within a recording's bounds."""
+Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +95,9 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of each sandbox, by default the paper's 1 vCPU and 1 GiB, and of the kept output."""
 
-    cpus: float = 1.0
-    memory_mib: Recordable = 1024
-    pids: Recordable = 512
+    cpus: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT / 1000)] = 1.0  # thousandths are recorded
+    memory_mib: Positive = 1024
+    pids: Positive = 512
     output_mib: Annotated[int, msgspec.Meta(ge=1, le=16)] = 16  # of each stream's beginning; all bytes are counted
 
 
@@ -119,7 +120,7 @@ class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
     actions: int
     mode: Mode = "exec"
     concurrency: int = 1
-    arrival: AnyArrival = Sequential()
+    arrival: Arrival = Arrival()
     think: ThinkTime = ThinkTime()
     acquire: str = "create"  # create | reset | pool:NAME | snapshot:ID
     trials: int = 100
@@ -137,12 +138,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     bracket: bool = True
     budget_s: float | None = None  # stop launching after this
-    side_by_side: bool = False  # run substrates at the same time instead of in turn
     max_cost_usd: float | None = None
     max_sandboxes: int | None = None
-    repeat: int = 1  # repetitions, each with new processes, connections and seed; at most, with ``until``
-    gap_s: float = 0.0  # between repetitions
-    until: float | None = None  # stop at this half-width of every cell's interval, relative to the mean
+    repeat: int = 1  # repetitions, each with new processes, connections and seed
     workers: int = 1  # measuring processes, with shares of each cell's concurrency
     lifecycle: tuple[Operation, ...] = ()  # operations measured in each trial
 
@@ -151,14 +149,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Whether there may be more than one run."""
         return self.repeat > 1
 
-    @property
-    def sandboxes(self) -> int:
-        """Fewest sandboxes of one repetition, with warm-ups; a cell with acquire=reset needs one."""
-        return sum(self.warm_ups(cell) + (1 if cell.acquire == "reset" else cell.trials) for cell in self.cells)
-
     def warm_ups(self, cell: CellPlan) -> int:
         """Return the number of warm-ups of a cell: each worker warms up connections."""
         return cell.warmup * min(self.workers, cell.concurrency)
+
+
+def sandboxes(cell: CellPlan, workers: int) -> int:
+    """Return the fewest sandboxes of a cell in one repetition, with warm-ups; acquire=reset needs one."""
+    return cell.warmup * min(workers, cell.concurrency) + (1 if cell.acquire == "reset" else cell.trials)
 
 
 class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):

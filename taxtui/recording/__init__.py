@@ -1,4 +1,4 @@
-"""Writing and salvage of recordings. ``costmodel.recording`` has the events and the reader."""
+"""Writing of recordings. ``costmodel.recording`` has the events and the reader."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from costmodel import (
 )
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 
-SYNC_INTERVAL_S: Final = 1.0
 MOST_PENDING: Final = 4096
 """Most queued events of workers."""
 
@@ -39,7 +37,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Recorder:
-    """Appends events to a new file; one ``write`` per frame, ``fsync`` once a second from a separate thread."""
+    """Appends events to a new file, with one ``write`` per frame and one ``fsync`` at the end."""
 
     def __init__(self, path: Path, *, append: bool = False) -> None:
         """Create the file, or with ``append`` continue a file with whole frames.
@@ -59,18 +57,7 @@ class Recorder:
         except OSError as error:
             raise UsageError(f"cannot create {path}: {error.strerror}", fix="choose another with -o") from error
         self.size_bytes = os.fstat(self._fd).st_size
-        self._broken = False
-        self._sync_error: OSError | None = None
-        self._dirty = threading.Event()
-        self._closed = threading.Event()
-        self._syncer = threading.Thread(target=self._sync, name="taxtui-fsync", daemon=True)
-        try:
-            self._syncer.start()
-        except BaseException:  # interrupted, or no more threads: leave no empty file
-            os.close(self._fd)
-            if not append:
-                path.unlink(missing_ok=True)
-            raise
+        self._broken = self._closed = False
 
     def add(self, event: Event) -> None:
         """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart.
@@ -102,12 +89,10 @@ class Recorder:
         """
         if not self._pending or self._broken:
             return
-        self._check_synced()
         self._check_ours()
         events, self._pending = self._pending, []
         for data in self._sealer.seal(events):
             self._write(data)
-        self._dirty.set()
 
     def _write(self, data: bytes) -> None:
         try:
@@ -124,15 +109,6 @@ class Recorder:
                 fix=f"its first {self.size_bytes} bytes are intact, free some space and run again",
             ) from error
         self.size_bytes += len(data)
-
-    def _check_synced(self) -> None:
-        """Raise the error of a file system with late reports of a full disk."""
-        if self._sync_error is not None and not self._broken:
-            self._broken = True
-            raise WriteFailed(
-                f"cannot write {self.path}: {self._sync_error.strerror}",
-                fix="`taxtui recordings verify` shows the intact part",
-            ) from self._sync_error
 
     def _check_ours(self) -> None:
         """Raise ``WriteFailed`` at once where another process has removed, replaced or changed the file."""
@@ -153,30 +129,20 @@ class Recorder:
 
     def close(self) -> None:
         """Write the queued events and force them to the disk. Idempotent. Raises as ``flush``."""
-        if self._closed.is_set():
+        if self._closed:
             return
+        self._closed = True
         try:
             self.flush()
             if not self._broken:
                 self._check_ours()
-        finally:
-            self._closed.set()
-            self._dirty.set()
-            self._syncer.join()
-            os.close(self._fd)
-        self._check_synced()
-
-    def _sync(self) -> None:
-        try:
-            while True:
-                self._dirty.wait()
-                self._dirty.clear()
-                os.fsync(self._fd)
-                if self._closed.wait(SYNC_INTERVAL_S):
-                    os.fsync(self._fd)
-                    return
+                os.fsync(self._fd)  # some file systems report a full disk late
         except OSError as error:
-            self._sync_error = error  # raised by the next write or close
+            raise WriteFailed(
+                f"cannot write {self.path}: {error.strerror}", fix="`taxtui recordings verify` shows the intact part"
+            ) from error
+        finally:
+            os.close(self._fd)
 
     def __enter__(self) -> Self:
         return self

@@ -128,7 +128,7 @@ def _named_sheet(answer: CheckedSubstrate | None) -> str:
 
 def _share(plan: Plan, expected: Sequence[Expected]) -> Fraction:
     walls_ns = [item.wall_ns for item in expected if item.wall_ns is not None]
-    if plan.budget_s is None or len(walls_ns) < len(expected) or plan.side_by_side:
+    if plan.budget_s is None or len(walls_ns) < len(expected):
         return Fraction(1)
     return min(Fraction(1), Fraction(plan.budget_s) * 10**9 / Fraction(max(1.0, sum(walls_ns))))
 

@@ -97,18 +97,13 @@ def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
 
 def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
     """Return ``~22 min, estimated from 2 recordings``, with the unmeasured cells and the time budget."""
-    by_substrate: dict[str, float] = {}
-    for item in expected:
-        if item.wall_ns is not None:
-            name = str(item.cell.substrate)
-            by_substrate[name] = by_substrate.get(name, 0.0) + item.wall_ns
+    walls_ns = [item.wall_ns for item in expected if item.wall_ns is not None]
     missing = _missing(expected)
     limit = f"at most {rough_duration(plan.budget_s * 1e9)}, the budget" if plan.budget_s else ""
-    if not by_substrate:
+    if not walls_ns:
         unknown = f"unknown for {missing}: no recording of it yet"
         return f"{limit}; {unknown}" if limit else unknown
-    once_ns = max(by_substrate.values()) if plan.side_by_side else sum(by_substrate.values())
-    total_ns = plan.repeat * once_ns + (plan.repeat - 1) * plan.gap_s * 1e9
+    total_ns = plan.repeat * sum(walls_ns)
     words = f"~{rough_duration(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
     source = _source([item.trial for item in expected if item.trial])
     if plan.budget_s and (missing or total_ns > plan.budget_s * 1e9):

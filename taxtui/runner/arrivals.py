@@ -18,7 +18,6 @@ class Block(NamedTuple):
     cell: int
     number: int
     trials: int
-    before: int = 0  # trials measured before a resumption
 
 
 def blocks(plan: Plan, cells: Sequence[int]) -> list[Block]:
@@ -47,12 +46,8 @@ def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
 
     The plan's seed decides the times.
     """
-    arrival = plan.cells[block.cell].arrival
     source = random.Random(f"{plan.seed}:{block.cell}:{block.number}")
-    starts_ns = arrival.starts_ns(block.before + block.trials, source)
-    if starts_ns is None or not block.before:
-        return starts_ns
-    return [start_ns - starts_ns[block.before] for start_ns in starts_ns[block.before :]]
+    return plan.cells[block.cell].arrival.starts_ns(block.trials, source)
 
 
 async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:

@@ -87,17 +87,13 @@ async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], journal: Jo
 
 def require_descriptors(plan: Plan) -> None:
     """Refuse a plan with too many open files for this process. Raises ``UsageError``."""
-    concurrency: dict[str, int] = {}
-    for cell in plan.cells:
-        if not shipped.row_of(cell.substrate.name).here:
-            continue  # an SDK may share its connections among all sandboxes
-        side = str(cell.substrate) if plan.side_by_side else ""
-        concurrency[side] = max(concurrency.get(side, 0), -(-cell.concurrency // plan.workers))
-    needed = OWN_DESCRIPTORS + DESCRIPTORS_PER_TRIAL * sum(concurrency.values())
+    here = [cell for cell in plan.cells if shipped.row_of(cell.substrate.name).here]  # an SDK may share connections
+    concurrency = max((-(-cell.concurrency // plan.workers) for cell in here), default=0)
+    needed = OWN_DESCRIPTORS + DESCRIPTORS_PER_TRIAL * concurrency
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit != resource.RLIM_INFINITY and limit < needed:
         raise UsageError(
-            f"the limit of {limit:,} open files is too low: concurrency {sum(concurrency.values()):,} needs {needed:,}",
+            f"the limit of {limit:,} open files is too low: concurrency {concurrency:,} needs {needed:,}",
             fix=f"ulimit -n {needed}, or a lower --concurrency",
         )
 

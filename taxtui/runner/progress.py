@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from costmodel import LAG_LIMIT_NS, Notice, breakdown, quantile
 from taxtui.plan.spec import CellPlan
 
 
@@ -36,26 +35,14 @@ class Progress(msgspec.Struct):
 
 
 class CellProgress:
-    """Number and start delays of a cell's ended trials."""
+    """Number of a cell's successes."""
 
     def __init__(self, number: int, plan: CellPlan, ok: int = 0) -> None:
         """``ok``: successes of earlier parts and repetitions of the run."""
         self.cell = number
         self.plan = plan
         self.ok = ok
-        self.start_delays_ns: list[int] = []  # of counted trials
 
     def __str__(self) -> str:
         """As in every message: substrate, tier x actions, mode."""
         return f"{self.plan.substrate} {self.plan.tier.name} x {self.plan.actions} {self.plan.mode}"
-
-    def start_delays(self, at_ns: int) -> Notice | None:
-        """Return how late the trials started; None where no start had a scheduled instant."""
-        delays_ns = sorted(self.start_delays_ns)
-        if not delays_ns or not breakdown.has_schedule(str(self.plan.arrival)):
-            return None
-        p50, p99, highest = (quantile(delays_ns, q) / 1e6 for q in (0.5, 0.99, 1.0))
-        late = sum(delay_ns > LAG_LIMIT_NS for delay_ns in delays_ns)
-        text = f"{self}: {self.plan.arrival}: started late by p50 {p50:,.1f}, p99 {p99:,.1f}, at most {highest:,.1f} ms"
-        text += f"; {late:,} of {len(delays_ns):,} by more than {LAG_LIMIT_NS / 1e6:g} ms, which is in response"
-        return Notice(at_ns, "warning" if late else "info", text)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import secrets
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from costmodel import Cell, Clock, Header, Notice, Prices, RunFinished, events
 from taxtui.errors import RunCrashed, TaxtuiError
-from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity, preflight
@@ -26,8 +28,7 @@ from taxtui.runner.fanout import child_process
 from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
 from taxtui.runner.fanout.launcher import Launch, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment
-from taxtui.runner.fanout.ray_launcher import RayLauncher, RayOptions
-from taxtui.runner.fanout.repetition import budget_share_s, plan_of, widest_interval
+from taxtui.runner.fanout.ray_launcher import RayLauncher
 from taxtui.runner.fanout.resume import AGAIN, ResumeState
 from taxtui.runner.fanout.this_process import DirectConnection
 from taxtui.runner.fanout.worker_handle import Crew
@@ -58,7 +59,7 @@ class Run:
         *,
         prices: Prices | None = None,
         software: dict[str, str] | None = None,
-        ray: RayOptions | None = None,
+        ray: str | None = None,
         resumed: ResumeState | None = None,
     ) -> None:
         """Open and write nothing yet.
@@ -66,19 +67,19 @@ class Run:
         Args:
             prices: the sheet for the plan's limit in dollars.
             software: facts for the header, added to the facts of this machine.
-            ray: the cluster of the workers.
+            ray: the address of the Ray cluster of the workers.
             resumed: the recording to continue, under the same run id.
 
         Raises:
             TaxtuiError: Ray is not installed.
         """
         self.plan, self.path, self.run_id = plan, path, run_id
-        self.progress = Progress(planned=self._planned(0), repetitions=plan.repeat)
+        planned = plan.repeat * sum(cell.trials for cell in plan.cells)
+        self.progress = Progress(planned=planned, repetitions=plan.repeat)
         self.control = RunControl(self._changed)
         self.cleanup_failed = False  # something may be left, after the final sweep
         self.unmeasured: list[str] = []  # cells without one successful trial, once the run has ended
         self.outcome = "finished"
-        self.settled: float | None = None  # with ``until``: the widest interval after the last repetition
         self.clean = True  # nothing was made, or nothing is left
         self.left_behind: list[str] = []  # earlier unswept runs
         self.counts: dict[str, int] = {}  # counted trials by outcome
@@ -112,11 +113,6 @@ class Run:
         if self._here:
             return here
         return child_process.launch if self._ray is None else self._ray.start
-
-    def _planned(self, repetition: int) -> int:
-        """Return the number of planned trials up to a repetition; with ``until`` more may follow."""
-        once = sum(cell.trials for cell in self.plan.cells)
-        return once * (self.plan.repeat if self.plan.until is None else repetition + 1)
 
     def _changed(self, op: str) -> None:
         if self.control.limit:
@@ -200,7 +196,7 @@ class Run:
             journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
 
     def _assignments(self) -> list[Assignment]:
-        plan = plan_of(self.plan, self._repetition)
+        plan = repetition_of(self.plan, self._repetition)
         return [
             Assignment(
                 plan=plan,
@@ -216,7 +212,7 @@ class Run:
     # --------------------------------------------------------------------------------------------- repetitions
 
     async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: Journal, entry: LedgerEntry) -> None:
-        """Repeat until the plan is done, intervals are narrow, a limit is reached, or the run is stopped."""
+        """Repeat until the plan is done, a limit is reached, or the run is stopped."""
         began, plan = time.monotonic(), self.plan
         state = DispatchState(
             self.run_id,
@@ -231,17 +227,15 @@ class Run:
             self.progress.ended,
         )
         while True:
-            share_s = budget_share_s(plan, self._repetition, time.monotonic() - began)
+            share_s = None  # of the remaining budget, equal for each repetition
+            if plan.budget_s is not None:
+                share_s = (plan.budget_s - (time.monotonic() - began)) / (plan.repeat - self._repetition)
             if share_s is not None and share_s <= 0:
                 self.control.stop(BUDGET, self._budget_text())
             await self._measure(crew, state, entry, share_s)
-            if not self.clean or self.control.stopping or self._repetition + 1 >= plan.repeat or self._is_settled():
+            if not self.clean or self.control.stopping or self._repetition + 1 >= plan.repeat:
                 return
-            if plan.gap_s:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(plan.gap_s):
-                        await self.control.stopped.wait()
-            if self.control.stopping or not await self._relaunch(crew, journal):
+            if not await self._relaunch(crew, journal):
                 return
 
     async def _relaunch(self, crew: Crew, journal: Journal) -> bool:
@@ -259,10 +253,9 @@ class Run:
 
     async def _measure(self, crew: Crew, state: DispatchState, entry: LedgerEntry, budget_s: float | None) -> None:
         """Measure one repetition, sweep, and close the workers."""
-        plan = plan_of(self.plan, self._repetition)
+        plan = repetition_of(self.plan, self._repetition)
         cells = [CellProgress(number, cell, self._ok.get(number, 0)) for number, cell in enumerate(plan.cells)]
         self.progress.repetition = self._repetition + 1
-        self.progress.planned = self._planned(self._repetition)
         dispatcher = self._dispatcher = Dispatcher(
             plan, state._replace(cells=cells), crew.workers, entry.covers, self._remaining
         )
@@ -295,18 +288,10 @@ class Run:
             self.control.stop(BUDGET, self._budget_text())
         elif not self.control.stopping:
             dispatcher.end_early()
-            if self.plan.until is None:
-                self.progress.limit = self._budget_text()
+            self.progress.limit = self._budget_text()
 
     def _budget_text(self) -> str:
         return f"--budget {self.plan.budget_s:g}s is used up"
-
-    def _is_settled(self) -> bool:
-        """Whether every cell's interval is narrow enough."""
-        if self.plan.until is None or self._repetition + 1 < MIN_RUNS:
-            return False
-        self.settled = widest_interval(self.path)
-        return self.settled is not None and self.settled <= self.plan.until
 
     def _finish(self, journal: Journal) -> None:
         record_crash(self.control.crash, journal)
@@ -320,3 +305,9 @@ class Run:
             str(CellProgress(number, cell)) for number, cell in enumerate(self.plan.cells) if not self._ok.get(number)
         ]
         journal.emit(RunFinished(self.outcome, dict(sorted(self.counts.items()))))
+
+
+def repetition_of(plan: Plan, repetition: int) -> Plan:
+    """Return the plan of one repetition, with the repetition's seed: the plan's own for the first."""
+    seed = random.Random(f"{plan.seed}:{repetition}").getrandbits(32) if repetition else plan.seed
+    return msgspec.structs.replace(plan, seed=seed)

@@ -27,6 +27,7 @@ class SpendLimit:
 
         ``created``: number of sandboxes so far, in a resumed run.
         """
+        self.limited = plan.max_sandboxes is not None or plan.max_cost_usd is not None
         self._max_sandboxes = plan.max_sandboxes
         self._max_usd = plan.max_cost_usd
         self._prices = prices
@@ -34,7 +35,7 @@ class SpendLimit:
         self._created, self._spent_usd = created, Fraction(0)
         self._dearest_usd: dict[int, Fraction] = {}
         self._bills: dict[int, tuple[SandboxPrice, CellIdentity]] = {}
-        self._in_use: dict[str, _Use] = {}
+        self._in_use: dict[int, _Use] = {}  # by trial
 
     def price(self, cell: int, substrate: Substrate, limits: Limits) -> None:
         """Look up the price of a paid cell. Raises ``costmodel.errors.PriceError`` with the stanza to add."""
@@ -53,12 +54,17 @@ class SpendLimit:
                 return f"--max-cost {self._max_usd:g} USD would be passed, {float(committed):.2f} USD are committed"
         return ""
 
-    def began(self, sandbox: str, cell: int) -> None:
+    def began(self, trial: int, cell: int) -> None:
         self._created += 1
-        self._in_use[sandbox] = _Use(cell, self._clock())
+        self._in_use[trial] = _Use(cell, self._clock())
 
-    def ended(self, sandbox: str) -> None:
-        use = self._in_use.pop(sandbox)
+    def withdrawn(self, trial: int) -> None:
+        """Forget an assigned trial that did not start."""
+        self._created -= self._in_use.pop(trial, None) is not None
+
+    def ended(self, trial: int) -> None:
+        if (use := self._in_use.pop(trial, None)) is None:
+            return
         cost = self._bill_usd(use)
         self._spent_usd += cost
         self._dearest_usd[use.cell] = max(cost, self._dearest_usd.get(use.cell, cost))

@@ -17,7 +17,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -31,6 +30,7 @@ import msgspec
 from taxtui import folders
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Plan
+from taxtui.workloads.programs import run_program
 
 TREE: Final = "1a89cec703f192afebbdf353d04f13de00952d2b"
 """The tree of python-attrs/attrs at tag 25.4.0, here and upstream."""
@@ -178,23 +178,16 @@ def _publish(built: Path, final: Path) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            if cached():
-                return
-            with suppress(FileNotFoundError):
-                final.rename(Path(tempfile.mkdtemp(dir=built.parent), "damaged"))
         else:
             return
+        if cached():
+            return
+        with suppress(FileNotFoundError):
+            final.rename(Path(tempfile.mkdtemp(dir=built.parent), "damaged"))
 
 
 def _run(command: list[str], failure: str, stdin: bytes = b"") -> str:
-    """Run a program without the user's git settings; the last line of error output becomes the error."""
+    """Run a program without the user's git settings."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
-    try:
-        process = subprocess.run(command, input=stdin, capture_output=True, env=env, check=True)
-    except FileNotFoundError as error:
-        raise TaxtuiError(f"{failure}: there is no {command[0]}", fix="install it") from error
-    except subprocess.CalledProcessError as error:
-        words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
-        raise TaxtuiError(f"{failure}: {words[-1].removeprefix('ERROR: ')}") from error
-    return process.stdout.decode()
+    return run_program(command, failure, env=env, stdin=stdin).decode()

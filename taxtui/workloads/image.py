@@ -7,7 +7,6 @@ command, and either builder and any docker context work.
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ import msgspec
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.scenario import load_tier
 from taxtui.workloads import fixtures
+from taxtui.workloads.programs import run_program
 
 DOCKERFILE: Final = Path(__file__).parent / "Dockerfile"
 DOCKERFILE_BASE: Final = Path(__file__).parent / "Dockerfile.base"
@@ -43,35 +43,18 @@ python3 -m pip --python /tmp/probe/bin/python --version >/dev/null 2>&1 || echo 
 """Prints the missing programs of a base, one a line."""
 
 
-class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """A built image."""
-
-    image: str
-    id: str
-    base: str
-    digest: str
-    pushed: str | None = None
-
-
 def exists() -> bool:
     """Whether docker has ``DEFAULT_IMAGE``. Raises ``SubstrateUnavailable``: docker cannot be used."""
     _require_docker()
-    try:
-        asked_of_docker("there is no image", "image", "inspect", "--format={{.Id}}", DEFAULT_IMAGE)
-    except SubstrateUnavailable:
-        return False
-    return True
+    return bool(_docker("cannot list images", "image", "ls", "--quiet", DEFAULT_IMAGE))
 
 
 def _require_docker() -> None:
-    failure = "docker cannot be used (check the daemon and your permission)"
-    asked_of_docker(failure, "version", "--format={{.Server.Version}}")
+    _docker("docker cannot be used (check the daemon and your permission)", "version", "--format={{.Server.Version}}")
 
 
-def build(
-    base: str | None = None, *, push: str | None = None, progress: Callable[[str], None] = lambda _: None
-) -> Built:
-    """Build ``DEFAULT_IMAGE`` from ``base``, or from python:3.11-slim and git. Push the image as ``push`` if given.
+def build(base: str | None = None, *, push: str | None = None, progress: Callable[[str], None] = lambda _: None) -> str:
+    """Build and return ``DEFAULT_IMAGE`` from ``base``, or from python:3.11-slim and git; push it as ``push`` if given.
 
     Raises:
         SubstrateUnavailable: no docker command, no daemon, no permission, or an unavailable image.
@@ -84,47 +67,33 @@ def build(
         progress("making the base: python:3.11-slim with git")
         text = DOCKERFILE_BASE.read_bytes()
         failure = "cannot make the default base (or give --base IMAGE)"
-        asked_of_docker(failure, "build", "--quiet", f"--tag={base}", "-", stdin=text)
+        _docker(failure, "build", "--quiet", f"--tag={base}", "-", stdin=text)
     _check(base)
     context = fixtures.ensure(progress)
     progress(f"building {DEFAULT_IMAGE} from {base}")
-    asked_of_docker(
+    _docker(
         "cannot build the image",
         *("build", "--quiet", "--network=none", f"--file={DOCKERFILE}", f"--tag={DEFAULT_IMAGE}"),
         *(f"--build-arg=BASE={base}", f"--build-arg=PRELOAD={PRELOAD}", f"--label={FIXTURES_LABEL}={DIGEST}"),
         str(context),
     )
-    identity = asked_of_docker("cannot inspect the image", "image", "inspect", "--format={{.Id}}", DEFAULT_IMAGE)
     if push:
         progress(f"pushing {push}")
-        asked_of_docker(f"cannot tag {DEFAULT_IMAGE} as {push}", "tag", DEFAULT_IMAGE, push)
-        asked_of_docker(f"cannot push {push}", "push", "--quiet", push)
-    return Built(image=DEFAULT_IMAGE, id=identity, base=base, digest=DIGEST, pushed=push)
+        _docker(f"cannot tag {DEFAULT_IMAGE} as {push}", "tag", DEFAULT_IMAGE, push)
+        _docker(f"cannot push {push}", "push", "--quiet", push)
+    return DEFAULT_IMAGE
 
 
 def _check(base: str) -> None:
     """Refuse a base without the needed programs; pull a missing base first."""
-    try:
-        asked_of_docker("", "image", "inspect", base)
-    except SubstrateUnavailable:
-        asked_of_docker(f"cannot pull the missing image {base}", "pull", "--quiet", base)
+    if not _docker("cannot list images", "image", "ls", "--quiet", base):
+        _docker(f"cannot pull the missing image {base}", "pull", "--quiet", base)
     run = ["run", "--rm", "--network=none", "--user=0", "--entrypoint=sh", base, "-c", PROBE]
-    missing = asked_of_docker(f"cannot run sh in {base}", *run).splitlines()
+    missing = _docker(f"cannot run sh in {base}", *run).splitlines()
     if missing:
         raise UsageError(f"{base} lacks {', '.join(missing)}", fix="use a --base image with these programs")
 
 
-def asked_of_docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
-    """Return the output of a docker command; the last line of its error output becomes the error.
-
-    Raises ``SubstrateUnavailable``: ``failure``, and the line.
-    """
-    try:
-        process = subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True)
-    except FileNotFoundError as error:
-        raise SubstrateUnavailable(f"{failure}: there is no docker command", fix="install Docker") from error
-    except subprocess.CalledProcessError as error:
-        lines = [line.strip() for line in error.stderr.decode(errors="replace").splitlines()]
-        words = [line for line in lines if line and "--help'" not in line] or [f"exit {error.returncode}"]
-        raise SubstrateUnavailable(f"{failure}: {words[-1]}") from error
-    return process.stdout.decode().strip()
+def _docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
+    """Return the output of a docker command. Raises ``SubstrateUnavailable``."""
+    return run_program(["docker", *arguments], failure, SubstrateUnavailable, stdin=stdin).decode().strip()

@@ -7,18 +7,19 @@ The expected output of each step is read from the commit with git, before any ru
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.plan.spec import Step, Tier
-from taxtui.workloads import credentials, fixtures
+from taxtui.workloads import fixtures
+from taxtui.workloads.programs import run_program
 
 BARE: Final = "repo.git"
 """The bare clone in the fixtures' folder."""
@@ -36,14 +37,8 @@ MAX_SHOWN_BYTES: Final = 64_000
 """The largest file printed by a step."""
 MIN_LINES: Final = 3
 MAX_LINE: Final = 120
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 TEST_TIMEOUT_S: Final = 600.0
-
-
-class TestCommand(NamedTuple):
-    """The command for a repository's tests."""
-
-    command: str
-    requires: tuple[str, ...]
 
 
 class Landmark(NamedTuple):
@@ -66,7 +61,6 @@ class RepositoryCopy:
         """``bare``: from ``clone``. Raises ``TaxtuiError``: git cannot read the repository."""
         self._git = ["git", "-c", "safe.directory=*", f"--git-dir={bare}"]
         self.tree = self._read("rev-parse", "HEAD^{tree}").strip()
-        self.paths = [path for path in self._read("ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0") if path]
 
     def _read(self, *arguments: str) -> str:
         return _run([*self._git, *arguments], "git cannot read the repository").decode(errors="surrogateescape")
@@ -96,21 +90,6 @@ class RepositoryCopy:
             raise UsageError("the repository has no text file to read", fix="write the tier by hand: docs/own-work.md")
         return max(landmarks, key=lambda landmark: len(landmark.lines))
 
-    def tests(self) -> TestCommand | None:
-        """Return the command for the tests, judged by the files, or None."""
-        names = set(self.paths)
-        if any(Path(path).name.startswith("test_") and path.endswith(".py") for path in names):
-            return TestCommand("python3 -m pytest -q -p no:cacheprovider", ("python3",))
-        if "go.mod" in names:
-            return TestCommand("go test ./...", ("go",))
-        if "Cargo.toml" in names:
-            return TestCommand("cargo test --offline --quiet", ("cargo",))
-        if "package.json" in names and '"test"' in self.text("package.json"):
-            return TestCommand("npm test --silent", ("npm",))
-        if "Makefile" in names and re.search(r"^test\s*:", self.text("Makefile"), re.M):
-            return TestCommand("make test", ("make",))
-        return None
-
 
 # fmt: off
 _PLAIN: Final = re.compile(r"[\w+@][\w./+@-]*", re.ASCII)
@@ -133,13 +112,13 @@ def clone(source: str, folder: Path) -> RepositoryCopy:
         raise UsageError(f"{source!r} is neither a path nor a URL")
     bare = folder / BARE
     command = ["git", "clone", "--quiet", "--bare", "--depth", "1", "--single-branch", "--no-tags", "--template=", "--"]
-    _run([*command, url, str(bare)], f"git cannot clone {credentials.redacted(source)}", UsageError)
+    _run([*command, url, str(bare)], f"git cannot clone {source}", UsageError)
     _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot remove the clone's origin")
     shutil.copyfile(fixtures.DATA / GITCONFIG, folder / GITCONFIG)
     try:
         snapshot = RepositoryCopy(bare)
     except TaxtuiError as error:
-        raise UsageError(f"{credentials.redacted(source)} has no commit", fix="commit something first") from error
+        raise UsageError(f"{source} has no commit", fix="commit something first") from error
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # also with a strict umask: sandboxes have other users
     return snapshot
@@ -156,14 +135,14 @@ def inspection(name: str, snapshot: RepositoryCopy) -> Tier:
     )
 
 
-def testing(name: str, snapshot: RepositoryCopy, tests: TestCommand, setup: Sequence[str], *, network: bool) -> Tier:
+def testing(name: str, snapshot: RepositoryCopy, test: str, setup: Sequence[str], *, network: bool) -> Tier:
     """Return a tier from a clone to a passing test, then a cycle of reading, an edit, the tests, and the edit undone.
 
-    ``setup``: commands between the clone and the first test, for example to install dependencies.
+    ``test``: the command for the tests. ``setup``: commands between the clone and the first test.
     """
     landmark = snapshot.landmark()
     file = shlex.quote(landmark.path)
-    run = Step(name="test", run=f"cd repo && {tests.command}", timeout_s=TEST_TIMEOUT_S)
+    run = Step(name="test", run=f"cd repo && {test}", timeout_s=TEST_TIMEOUT_S)
     steps = [Step(name="clone", run=f"{_CLONE} &&\n    git rev-parse 'HEAD^{{tree}}'\n", expect_stdout=snapshot.tree)]
     for number, command in enumerate(setup, 1):
         steps.append(Step(name=f"set up {number}", run=f"cd repo && {command}", timeout_s=TEST_TIMEOUT_S))
@@ -173,7 +152,7 @@ def testing(name: str, snapshot: RepositoryCopy, tests: TestCommand, setup: Sequ
     return Tier(
         name=f"{name}-test",
         title=f"{name}, tested",
-        requires=tuple(dict.fromkeys(["bash", "git", *tests.requires])),
+        requires=("bash", "git"),
         network=network,
         setup=(*steps, run),
         cycle=(
@@ -218,13 +197,13 @@ def _reading(snapshot: RepositoryCopy) -> list[Step]:
 
 
 def _distinct(path: str, text: str) -> Landmark | None:
-    """Return a unique line near the middle of a text, without credentials."""
+    """Return a unique line near the middle of a text."""
     lines = text.splitlines() if "\r" not in text and "{nonce}" not in text else []
     middle = len(lines) / 2
     for number in sorted(range(1, len(lines) + 1), key=lambda place: abs(place - middle)):
         line = lines[number - 1]
         words = re.findall(r"[A-Za-z_]\w{4,}", line)
-        if words and len(line) <= MAX_LINE and _fit(line) and lines.count(line) == 1 and not credentials.kinds(line):
+        if words and len(line) <= MAX_LINE and _fit(line) and lines.count(line) == 1:
             return Landmark(path, lines, number, max(words, key=len)) if len(lines) >= MIN_LINES else None
     return None
 
@@ -234,14 +213,39 @@ def _fit(text: str) -> bool:
 
 
 def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError) -> bytes:
-    """Run git outside any current repository; the last line of error output becomes the error."""
+    """Run git outside any current repository."""
     env = {key: value for key, value in os.environ.items() if key not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
-    env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
-    try:
-        return subprocess.run(command, capture_output=True, env=env, check=True).stdout
-    except FileNotFoundError as error:
-        raise TaxtuiError(f"{failure}: there is no git", fix="install it") from error
-    except subprocess.CalledProcessError as error:
-        words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
-        why = next((line for line in words if line.startswith(("fatal: ", "error: "))), words[-1])  # advice follows
-        raise kind(f"{failure}: {credentials.redacted(why.removeprefix('fatal: ').removeprefix('error: '))}") from error
+    return run_program(command, failure, kind, env=env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"})
+
+
+def to_toml(tier: Tier, comment: str) -> str:
+    """Return the file's text: a line of comment, tier and steps.
+
+    Half a surrogate pair, invalid in TOML and shells, becomes U+FFFD.
+    """
+    lines = [f"# {comment}", f"name = {_text(tier.name)}", f"title = {_text(tier.title)}"]
+    lines.append(f"requires = [{', '.join(map(_text, tier.requires))}]")
+    lines += ["network = true"] if tier.network else []
+    lines += [f"preload = {_text(tier.preload)}"] if tier.preload else []
+    for table, steps in (("setup", tier.setup), ("cycle", tier.cycle)):
+        for step in steps:
+            lines += ["", f"[[{table}]]", *_step(step)]
+    return "\n".join(lines) + "\n"
+
+
+def _step(step: Step) -> list[str]:
+    lines = [f"name = {_text(step.name)}", f"run = {_text(step.run)}"]
+    lines += [f"expect_stdout = {_text(step.expect_stdout)}"] if step.expect_stdout else []
+    lines += [f"timeout_s = {step.timeout_s!r}"] if step.timeout_s is not None else []
+    return lines
+
+
+def _text(text: str) -> str:
+    """Return a TOML string: literal where possible, else with JSON's escapes."""
+    text = re.sub(r"[\ud800-\udfff]", "�", text)
+    if ("\n" in text or '"' in text or "\\" in text) and not _UNPRINTABLE.search(text):
+        if "\n" not in text and "'" not in text:
+            return f"'{text}'"
+        if "'''" not in text and not text.endswith("'") and "\n" in text:
+            return f"'''\n{text}'''"
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -35,8 +35,6 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "project --html": ("project", "FILE", *ASK, "--html", "NEW.html"),
     "export csv": ("export", "FILE"),
     "export jsonl": ("export", "FILE", "--format", "jsonl", "--table", "actions"),
-    "export otlp": ("export", "FILE", "--format", "otlp"),
-    "export prometheus": ("export", "FILE", "--format", "prometheus"),
     "recordings verify": ("recordings", "verify", "FILE"),
     "recordings info": ("recordings", "info", "FILE"),
 }

@@ -25,7 +25,7 @@ import click
 
 from costmodel.recording.events import Event, Health
 from costmodel.recording.follower import read_events
-from taxtui.plan.arrivals import Closed
+from taxtui.plan.arrivals import Arrival
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
@@ -67,7 +67,7 @@ async def compressed(folder: Path, trials: int) -> tuple[Path, list[Sample]]:
         actions=ACTIONS,
         trials=trials,
         concurrency=IN_FLIGHT,
-        arrival=Closed(),
+        arrival=Arrival(kind="closed"),
     )
     fake, samples = FakeSubstrate(), []
 

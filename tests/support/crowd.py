@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from costmodel.recording.events import Event, Health, TrialEnded
 from costmodel.recording.follower import read_events
-from taxtui.plan.arrivals import Burst
+from taxtui.plan.arrivals import Arrival
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
@@ -35,7 +35,7 @@ async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10
         actions=actions,
         trials=concurrency,
         concurrency=concurrency,
-        arrival=Burst(),
+        arrival=Arrival(kind="burst"),
         warmup=1,
     )
     run = run_module.Run(Plan(cells=(cell,)), folder / f"crowd{concurrency}.msgpack", "20260101t000000z-00000000")

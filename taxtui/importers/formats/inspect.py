@@ -65,21 +65,6 @@ class InspectReader(Reader):
             yield trial_or_skipped(f"sample {number}", _trial, log, sample)
 
 
-def sample(path: Path, number: int) -> tuple[Any, int]:
-    """Return a sample of a log by its number from 1, or None, and the number of samples.
-
-    Raises as ``InspectReader.trials``.
-    """
-    if not is_archive(path):
-        samples = list(maps(document(path), "samples"))
-        return at(samples, number - 1) if number > 0 else None, len(samples)
-    with archive(path) as log:
-        members = log.members()
-        names = _samples_in(members)
-        exists = 0 < number <= len(names)
-        return decoded(log.content(members[names[number - 1]])) if exists else None, len(names)
-
-
 def _samples_in(names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name.startswith(SAMPLES) and name.endswith(".json"))
 

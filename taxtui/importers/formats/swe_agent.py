@@ -10,7 +10,7 @@ from costmodel import PROVIDER, SANDBOX, events
 from taxtui.importers.files import Unreadable, decoded, document
 from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions
 from taxtui.importers.timeline import Timeline
-from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, items, maps, text
+from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, maps, text
 
 FAILURES: Final = {
     "exit_environment_error": Failure("EnvironmentError", events.ACTION, events.FAILED, SANDBOX),
@@ -60,7 +60,7 @@ def _trial(trajectory: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedT
             timeline.lacks(Quantity.ACTIONS, "a step has no time", partly=True)
     if timeline.empty:
         raise Unreadable("no step has a time")
-    config = configuration(trajectory)
+    config = _decoded_or_none(at(trajectory, "replay_config"))
     task = text(at(config, "problem_statement", "id"))
     status = text(at(trajectory, "info", "exit_status")).removeprefix("submitted (").removesuffix(")")
     return ImportedTrial(
@@ -80,22 +80,6 @@ def _trial(trajectory: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedT
         image=text(at(config, "env", "deployment", "image")),
         group=task,
     )
-
-
-def configuration(trajectory: object) -> Any:
-    """Return the configuration, a string of JSON in a trajectory; None if missing."""
-    return _decoded_or_none(at(trajectory, "replay_config"))
-
-
-def working_folders(trajectory: object) -> Iterator[str]:
-    """Yield the start folder of each step, by the state after the previous step; "" if unknown."""
-    folder = ""
-    for step in items(trajectory, "trajectory"):
-        yield folder
-        state = at(step, "state")
-        if isinstance(state, str):
-            state = _decoded_or_none(state)
-        folder = text(at(state, "working_dir")) or folder
 
 
 def _decoded_or_none(value: object) -> Any:

@@ -22,7 +22,7 @@ READ_BYTES: Final = 4 << 20
 _FLUSHED: Final = line(Flushed())
 
 
-class WorkerProcess:
+class WorkerProcess(ByteConnection):
     """A worker on this machine: process, pipes and file."""
 
     def __init__(
@@ -32,6 +32,7 @@ class WorkerProcess:
         gather_s: float = GATHER_S,
         read_bytes: int = READ_BYTES,
     ) -> None:
+        super().__init__()
         self._process, self._path = process, path
         self._gather_s, self._read_bytes = gather_s, read_bytes
         self._file: io.FileIO | None = None
@@ -82,7 +83,7 @@ class WorkerProcess:
             stdin.write(lines)
 
     async def read(self) -> Chunk:
-        """As ``ByteTransport.read``; returns an empty chunk after ``SILENCE_S``."""
+        """As ``ByteConnection.read``; returns an empty chunk after ``SILENCE_S``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SILENCE_S):
                 await self._readable.wait()
@@ -130,6 +131,6 @@ class WorkerProcess:
             self._path.parent.rmdir()
 
 
-async def launch(assignment: Assignment) -> ByteConnection:
+async def launch(assignment: Assignment) -> WorkerProcess:
     """Start a worker in a child process."""
-    return ByteConnection(await WorkerProcess.started(assignment))
+    return await WorkerProcess.started(assignment)

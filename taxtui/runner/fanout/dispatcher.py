@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Event, Notice, TrialEnded, TrialStarted, breakdown, events
+from costmodel import Event, Notice, TrialEnded, TrialStarted, events
 from taxtui.errors import RunCrashed, WriteFailed
 from taxtui.plan.spec import Plan
 from taxtui.runner.arrivals import Block, blocks, schedule
@@ -18,14 +18,9 @@ from taxtui.runner.fanout.messages import (
     WARM_UP,
     Assign,
     AssignedTrial,
-    BudgetAnswer,
-    BudgetRequest,
-    EndOfBatch,
     Finished,
     FromWorker,
     NotStarted,
-    SandboxGone,
-    Slots,
     WorkerCommand,
 )
 from taxtui.runner.fanout.trial_queue import TrialQueue
@@ -72,6 +67,7 @@ class Dispatcher:
         self.failed_removals = 0  # failed clean-ups of trials, repeated by the final sweep
         self.cleanup_failed = False
         self._ended_early = False
+        self._limit = ""  # the exhausted limit of the run
         self._queues: list[TrialQueue] = []
         self._sweeps: set[asyncio.Task[list[str]]] = set()
 
@@ -95,7 +91,7 @@ class Dispatcher:
 
     @property
     def _stopping(self) -> bool:
-        return self._ended_early or self._run.control.stopping
+        return self._ended_early or bool(self._limit) or self._run.control.stopping
 
     # -------------------------------------------------------------------------------------------------- batches
 
@@ -110,6 +106,8 @@ class Dispatcher:
                 self.relay(PAUSE)
             await control.guarded(self._run_cells())
         finally:
+            if self._limit:
+                control.stop("budget", self._limit)
             self.relay(FINISH)
             await asyncio.gather(*attending)
             await asyncio.gather(*self._sweeps)
@@ -119,16 +117,11 @@ class Dispatcher:
         for cell in cells:
             if self._remaining(blocks(self._plan, [cell.cell])):
                 await self._warm_up(cell)
-        groups: dict[str, list[int]] = {}
-        for cell in cells:
-            group = str(cell.plan.substrate) if self._plan.side_by_side else ""
-            groups.setdefault(group, []).append(cell.cell)
-        guarded = self._run.control.guarded
-        await asyncio.gather(*(guarded(self._run_batches(blocks(self._plan, group))) for group in groups.values()))
-        journal = self._run.journal
-        for cell in cells:
-            if (notice := cell.start_delays(journal.now())) is not None:
-                journal.emit(notice)
+        for batch in self._remaining(blocks(self._plan, [cell.cell for cell in cells])):
+            if self._stopping:
+                break
+            starts_ns = schedule(self._plan, batch)
+            await self._drained(self._queue(cells[batch.cell], batch.number, batch.trials, starts_ns))
 
     async def _warm_up(self, cell: CellProgress) -> None:
         """Each worker with a slot of the cell warms up connections."""
@@ -139,31 +132,21 @@ class Dispatcher:
                     self._send_trials(worker, queue, [(place, 0) for place in range(cell.plan.warmup)])
             await self._drained(queue)
 
-    async def _run_batches(self, batches: list[Block]) -> None:
-        for batch in self._remaining(batches):
-            if self._stopping:
-                return
-            starts_ns = schedule(self._plan, batch)
-            await self._drained(self._queue(self._run.cells[batch.cell], batch.number, batch.trials, starts_ns))
-
     @property
     def _alive(self) -> list[WorkerHandle]:
         return [worker for worker in self._workers if worker.alive]
 
     def _queue(self, cell: CellProgress, batch: int, trials: int, starts_ns: Sequence[int] | None = None) -> TrialQueue:
-        queue = TrialQueue(cell.cell, cell.plan, batch, trials, starts_ns)
+        queue = TrialQueue(cell.cell, cell.plan, batch, trials, starts_ns, self._run.spend_limit.limited)
         self._queues.append(queue)
         self._share_slots(queue)
         return queue
 
     def _share_slots(self, queue: TrialQueue) -> None:
         """Share the slots among living workers, and assign trials."""
-        alive = self._alive
-        changed = queue.share([worker.number for worker in alive]) if alive else {}
+        if alive := self._alive:
+            queue.share([worker.number for worker in alive])
         for worker in alive:
-            if worker.number in changed:
-                slots = 1 if queue.batch == WARM_UP else changed[worker.number]
-                worker.send(Slots(queue.cell, queue.batch, slots, queue.elapsed_ns))
             self._assign(worker, queue)
 
     def _assign(self, worker: WorkerHandle, queue: TrialQueue, ended: int = 0) -> None:
@@ -174,20 +157,21 @@ class Dispatcher:
         resets = queue.plan.acquire == "reset" and queue.batch != WARM_UP
         trials = []
         for place, attempt in places:
+            if self._refused(queue.cell):
+                break
             number, spare = worker.next_trial(), worker.next_trial() if resets else -1
             trial = AssignedTrial(number, place, queue.due_ns(place), attempt, spare)
             worker.assigned[number] = Assigned(queue, trial)
+            self._run.spend_limit.began(number, queue.cell)
             trials.append(trial)
         queue.assign(worker.number, len(trials))
-        worker.send(Assign(queue.cell, queue.batch, trials))
+        slots = 1 if queue.batch == WARM_UP else queue.slots[worker.number]
+        worker.send(Assign(queue.cell, queue.batch, slots, queue.elapsed_ns, trials))
 
     async def _drained(self, queue: TrialQueue) -> None:
         queue.check()
         await queue.drained.wait()
         self._queues.remove(queue)
-        for worker in self._alive:
-            if worker.number in queue.slots:
-                worker.send(EndOfBatch(queue.cell, queue.batch))
 
     # ------------------------------------------------------------------------------------------- messages
 
@@ -219,6 +203,7 @@ class Dispatcher:
             if trial is None or not isinstance(event, TrialEnded):
                 continue
             self._count(trial.started, event)
+            self._run.spend_limit.ended(event.trial)
             if (assigned := worker.assigned.pop(event.trial, None)) is not None:
                 ended[assigned.queue] += 1
                 assigned.queue.end(worker.number)
@@ -239,33 +224,25 @@ class Dispatcher:
             progress.ended += 1
             progress.ok += end.outcome == events.OK
             cell.ok += end.outcome == events.OK
-            cell.start_delays_ns.append(breakdown.start_delay_ns(started.scheduled_ns, started.start_ns))
 
     def _answer(self, worker: WorkerHandle, message: FromWorker) -> None:
-        if isinstance(message, BudgetRequest):
-            worker.send(BudgetAnswer(message.sandbox, self._grant(worker, message)))
-        elif isinstance(message, SandboxGone):
-            worker.granted.discard(message.sandbox)
-            self._run.spend_limit.ended(message.sandbox)
-        elif isinstance(message, NotStarted):
+        if isinstance(message, NotStarted):
             if (assigned := worker.assigned.pop(message.trial, None)) is not None:
+                self._run.spend_limit.withdrawn(message.trial)
                 assigned.queue.end(worker.number)
                 self._assign(worker, assigned.queue)
         elif isinstance(message, Finished):
             self._finished(worker, message)
 
-    def _grant(self, worker: WorkerHandle, request: BudgetRequest) -> bool:
-        """Whether the sandbox may be made; at a limit, end launching."""
-        limit, journal = self._run.spend_limit, self._run.journal
-        if self._stopping:
-            return False
-        if reason := limit.refuses(request.cell):
+    def _refused(self, cell: int) -> bool:
+        """Whether the run's limits refuse one more sandbox. Assigned trials are within the limits, and still run."""
+        journal = self._run.journal
+        if not self._stopping and (reason := self._run.spend_limit.refuses(cell)):
             journal.emit(Notice(journal.now(), "warning", f"stopped: {reason}"))
-            self._run.control.stop("budget", reason)
-            return False
-        limit.began(request.sandbox, request.cell)
-        worker.granted.add(request.sandbox)
-        return True
+            self._limit = reason
+            for queue in self._queues:
+                queue.drop()
+        return self._stopping
 
     def _finished(self, worker: WorkerHandle, message: Finished) -> None:
         worker.finished = True
@@ -311,6 +288,7 @@ class Dispatcher:
         started = started or {}
         back: dict[TrialQueue, list[tuple[int, int]]] = {}
         for number, assigned in worker.assigned.items():
+            (self._run.spend_limit.ended if number in started else self._run.spend_limit.withdrawn)(number)
             attempt = assigned.trial.attempt + (number in started)
             if attempt < MOST_ATTEMPTS and assigned.queue.batch != WARM_UP and not self._stopping:
                 back.setdefault(assigned.queue, []).append((assigned.trial.place, attempt))
@@ -318,6 +296,3 @@ class Dispatcher:
             queue.take_back(worker.number, back.get(queue, []))
             queue.check()
         worker.assigned.clear()
-        for sandbox in worker.granted:
-            self._run.spend_limit.ended(sandbox)
-        worker.granted.clear()

@@ -5,6 +5,7 @@ Between processes messages are lines, and events are bytes of the worker's file.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
@@ -58,35 +59,33 @@ class Chunk(NamedTuple):
     closed: bool = False  # nothing more follows
 
 
-class ByteTransport(Protocol):
-    """Moves the bytes of one worker."""
+class ByteConnection(ABC):
+    """A ``WorkerConnection`` by bytes to another process, which writes a separate file."""
 
+    def __init__(self) -> None:
+        self.clock: Clock | None = None
+        self._parser, self._chain = framing.FrameParser(), framing.Chain()
+
+    @abstractmethod
     def write(self, lines: bytes) -> None:
         """Send lines to the worker. After the worker's end lines are lost."""
 
+    @abstractmethod
     async def read(self) -> Chunk:
         """Return the next bytes, in order and once; after a short while there may be none."""
 
+    @abstractmethod
     async def close(self, patience_s: float) -> None:
         """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
 
-
-class ByteConnection:
-    """A ``WorkerConnection`` over a transport of bytes."""
-
-    def __init__(self, transport: ByteTransport) -> None:
-        self.clock: Clock | None = None
-        self.transport = transport
-        self._parser, self._chain = framing.FrameParser(), framing.Chain()
-
-    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
-        """Nothing to do: the worker has a separate file."""
+    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:  # noqa: B027
+        """Nothing to do."""
 
     def send(self, message: ToWorker) -> None:
-        self.transport.write(line(message))
+        self.write(line(message))
 
     async def receive(self) -> Received:
-        chunk = await self.transport.read()
+        chunk = await self.read()
         return Received(self._decode(chunk.data), [decode_from_worker(text) for text in chunk.lines], chunk.closed)
 
     def _decode(self, data: bytes) -> list[Event]:
@@ -100,6 +99,3 @@ class ByteConnection:
             assert isinstance(first, Clock)
             self.clock = first
         return events
-
-    async def close(self, patience_s: float) -> None:
-        await self.transport.close(patience_s)

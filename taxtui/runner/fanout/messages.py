@@ -43,35 +43,14 @@ class AssignedTrial(NamedTuple):
     spare: int = -1  # with acquire=reset: the trial number for a warm-up
 
 
-class Slots(msgspec.Struct, frozen=True, tag="slots"):
-    """The worker's number of concurrent trials of a batch."""
-
-    cell: int
-    batch: int
-    slots: int
-    elapsed_ns: int  # since the batch began: clocks of two machines are never subtracted
-
-
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
-    """More trials of a batch for this worker."""
+    """More trials of a batch for this worker, in order."""
 
     cell: int
     batch: int
+    slots: int  # the worker's number of concurrent trials of the batch
+    elapsed_ns: int  # since the batch began: clocks of two machines are never subtracted
     trials: list[AssignedTrial]
-
-
-class EndOfBatch(msgspec.Struct, frozen=True, tag="end_of_batch"):
-    """No more trials of a batch follow."""
-
-    cell: int
-    batch: int
-
-
-class BudgetAnswer(msgspec.Struct, frozen=True, tag="budget_answer"):
-    """The answer to ``BudgetRequest``."""
-
-    sandbox: str
-    granted: bool
 
 
 class WorkerCommand(msgspec.Struct, frozen=True, tag="command"):
@@ -80,7 +59,7 @@ class WorkerCommand(msgspec.Struct, frozen=True, tag="command"):
     op: str
 
 
-ToWorker = Slots | Assign | EndOfBatch | BudgetAnswer | WorkerCommand
+ToWorker = Assign | WorkerCommand
 
 
 class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
@@ -117,19 +96,6 @@ class Flushed(msgspec.Struct, frozen=True, tag="flushed"):
     idle: bool = False  # no assigned trial waits for a slot
 
 
-class BudgetRequest(msgspec.Struct, frozen=True, tag="budget_request"):
-    """Do the run's limits allow one more sandbox?"""
-
-    cell: int
-    sandbox: str
-
-
-class SandboxGone(msgspec.Struct, frozen=True, tag="sandbox_gone"):
-    """A sandbox under a limit has been removed."""
-
-    sandbox: str
-
-
 class NotStarted(msgspec.Struct, frozen=True, tag="not_started"):
     """The worker hands back an assigned trial."""
 
@@ -145,7 +111,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     failed_removals: int = 0  # failed clean-ups of trials, where the run sweeps
 
 
-FromWorker = Ready | StartupError | Flushed | BudgetRequest | SandboxGone | NotStarted | Finished
+FromWorker = Ready | StartupError | Flushed | NotStarted | Finished
 
 decode_to_worker = msgspec.json.Decoder(ToWorker).decode
 decode_from_worker = msgspec.json.Decoder(FromWorker).decode

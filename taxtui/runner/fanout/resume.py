@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import astuple
 
 from costmodel import Cell, Clock, Event, Follower, Header, RunFinished, TrialEnded, TrialStarted, events, framing
 from taxtui import folders
@@ -90,9 +91,9 @@ class ResumeState:
         was, now = msgspec.to_builtins(header.scenario), msgspec.to_builtins(identity.describe(plan))
         if plan.repeated:  # a repetition's budget is a share of the remaining budget
             was, now = ({**scenario, "budget_s": None} for scenario in (was, now))
-        if differing := _differences(was, now):
+        if differing := _difference(was, now):
             raise UsageError(
-                f"{self.path} is of another plan: {differing[0]}", fix="use the scenario and options of the recording"
+                f"{self.path} is of another plan: {differing}", fix="use the scenario and options of the recording"
             )
 
     @property
@@ -105,7 +106,7 @@ class ResumeState:
 
     def remaining(self, order: Sequence[Block]) -> list[Block]:
         counts = [(block, self._finished[block.cell, block.number]) for block in order]
-        return [block._replace(trials=block.trials - n, before=n) for block, n in counts if block.trials > n]
+        return [block._replace(trials=block.trials - n) for block, n in counts if block.trials > n]
 
     def prepare_append(self, cells: Sequence[Cell]) -> None:
         """Cut the run's end and a torn frame off the file, to append frames.
@@ -117,13 +118,12 @@ class ResumeState:
             was = self._cells.get(cell.id)
             if was is None:
                 raise UsageError(f"{self.path} ends before its cells are described", fix="start another run")
-            if differing := _differences(msgspec.to_builtins(was), msgspec.to_builtins(cell)):
-                names = cell.__struct_fields__
-                place, _, change = differing[0].partition(": ")
-                field = names[int(place) - 1] if place.isdigit() and 0 < int(place) <= len(names) else place
-                raise UsageError(
-                    f"{self.path} was measured in another environment: {field}: {change}", fix="start another run"
-                )
+            for field, before, now in zip(cell.__struct_fields__, astuple(was), astuple(cell), strict=True):
+                if before != now:
+                    change = f"{field}: {before!r}, now {now!r}"
+                    raise UsageError(
+                        f"{self.path} was measured in another environment: {change}", fix="start another run"
+                    )
         os.truncate(self.path, self._end())
 
     def _end(self) -> int:
@@ -136,12 +136,12 @@ class ResumeState:
         return end
 
 
-def _differences(was: object, now: object, place: str = "") -> list[str]:
-    """Return the differences of two plain values in order, as ``cells.0.trials: 5, now 6``."""
+def _difference(was: object, now: object, place: str = "") -> str:
+    """Return the first difference of two plain values, as ``cells.0.trials: 5, now 6``; "" where they are equal."""
     if isinstance(was, dict) and isinstance(now, dict):
-        keys = [*was, *(key for key in now if key not in was)]
-        return [text for key in keys for text in _differences(was.get(key), now.get(key), f"{place}.{key}".lstrip("."))]
-    if isinstance(was, list | tuple) and isinstance(now, list | tuple) and len(was) == len(now):
-        pairs = enumerate(zip(was, now, strict=True))
-        return [text for at, (a, b) in pairs for text in _differences(a, b, f"{place}.{at}".lstrip("."))]
-    return [] if was == now else [f"{place}: {was!r}, now {now!r}"]
+        pairs = [(key, was.get(key), now.get(key)) for key in [*was, *now]]
+    elif isinstance(was, list | tuple) and isinstance(now, list | tuple) and len(was) == len(now):
+        pairs = [(number, *both) for number, both in enumerate(zip(was, now, strict=True))]
+    else:
+        return "" if was == now else f"{place}: {was!r}, now {now!r}"
+    return next(filter(None, (_difference(a, b, f"{place}.{key}".lstrip(".")) for key, a, b in pairs)), "")

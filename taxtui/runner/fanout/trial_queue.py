@@ -20,9 +20,20 @@ class TrialQueue:
     """The waiting trials of a batch, assigned trials by worker, and slots by worker."""
 
     def __init__(
-        self, cell: int, plan: CellPlan, batch: int, trials: int, starts_ns: Sequence[int] | None = None
+        self,
+        cell: int,
+        plan: CellPlan,
+        batch: int,
+        trials: int,
+        starts_ns: Sequence[int] | None = None,
+        limited: bool = False,
     ) -> None:
-        """Assign nothing yet. ``starts_ns``: the ``schedule`` of the trials, in ns after now."""
+        """Assign nothing yet.
+
+        Args:
+            starts_ns: the ``schedule`` of the trials, in ns after now.
+            limited: assign only to free slots, since each assigned trial counts towards a limit.
+        """
         self.cell, self.plan, self.batch = cell, plan, batch
         self.waiting: deque[tuple[int, int]] = deque((place, 0) for place in range(trials))  # place and attempt
         self.assigned: Counter[int] = Counter()  # trials in progress, by worker
@@ -30,18 +41,16 @@ class TrialQueue:
         self.drained = asyncio.Event()
         self._began_ns = time.monotonic_ns()
         self._starts_ns = starts_ns
-        self._ahead = 0 if starts_ns is not None else 1
+        self._ahead = 0 if limited or starts_ns is not None else 1
 
     @property
     def elapsed_ns(self) -> int:
         return time.monotonic_ns() - self._began_ns
 
-    def share(self, workers: Sequence[int]) -> dict[int, int]:
-        """Share the slots among workers; return the new number of each worker with more slots."""
-        slots = dict(zip(workers, share_slots(self.plan.concurrency, len(workers)), strict=True))
-        changed = {worker: count for worker, count in slots.items() if count > self.slots.get(worker, 0)}
-        self.slots |= changed
-        return changed
+    def share(self, workers: Sequence[int]) -> None:
+        """Share the slots among workers; no worker gets fewer than before."""
+        for worker, slots in zip(workers, share_slots(self.plan.concurrency, len(workers)), strict=True):
+            self.slots[worker] = max(slots, self.slots.get(worker, 0))
 
     def due_ns(self, place: int) -> int | None:
         """Return when a trial is due after the start of the batch; None: as soon as a slot is free."""

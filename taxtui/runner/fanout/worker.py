@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from costmodel import events
@@ -18,13 +18,8 @@ from taxtui.runner.fanout.messages import (
     Assign,
     AssignedTrial,
     Assignment,
-    BudgetAnswer,
-    BudgetRequest,
-    EndOfBatch,
     FromWorker,
     NotStarted,
-    SandboxGone,
-    Slots,
     ToWorker,
 )
 from taxtui.runner.journal import FLUSH_S, Journal
@@ -68,9 +63,8 @@ class Worker:
         for number, cell in enumerate(plan.cells):
             _, substrate, availability = opened[str(cell.substrate)]
             self._cells.append(CellRun(number, cell, plan, substrate, availability, journal, assignment.repetition))
-        self._limited = plan.max_sandboxes is not None or plan.max_cost_usd is not None
-        self._requests: dict[str, asyncio.Future[bool]] = {}
-        self._batches: dict[tuple[int, int], _BatchShare] = {}
+        self._batches: dict[int, _BatchShare] = {}  # the latest, by cell
+        self._tasks: set[asyncio.Task[None]] = set()
         self._trials: set[Trial] = set()
         self._finishing = asyncio.Event()
         self._flushing = False
@@ -79,14 +73,7 @@ class Worker:
 
     def receive(self, message: ToWorker) -> None:
         if isinstance(message, Assign):
-            self._batch(message.cell, message.batch).add(message.trials)
-        elif isinstance(message, Slots):
-            self._batch(message.cell, message.batch).widen(message.slots, message.elapsed_ns)
-        elif isinstance(message, EndOfBatch):
-            self._batches.pop((message.cell, message.batch)).close()
-        elif isinstance(message, BudgetAnswer):
-            if not (answer := self._requests.pop(message.sandbox)).done():
-                answer.set_result(message.granted)
+            self._assign(message)
         elif message.op in (PAUSE, RESUME):
             self.control.pause(message.op == PAUSE)
         elif message.op == FINISH:
@@ -101,19 +88,21 @@ class Worker:
         self.control.abandon(events.CANCELLED)
         self._finishing.set()
 
-    def _batch(self, cell: int, batch: int) -> _BatchShare:
-        if (cell, batch) not in self._batches:
-            self._batches[cell, batch] = _BatchShare(self, self._cells[cell], batch)
-        return self._batches[cell, batch]
+    def _assign(self, message: Assign) -> None:
+        share = self._batches.get(message.cell)
+        if share is None or share.batch != message.batch:
+            share = _BatchShare(message.batch, time.monotonic_ns() - message.elapsed_ns)
+            self._batches[message.cell] = share
+        share.widen(message.slots)
+        for assigned in message.trials:
+            share.trials += 1
+            work = self._deliver(self._cells[message.cell], share, assigned)
+            task = asyncio.ensure_future(self.control.guarded(work))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def _changed(self, op: str) -> None:
-        if op == STOP:  # unstarted trials go back
-            for batch in self._batches.values():
-                batch.hand_back()
-            for answer in self._requests.values():
-                if not answer.done():
-                    answer.set_result(False)
-        elif op in (CANCEL, INTERRUPT):
+        if op in (CANCEL, INTERRUPT):
             for trial in list(self._trials):
                 trial.abandon(events.CANCELLED if op == CANCEL else events.INTERRUPTED)
         if self.control.crash is not None or self.control.write_error is not None:
@@ -132,17 +121,15 @@ class Worker:
 
     async def _until_finished(self) -> None:
         await self._finishing.wait()
-        for batch in self._batches.values():
-            batch.close()
-        await asyncio.gather(*(self.control.guarded(batch.ended()) for batch in self._batches.values()))
+        await asyncio.gather(*self._tasks)
         for cell in self._cells:
             await _retire(cell)
 
     async def _cancel_late(self) -> None:
-        """Cancel the slots with trials in progress, after a cancellation of this worker."""
-        if late := [slot for batch in self._batches.values() for slot in batch.slots if not slot.done()]:
-            for slot in late:
-                slot.cancel()
+        """Cancel trials in progress, after a cancellation of this worker."""
+        if late := list(self._tasks):
+            for task in late:
+                task.cancel()
             await asyncio.wait(late, timeout=CANCELLED_WITHIN_S)
 
     async def _flush_regularly(self) -> None:
@@ -154,22 +141,22 @@ class Worker:
 
     def _flush(self) -> None:
         self._flushing = False
-        self._leader.flushed(idle=any(batch.idle for batch in self._batches.values()))
+        self._leader.flushed(idle=all(share.trials <= share.slots for share in self._batches.values()))
 
-    async def deliver(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> None:
-        """Run an assigned trial, and flush after the end."""
+    async def _deliver(self, cell: CellRun, share: _BatchShare, assigned: AssignedTrial) -> None:
+        """Run an assigned trial in the next free slot, and flush after the end; hand back a trial not started."""
         started = False
-        with self.control.guard():
-            started = await self._assigned(cell, batch, assigned, scheduled_ns)
+        async with share.gate:
+            scheduled_ns = await when_due(assigned.due_ns, share.began_ns, self.control.stopped)
+            if scheduled_ns is not None:
+                with self.control.guard():
+                    started = await self._assigned(cell, share.batch, assigned, scheduled_ns)
+        share.trials -= 1
         if not started:
-            self.hand_back([assigned])
+            self._leader.report(NotStarted(assigned.trial))
         elif not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
-
-    def hand_back(self, trials: Iterable[AssignedTrial]) -> None:
-        for assigned in trials:
-            self._leader.report(NotStarted(assigned.trial))
 
     async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> bool:
         """Run an assigned trial; with acquire=reset after a warm-up, if needed. False: not started."""
@@ -192,8 +179,6 @@ class Worker:
             spec, sandbox = cell.idle.pop()
         else:
             spec, sandbox = cell.spec(self._assignment.run_id, self._assignment.parts[0], number), None
-            if not await self._granted(cell, spec.name):
-                return False
         warm_up = batch == WARM_UP
         trial = Trial(cell, number, spec, warm_up=warm_up, block=max(0, batch), reuse=sandbox, attempt=attempt)
         self._trials.add(trial)
@@ -205,18 +190,8 @@ class Worker:
             self._trials.discard(trial)
         if trial.reusable is not None:
             cell.idle.append((spec, trial.reusable))
-        elif self._limited:
-            self._leader.report(SandboxGone(spec.name))
         self.failed_removals += trial.cleanup_failed
         return True
-
-    async def _granted(self, cell: CellRun, sandbox: str) -> bool:
-        """Whether the run's limits allow this sandbox."""
-        if not self._limited:
-            return True
-        answer = self._requests[sandbox] = asyncio.get_running_loop().create_future()
-        self._leader.report(BudgetRequest(cell.cell, sandbox))
-        return await answer and not self.control.stopping
 
 
 async def _retire(cell: CellRun) -> None:
@@ -228,50 +203,17 @@ async def _retire(cell: CellRun) -> None:
 
 
 class _BatchShare:
-    """A worker's share of one batch: each slot takes the next assigned trial."""
+    """A worker's slots and unfinished trials of one batch, whose start is an instant of this process's own clock."""
 
-    def __init__(self, worker: Worker, cell: CellRun, batch: int) -> None:
-        self._worker, self._cell, self._batch = worker, cell, batch
-        self._waiting: asyncio.Queue[AssignedTrial | None] = asyncio.Queue()
-        self.slots: list[asyncio.Task[None]] = []
-        self._began_ns = 0
+    def __init__(self, batch: int, began_ns: int) -> None:
+        self.batch = batch
+        self.began_ns = began_ns
+        self.trials = 0
+        self.gate = asyncio.Semaphore(0)
+        self.slots = 0
 
-    def widen(self, slots: int, elapsed_ns: int) -> None:
-        """Have this many slots. The start of the batch is an instant of this process's own clock."""
-        if not self.slots:
-            self._began_ns = time.monotonic_ns() - elapsed_ns
-        while len(self.slots) < slots:
-            self.slots.append(asyncio.ensure_future(self._slot()))
-
-    @property
-    def idle(self) -> bool:
-        """Whether a free slot would have to wait for a trial."""
-        return self._waiting.empty()
-
-    def add(self, trials: list[AssignedTrial]) -> None:
-        if self._worker.control.stopping:
-            self._worker.hand_back(trials)
-        else:
-            for assigned in trials:
-                self._waiting.put_nowait(assigned)
-
-    def hand_back(self) -> None:
-        """Return the trials not taken by a slot."""
-        while not self._waiting.empty():
-            if (assigned := self._waiting.get_nowait()) is not None:
-                self._worker.hand_back([assigned])
-
-    def close(self) -> None:
-        for _ in self.slots:
-            self._waiting.put_nowait(None)
-
-    async def ended(self) -> None:
-        await asyncio.gather(*self.slots)
-
-    async def _slot(self) -> None:
-        while (assigned := await self._waiting.get()) is not None:
-            scheduled_ns = await when_due(assigned.due_ns, self._began_ns, self._worker.control.stopped)
-            if scheduled_ns is None:
-                self._worker.hand_back([assigned])
-            else:
-                await self._worker.deliver(self._cell, self._batch, assigned, scheduled_ns)
+    def widen(self, slots: int) -> None:
+        """Have this many slots."""
+        while self.slots < slots:
+            self.slots += 1
+            self.gate.release()

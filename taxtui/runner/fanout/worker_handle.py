@@ -45,7 +45,6 @@ class WorkerHandle:
         self.early: list[Received] = []  # from before there was a recording
         self.assigned: dict[int, Assigned] = {}  # by trial
         self.running: dict[int, RunningTrial] = {}  # by trial
-        self.granted: set[str] = set()  # sandboxes under a limit
         self._turn = -(-(first_trial - share.worker) // share.workers)
 
     @property
@@ -123,20 +122,17 @@ async def _ready(worker: WorkerHandle) -> None:
     """Return once a worker is ready. Raises the worker's error."""
     while True:
         received = await worker.connection.receive()
-        rest = list(received.messages)
-        while rest:
-            message = rest.pop(0)
-            if isinstance(message, StartupError):
-                raise message.exception()
-            if isinstance(message, Ready):
-                if message.version != __version__:
-                    raise UsageError(
-                        f"worker {worker.number} has taxtui {message.version}, and this is {__version__}",
-                        fix="install the same version everywhere",
-                    )
-                worker.cells = message.cells
-                worker.early.append(Received(received.events, rest, received.closed))
-                return
-        worker.early.append(Received(received.events, []))
+        first = next(iter(received.messages), None)  # says whether the worker could start
+        if isinstance(first, StartupError):
+            raise first.exception()
+        worker.early.append(received._replace(messages=received.messages[1:]))
+        if isinstance(first, Ready):
+            if first.version != __version__:
+                raise UsageError(
+                    f"worker {worker.number} has taxtui {first.version}, and this is {__version__}",
+                    fix="install the same version everywhere",
+                )
+            worker.cells = first.cells
+            return
         if received.closed:
             raise TaxtuiError(f"worker {worker.number} ended before it had begun")

@@ -10,29 +10,53 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from costmodel import Mark, Notice, PhaseEnded, events
+from costmodel import Actions, Mark, Notice, PhaseEnded, events
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.runner.redaction import scrub
 from taxtui.runner.trial import bracket
-from taxtui.runner.trial.action_buffer import ActionBuffer
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.lifecycle import idle, measure_copies
-from taxtui.runner.trial.removal import CHECK
+from taxtui.runner.trial.lifecycle import measure_copies
 from taxtui.sandboxes.kit.retry import Retry
-from taxtui.sandboxes.lifecycle import Suspends, Usage
+from taxtui.sandboxes.lifecycle import Suspends
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
 READY_POLL_S: Final = 0.05
 MAX_TRIES: Final = 12
 """Requests for a throttled call. The waits in between are *throttled*, apart from every latency."""
+_OFTEN_UNKNOWN: Final = ("cpu_ns", "wrapper_ns")
 TIMEOUT_GRACE_S: Final = 15.0
 """An adapter enforces the timeout of a command; the runner gives up this much later."""
 
 
 class WrongResult(Exception):
     """A step did not prove its work. The message names the step and the expected result, never the output."""
+
+
+class ActionBuffer:
+    """Collects commands for ``events.Actions``."""
+
+    def __init__(self, trial: int, step: str) -> None:
+        self._trial = trial
+        self._step = step
+        self._first = 0
+        self._rows: list[dict[str, int]] = []
+
+    def append(self, **row: int) -> None:
+        """Add a command: a value for each column of ``events.Actions``."""
+        self._rows.append(row)
+
+    def drain(self) -> Actions | None:
+        """Return the commands since the last call; None where there are none."""
+        if not self._rows:
+            return None
+        columns: dict[str, Any] = {name: [row[name] for row in self._rows] for name in self._rows[0]}
+        for name in columns.keys() - {"duration_ns"}:
+            columns[name] = events.sparse(columns[name], events.UNKNOWN if name in _OFTEN_UNKNOWN else 0)
+        first, self._first = self._first, self._first + len(self._rows)
+        self._rows = []
+        return Actions(trial=self._trial, step=self._step, first=first, **columns)
 
 
 class TrialTrajectory:
@@ -82,7 +106,7 @@ class TrialTrajectory:
         else:
             await self._create()
         await self._timed(events.READY, self._ready())
-        await self._timed(events.READY_AGAIN, self._no_op(CHECK if self._reuse else NO_OP))
+        await self._timed(events.READY_AGAIN, self._no_op())
         if self._cell.preload:
             await self._timed(events.PRELOAD, self._step(Step(name=events.PRELOAD, run=tier.preload)))
         if tier.setup:
@@ -177,11 +201,10 @@ class TrialTrajectory:
         async with asyncio.timeout_at(self._ready_by_s):
             await self.retry(lambda: sandbox.reset(self.marks))
 
-    async def _no_op(self, script: str) -> None:
-        result = await self._exec(script, self._cell.timeout_s)
+    async def _no_op(self) -> None:
+        result = await self._exec(NO_OP, self._cell.timeout_s)
         if result.exit_code != 0:
-            problem = "the reset left something behind" if self._reuse else "the second no-op failed"
-            raise WrongResult(f"{problem} (exit {result.exit_code})")
+            raise WrongResult(f"the second no-op failed (exit {result.exit_code})")
 
     async def _steps(self, kind: str, steps: Sequence[Step], think: ThinkTime | None = None) -> None:
         for index, step in enumerate(steps):
@@ -200,7 +223,7 @@ class TrialTrajectory:
             return time.monotonic_ns() - began
         sandbox = self.sandbox
         assert isinstance(sandbox, Suspends)
-        await self._idle(began + after_ns, sandbox, "suspending")
+        await asyncio.sleep(after_ns / 1e9)
         self.suspended = True
         await self._call(events.SUSPEND, lambda: sandbox.suspend(self.marks))
         suspended = time.monotonic_ns()
@@ -208,19 +231,12 @@ class TrialTrajectory:
         if reopens:
             await self._drop_session()
         answer = began + wanted_ns  # of the model
-        await self._idle((suspended + answer) // 2, sandbox, "suspended")
-        await self._idle(answer, sandbox, "held")
+        await asyncio.sleep((answer - time.monotonic_ns()) / 1e9)
         think_ns = max(wanted_ns, time.monotonic_ns() - began) if suspended < answer else wanted_ns
         await self._call(events.RESUME, lambda: self._resume(sandbox, reopens))
         self.suspended = False
         self.phase = events.ACTION
         return int(think_ns)
-
-    async def _idle(self, until_ns: float, sandbox: Suspends, mark: str) -> None:
-        def look(usage: Usage) -> None:
-            self._cell.emit(Mark(self._number, mark, self._cell.now(), 0, usage.memory_bytes, usage.cpu_ns))
-
-        await idle(until_ns, sandbox, look)
 
     async def _drop_session(self) -> None:
         """Close a session lost in the suspension, and ignore errors."""

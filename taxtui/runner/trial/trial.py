@@ -13,7 +13,7 @@ from costmodel import Notice, TrialEnded, TrialStarted, events
 from taxtui.plan.spec import SandboxSpec
 from taxtui.runner.redaction import redact
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.removal import plant, remove, remove_copies
+from taxtui.runner.trial.removal import remove, remove_copies
 from taxtui.runner.trial.trajectory import TIMEOUT_GRACE_S, TrialTrajectory, WrongResult
 from taxtui.sandboxes.protocol import Sandbox
 
@@ -128,8 +128,7 @@ class Trial:
             text = f"{cell.substrate.name}: copies of {self.spec.name} may exist"
             self.cleanup_failed = not await self._succeeds(copies, CLEANUP_TIMEOUT_S, "error", text)
         sandbox = trajectory.sandbox
-        resets = self.outcome == events.OK and cell.plan.acquire == events.RESET
-        if resets and sandbox is not None and await plant(sandbox, cell.timeout_s):
+        if sandbox is not None and self.outcome == events.OK and cell.plan.acquire == events.RESET:
             self.reusable = sandbox
             return
         began = cell.now()

@@ -25,7 +25,7 @@ def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
     facts = [f"run {state.run_id[-4:]}" if state.run_id else "", stopwatch(state.elapsed_ns / 1e9)]
     if state.repetitions > 1:
         facts.insert(1, f"repetition {state.repetition}/{state.repetitions}")
-    remaining = state.eta_ns()
+    remaining = state.remaining_ns(state.cells.values())
     if feed.live and not over and remaining:
         facts.append(f"left {rough_duration(remaining)}")
     facts.append(f"{'REC ' if feed.live and not over else ''}{units.size(feed.size_bytes)}")

@@ -46,7 +46,7 @@ class RunFields(Vertical):
             yield Label("Budget")
             yield Input(plain.budget, id="budget", compact=True, placeholder="none", max_length=7)
             yield Label("Arrival")
-            yield Input(id="arrival", compact=True, placeholder="default, or burst, staggered:500ms, open:20/s")
+            yield Input(id="arrival", compact=True, placeholder="default, or burst, open:20/s")
         with Horizontal(id="money"):
             yield Label("Prices")
             yield Input(id="prices", compact=True)

@@ -198,7 +198,7 @@ class SetupScreen(NumberedScreen):
         expected = plan_time.expect(plan, self.history or [], variants)
         self.expense = expense(plan, expected, answers, fields.sheet, fields.limit_usd)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
-        crowded = crowding.words(plan, crowding.cores())
+        crowded = crowding.crowding_warning(plan)
         return {
             "Time": plan_time.time_words(plan, expected) if self.history is not None else "reading earlier recordings…",
             "Cost": self.expense.words,

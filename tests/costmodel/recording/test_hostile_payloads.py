@@ -12,7 +12,6 @@ import costmodel
 from costmodel.errors import SourceError
 from costmodel.recording import framing
 from costmodel.recording.follower import read_events
-from taxtui.recording.salvage import salvage
 from tests.support.fuzz import hostile
 
 HEADER = msgspec.msgpack.encode([[0, "taxtui", 1, "r", {}, {}]])
@@ -60,16 +59,6 @@ def test_an_event_that_cannot_be_is_damage_with_the_offset_of_its_frame(tmp_path
     assert outcome(path) == offset
     with pytest.raises(SourceError, match=f"damaged at byte {offset}: "):
         costmodel.load(path)
-
-
-def test_salvage_leaves_out_what_no_reader_takes(tmp_path: Path) -> None:
-    good = msgspec.msgpack.encode([[9, 5, "info", "x"]])
-    path, out = tmp_path / "r.msgpack", tmp_path / "out.msgpack"
-    path.write_bytes(hostile.sealed([HEADER, b"\x91\x94\x09\x01\xa4info\xa2\xff\xfe", good]))
-    kept, lost = salvage(path, out)
-    assert (kept, lost) == (2, path.stat().st_size - out.stat().st_size)
-    assert out.read_bytes() == hostile.sealed([HEADER, good])
-    assert outcome(out) == (2, 0)
 
 
 def test_durations_that_add_up_to_more_than_a_recording_can_say_are_damage_in_the_cost_model(tmp_path: Path) -> None:

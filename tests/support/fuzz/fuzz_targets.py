@@ -21,7 +21,7 @@ from costmodel.recording.follower import read_events
 from costmodel.toml import Document, MalformedDocument
 from taxtui import terminal_text
 from taxtui.errors import TaxtuiError
-from taxtui.plan import arrivals, durations, notation, repeating, scenario
+from taxtui.plan import arrivals, durations, notation, scenario
 from taxtui.plan.spec import Tier
 from taxtui.runner import redaction
 from taxtui.runner.trial import bracket
@@ -34,7 +34,7 @@ NONCE: Final = "".join(HALVES)
 _GOLDEN: Final = hostile.payloads()
 _METHODS: Final[tuple[Method, ...]] = ("none", "bash")
 _WORDS: Final = (
-    *("local", "docker:runtime=runsc", "a:b=c,d=e", "8s", "lognormal:8s,0.6", "staggered:500ms", "closed:8", "burst"),
+    *("local", "docker:runtime=runsc", "a:b=c,d=e", "8s", "lognormal:8s,0.6", "open:20/s:poisson", "closed:8", "burst"),
     *("10k", "1e6", "1,000,000", "20-120", "10:3,50:1", "recorded", "120s", "1.5h", "5%", "0.05", "none", "3x2GiB"),
 )
 _PIECES: Final = (
@@ -185,7 +185,7 @@ def _word(source: Random) -> bytes:
 
 _PARSERS: Final[tuple[Callable[[str], object], ...]] = (
     *(notation.parse_substrate, notation.parse_count, notation.parse_length, notation.parse_think),
-    *(durations.parse_duration_ns, arrivals.parse, repeating.parse_share),
+    *(durations.parse_duration_ns, arrivals.parse),
 )
 
 

@@ -75,7 +75,7 @@ def test_files_are_completed(script: Path, line: str) -> None:
         ("taxtui project a.msgpack --prices aws-f", [FILES, "aws-fargate"]),
         ("taxtui run re", [FILES, "reference"]),
         ("taxtui import terminal", [FILES, "terminal-bench"]),
-        ("taxtui export a --format par", ["parquet"]),
+        ("taxtui export a --format j", ["jsonl"]),
     ],
 )
 def test_names_are_completed(script: Path, line: str, names: list[str]) -> None:

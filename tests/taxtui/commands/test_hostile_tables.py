@@ -23,7 +23,6 @@ from tests.taxtui.tui import story
 
 COLUMNS = 80
 DEMAND = ("--trajectories", "1000", "--workers", "10")
-BINARY = {"parquet"}
 
 
 def choices(command: click.Command, option: str) -> list[str]:
@@ -44,9 +43,8 @@ def commands() -> Iterator[tuple[str, ...]]:
         yield "project", "A", *DEMAND, "--full", "--format", one
     yield "project", "A", *DEMAND, "--explain"
     for one in choices(export.command, "format"):
-        if one not in BINARY:
-            for table in choices(export.command, "table"):
-                yield "export", "A", "--format", one, "--table", table
+        for table in choices(export.command, "table"):
+            yield "export", "A", "--format", one, "--table", table
     yield "recordings", "info", "A"
     yield "recordings", "verify", "A"
 

@@ -18,7 +18,6 @@ from click.testing import CliRunner
 from taxtui.cli import app
 from taxtui.commands import decide, progress, project, report
 from taxtui.commands.run_output import RunOutput
-from taxtui.runner import machine_load
 from taxtui.runner.progress import Progress
 from tests.support.cost_model.costmodel_files import cell, trial, write
 
@@ -112,8 +111,8 @@ def test_slow_commands_show_their_progress(
 def test_people_read_the_warning_once(
     kind: str, controlled: bool, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output = RunOutput(kind, None, controlled=controlled, load=machine_load.words(8.0))
+    output = RunOutput(kind, None, controlled=controlled, load="this machine is busy")
     for _ in range(2):
         output.show(Progress(2))
     output.end()
-    assert capsys.readouterr().err.count("this machine is busy: its load is 8.0 per core") == count
+    assert capsys.readouterr().err.count("this machine is busy") == count

@@ -197,8 +197,8 @@ def test_a_signal_to_end_cleans_up_first(home: Home, number: signal.Signals) -> 
     assert last(path) == RunFinished("interrupted", {"interrupted": 2})
 
 
-def test_ctrl_c_between_staggered_starts_does_not_wait(home: Home) -> None:
-    process, path = begun(home, A_SECOND, "--arrival", "staggered:1h")
+def test_ctrl_c_between_scheduled_starts_does_not_wait(home: Home) -> None:
+    process, path = begun(home, A_SECOND, "--arrival", "open:1/h", "--concurrency", "2")
     process.send_signal(signal.SIGINT)
     assert ended(process).code == 130
     assert last(path) == RunFinished("interrupted", {"ok": 1})

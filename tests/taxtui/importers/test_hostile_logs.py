@@ -10,7 +10,6 @@ import pytest
 
 from taxtui.errors import TaxtuiError
 from taxtui.importers import files, registry, zipped
-from taxtui.importers.commands import commands_of
 from taxtui.importers.files import Unreadable
 from taxtui.importers.importing import import_files
 from taxtui.importers.protocol import ReaderOptions
@@ -103,15 +102,3 @@ def test_rows_of_a_trial_and_lines_of_csv_are_bounded(tmp_path: Path, monkeypatc
     monkeypatch.setattr("taxtui.importers.formats.csv_rows.MOST_LINE", 100)
     path.write_text("trial,phase,duration_s\n" + "a," * 60 + "\n")
     assert "line 2 has more than 100 characters" in reasons("csv", path)
-
-
-def refusal(path: Path, number: int) -> str:
-    with pytest.raises(TaxtuiError) as raised:
-        commands_of(path, number)
-    return str(raised.value)
-
-
-def test_of_a_log_only_the_sample_that_was_asked_for_is_unpacked(tmp_path: Path) -> None:
-    path = log(tmp_path / "x.eval", "{broken", '{"events": []}')
-    assert "log has no commands" in refusal(path, 2)
-    assert "holds 2 trajectories" in refusal(path, 3)

@@ -19,8 +19,7 @@ from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.live import catalogue
-from taxtui.live.catalogue import CatalogueEntry, inspect, newest, scan
-from taxtui.live.file_ends import END_BYTES
+from taxtui.live.catalogue import END_BYTES, CatalogueEntry, inspect, newest, scan
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
 from taxtui.tui.recordings.list import progress

@@ -81,11 +81,10 @@ def test_a_trial_that_did_not_go_well_is_counted_by_outcome_and_measured_only_in
 
 
 def test_planned_trials_come_from_the_header_and_the_runner_names_the_variant() -> None:
-    state = fold([header([planned("docker", "T1", 50, 7, runtime="runsc"), planned("local")], side_by_side=True)])
+    state = fold([header([planned("docker", "T1", 50, 7, runtime="runsc"), planned("local")])])
     assert list(state.by_substrate()) == ["docker:runsc", "local"]
     first = state.cells[0]
     assert (first.tier, first.actions, first.planned, first.planned_warm_ups, first.mode) == ("T1", 50, 7, 1, "exec")
-    assert state.side_by_side
     state.apply(cell(1, "local", "bwrap"))
     assert list(state.by_substrate()) == ["docker:runsc", "local:bwrap"]
     assert state.cells[1].planned == 20
@@ -140,18 +139,15 @@ def test_elapsed_time_follows_the_instants_of_whichever_worker_writes() -> None:
 def test_what_is_left_is_trials_left_times_their_mean() -> None:
     told: list[Event] = [header([planned("local", trials=5), planned("docker", trials=2)]), clock()]
     state = fold(told)
-    assert state.eta_ns() is None
+    assert state.remaining_ns(state.cells.values()) is None
     for event in trial(1, 0, 0):  # 122 ms with its cleanup
         state.apply(event)
-    assert state.eta_ns() is None  # nothing is known of docker yet
     assert state.remaining_ns([state.cells[0]]) == 5 * 122 * MS  # 4 trials and a warm-up
     assert state.remaining_ns(state.cells.values()) == (5 + 3) * 122 * MS
     for event in trial(2, 1, S, warm_up=True):
         state.apply(event)
-    assert state.eta_ns() == (5 + 2) * 122 * MS
-    state.side_by_side = True
-    assert state.eta_ns() == 5 * 122 * MS
-    assert RunState().eta_ns() is None
+    assert state.remaining_ns(state.cells.values()) == (5 + 2) * 122 * MS
+    assert RunState().remaining_ns([]) is None
 
 
 def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
@@ -159,7 +155,7 @@ def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
     state = fold([header([crowd]), clock(), *trial(0, 0, 0)])
     mean = state.cells[0].trial_ns
     assert mean == 122 * MS
-    assert state.eta_ns() == mean  # not 3/64 of it
+    assert state.remaining_ns(state.cells.values()) == mean  # not 3/64 of it
 
 
 def test_a_whole_run() -> None:
@@ -170,7 +166,7 @@ def test_a_whole_run() -> None:
         ("docker:runc", 18, 2, 1, 20),
     ]
     assert state.actions == 40 * 10
-    assert state.eta_ns() == 0
+    assert state.remaining_ns(state.cells.values()) == 0
 
 
 def test_the_log_is_bounded() -> None:

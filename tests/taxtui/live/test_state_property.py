@@ -99,12 +99,30 @@ def test_a_value_lies_in_its_bucket_and_the_bucket_is_narrow(value: int) -> None
 
 
 @given(st.lists(durations, min_size=1), st.integers(1, 200))
-def test_columns_over_the_whole_range_hold_every_value(values: list[int], number: int) -> None:
+def test_columns_over_the_whole_range_hold_every_value_and_none_outside(values: list[int], number: int) -> None:
     histogram = LogHistogram()
-    histogram.add(values)
+    for value in values:
+        histogram.add([value])
+    whole = LogHistogram()
+    whole.add(values)
+    assert histogram == whole
     columns = histogram.columns(number, histogram.least, histogram.greatest)
     assert sum(columns) == pytest.approx(len(values))
     assert min(columns) >= 0
+    assert sum(histogram.columns(number, 2 * histogram.greatest + 2, 4 * histogram.greatest + 4)) == 0
+
+
+def test_columns_share_wide_buckets_by_area() -> None:
+    histogram = LogHistogram()
+    histogram.add([10**6 + step for step in range(0, 10**6, 1_000)])
+    assert min(histogram.columns(300, histogram.least, histogram.greatest)) > 0  # else narrow columns show a comb
+
+
+def test_a_clock_that_stepped_counts_as_zero() -> None:
+    histogram = LogHistogram()
+    histogram.add([])
+    histogram.add([-5, 0])
+    assert (histogram.counts, histogram.total, histogram.mean, LogHistogram().quantile(0.5)) == ({0: 2}, 0, 0.0, 0)
 
 
 @given(st.lists(durations, min_size=1))

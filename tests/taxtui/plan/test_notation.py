@@ -10,7 +10,6 @@ from costmodel.training.length import Length
 from taxtui.errors import UsageError
 from taxtui.options.numbers import COUNT
 from taxtui.plan import arrivals
-from taxtui.plan.arrivals import Staggered
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_count, parse_length, parse_substrate, parse_think
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, ThinkTime, Tier
@@ -85,7 +84,7 @@ def test_substrates_that_are_none(text: str) -> None:
         parse_substrate(text)
 
 
-@pytest.mark.parametrize("text", [arrivals.notation(kind) for kind in arrivals.KINDS])
+@pytest.mark.parametrize("text", [*arrivals.NOTATIONS, "open:1200/m:poisson"])
 def test_a_plan_is_read_from_json_as_it_was_written(text: str) -> None:
     tier = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
     cell = CellPlan(substrate=SubstrateRef(name="x"), tier=tier, actions=1, arrival=arrivals.parse(text))
@@ -94,19 +93,15 @@ def test_a_plan_is_read_from_json_as_it_was_written(text: str) -> None:
 
 
 def test_what_a_recording_says_of_an_arrival_never_changes() -> None:
-    assert [str(arrivals.parse(arrivals.notation(kind))) for kind in arrivals.KINDS][:4] == [
-        "sequential",
-        "closed",
-        "staggered:500ms",
-        "burst",
-    ]
+    texts = ["sequential", "closed", "burst", "open:20/s", "open:20/s:poisson"]
+    assert [str(arrivals.parse(text)) for text in texts] == texts
+    assert str(arrivals.parse("open:1200/m")) == "open:20/s"
 
 
-def test_staggered_needs_its_interval() -> None:
-    assert arrivals.parse("staggered:1s") == Staggered(interval_ns=10**9)
-    for text in ("staggered", "burst:3s", "open", ""):
-        with pytest.raises(UsageError, match="not an arrival"):
-            arrivals.parse(text)
+@pytest.mark.parametrize("text", ["", "burst:3s", "open", "open:", "open:0/s", "open:20", "open:2000000/s"])
+def test_what_is_no_arrival_is_refused_with_what_is(text: str) -> None:
+    with pytest.raises(UsageError, match=r"open:20/s"):
+        arrivals.parse(text)
 
 
 @pytest.mark.parametrize("text", ["0s", "8s", "lognormal:8s,0.6"])

@@ -25,7 +25,6 @@ from costmodel.recording.events import (
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import EXT32, FRAME_TYPE, MAX_LENGTH, PREFIX
 from taxtui.errors import UsageError
-from taxtui.recording.salvage import SEARCHED_PER_BYTE, salvage
 from taxtui.recording.writer import Recorder
 from tests.support.fuzz import hostile
 
@@ -102,7 +101,7 @@ def test_what_cannot_be_is_refused(batches: list[Any], words: str, tmp_path: Pat
         [[HEADER], [[9, 1, "info", "x" * MAX_TEXT]]],
         [[HEADER], [cell(n) for n in range(MAX_CELLS)], [cell(n) for n in range(MAX_CELLS)]],
         [[[0, "taxtui", 1, "r", {"a": [None, True, 1, -1, 0.5, {"b": "c"}]}, {"k": "v"}]]],
-        # A trial whose start was lost, as in a salvaged file, is not judged.
+        # A trial whose start was lost, of an early version, is not judged.
         [[HEADER], [[5, 7, "create", 0, 10**18], actions([], [], [10**18]), END]],
         [[HEADER], [START, [5, 7, "create", 100, 40], actions([5], [5], [50]), [5, 7, "cleanup", 200, 900], END]],
         [[HEADER], [START, [5, 7, "verify", 200, 900], END, [10, "finished", {"ok": 1}]]],
@@ -158,10 +157,6 @@ def test_looking_for_frames_ends(hay: tuple[bytes, list[int]], tmp_path: Path) -
     with pytest.raises(SourceError, match="damaged at byte"):
         read_events(path, lambda event: None)
     assert sum(sizes) < 3 * framing.MAX_SEARCHED
-    sizes.clear()
-    path.write_bytes(golden + data)
-    salvage(path, tmp_path / "o.msgpack")
-    assert sum(sizes) < 2 * (framing.MAX_SEARCHED + SEARCHED_PER_BYTE * len(data))
 
 
 def test_a_torn_tail_full_of_beginnings_is_damage(tmp_path: Path) -> None:

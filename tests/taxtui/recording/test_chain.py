@@ -17,7 +17,6 @@ from costmodel.recording.events import RunFinished
 from costmodel.recording.follower import read_events
 from costmodel.recording.reader import Recording
 from taxtui.commands.recordings import command
-from taxtui.recording.salvage import salvage
 from taxtui.recording.writer import Recorder
 from tests.support.fuzz import hostile
 from tests.taxtui.tui import story
@@ -113,13 +112,3 @@ def test_an_end_that_counts_other_trials_than_are_there_is_no_end(change: dict[s
     said = CliRunner().invoke(command, ["verify", str(path)])
     assert said.exit_code == 1
     assert "incomplete (trials are missing" in said.stdout
-
-
-def test_what_was_salvaged_is_chained_anew_and_not_complete(tmp_path: Path) -> None:
-    path, out = tmp_path / "r", tmp_path / "out"
-    own = told(path)
-    path.write_bytes(b"".join(own[:4] + own[9:]))
-    salvage(path, out)
-    summary = read_events(out, lambda event: None)
-    assert summary.chained
-    assert not summary.complete

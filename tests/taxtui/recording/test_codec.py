@@ -1,4 +1,4 @@
-"""The frame codec: round trips, every cut, every flipped bit, salvage, newer versions."""
+"""The frame codec: round trips, every cut, every flipped bit, newer versions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from costmodel.recording.events import (
     TrialStarted,
 )
 from costmodel.recording.follower import Follower, RecordingSummary, read_events
-from taxtui.errors import RecordingError, UsageError, WriteFailed
+from taxtui.errors import UsageError, WriteFailed
 from taxtui.recording import writer
-from taxtui.recording.salvage import salvage
 from taxtui.recording.writer import Recorder, Sealer
 
 HEADER = Header("taxtui", 1, "20260101t000000z-00000000", {"name": "t"}, {"python": "3"})
@@ -114,24 +113,6 @@ def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
             assert not summary.complete, f"bit {bit} went unnoticed"
             assert summary.torn_bytes > 0
         assert got == whole[: len(got)], f"bit {bit} changed a number"
-
-
-def test_salvage_keeps_every_intact_frame(tmp_path: Path) -> None:
-    data = bytearray(write(tmp_path / "a.msgpack", sample()))
-    _, second, third, *_ = [offset for offset, _ in framing.FrameParser().feed(bytes(data))]
-    data[second + 12] ^= 0xFF
-    path, out = tmp_path / "bad.msgpack", tmp_path / "good.msgpack"
-    path.write_bytes(data)
-    with pytest.raises(SourceError, match=rf"byte {second}: checksum"):
-        read_back(path)
-    kept, lost = salvage(path, out)
-    got, summary = read_back(out)
-    assert kept == summary.frames - 1
-    assert lost == third - second
-    assert got == [HEADER, Notice(0, "warning", f"salvaged: {lost} bytes were lost"), *sample()[3:]]
-    assert summary.chained
-    with pytest.raises(RecordingError, match="choose another name"):
-        salvage(path, out)
 
 
 @pytest.mark.parametrize(
@@ -276,21 +257,3 @@ def test_a_frame_that_is_no_event_is_refused_by_every_further_read(tmp_path: Pat
         for _ in range(2):
             with pytest.raises(SourceError, match=f"damaged at byte {len(whole)}"):
                 follower.poll()
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_salvage_onto_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, opened = tmp_path / "good.msgpack", Path.open
-    path = tmp_path / "a.msgpack"
-    write(path, sample())
-
-    def full(self: Path, mode: str = "r") -> object:
-        if self != out:
-            return opened(self, mode)
-        self.touch(exist_ok=False)
-        return opened(Path("/dev/full"), "wb")
-
-    monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(WriteFailed, match="No space left on device; the new file was removed"):
-        salvage(path, out)
-    assert not out.exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,12 +12,11 @@ import pytest
 
 from costmodel.errors import SourceError
 from costmodel.recording import framing
-from costmodel.recording.events import Event, Header, Notice, RunFinished, TrialStarted
+from costmodel.recording.events import Event, Header, Notice, TrialStarted
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import MAX_EVENTS
 from taxtui.errors import RecordingError, WriteFailed
 from taxtui.recording import writer
-from taxtui.recording.salvage import salvage
 from taxtui.recording.writer import Recorder, Sealer
 
 HEADER = Header("taxtui", 1, "r", {}, {})
@@ -56,64 +54,21 @@ def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None
     assert got[-1] == Notice(1, "info", "queued")
 
 
-def test_it_is_forced_to_the_disk_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "SYNC_INTERVAL_S", 0.01)
-    synced: list[int] = []
-    twice = threading.Event()
-
+def test_a_disk_that_is_full_only_when_it_is_forced_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fsync(fd: int) -> None:
-        synced.append(os.fstat(fd).st_size)
-        if len(synced) >= 2:
-            twice.set()
-
-    monkeypatch.setattr(writer.os, "fsync", fsync)  # type: ignore[attr-defined]
-    with Recorder(tmp_path / "r.msgpack") as recorder:
-        recorder.add(HEADER)
-        while not twice.wait(0.02):
-            recorder.add(Notice(0, "", ""))
-            recorder.flush()
-    assert synced[-1] == recorder.size_bytes
-
-
-@pytest.mark.parametrize("when", ["at the next write", "at the end"])
-def test_a_disk_that_is_full_only_when_it_is_forced_is_said_once(
-    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failed = threading.Event()
-
-    def fsync(fd: int) -> None:
-        failed.set()
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
     monkeypatch.setattr(writer.os, "fsync", fsync)  # type: ignore[attr-defined]
     recorder = Recorder(tmp_path / "r.msgpack")
     recorder.add(HEADER)
-    assert failed.wait(10)
-    recorder._syncer.join()
-    if when == "at the next write":
-        with pytest.raises(WriteFailed, match="quota exceeded; `taxtui recordings verify` shows the intact part"):
-            recorder.add(RunFinished("finished", {}))
+    with pytest.raises(WriteFailed, match="quota exceeded; `taxtui recordings verify` shows the intact part"):
         recorder.close()
-    else:
-        with pytest.raises(WriteFailed, match="quota exceeded"):
-            recorder.close()
-    recorder.flush()
+    recorder.close()
 
 
 def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"cannot read .*: Is a directory"):
         read_events(tmp_path, lambda event: None)
-    with pytest.raises(RecordingError, match=r"cannot read .*nothing: No such file"):
-        salvage(tmp_path / "nothing", tmp_path / "out")
-
-
-def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> None:
-    path = tmp_path / "r.msgpack"
-    for payload in (b"\xc1", b"\x91\xc1", b"\x91\x92\x00\x01", b"\x91\x93\x01\x02\x03", b"\x90"):
-        path.write_bytes(framing.frame(payload))
-        with pytest.raises(RecordingError, match="the header is lost"):
-            salvage(path, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def removed(path: Path) -> None:

@@ -45,7 +45,6 @@ def test_a_plan_takes_the_mean_of_the_recorded_trials(folder: Path) -> None:
         ({"concurrency": 4, "trials": 101}, 26 * TRIAL_NS),
         ({"concurrency": 4, "warmup": 3}, 28 * TRIAL_NS),  # warm-ups run one at a time
         ({"concurrency": 4, "arrival": "burst"}, 25 * TRIAL_NS),
-        ({"concurrency": 4, "arrival": "staggered:500ms"}, 25 * (TRIAL_NS + 3 * 500 * MS)),
         ({"think": "2s"}, 100 * (TRIAL_NS + 10 * 2 * S)),
     ],
 )
@@ -159,12 +158,11 @@ def test_a_budget_cuts_the_time(folder: Path, budget: str, block: Mapping[str, A
     assert words(plan(block, budget=budget), HistoryReader().read(never)) == said
 
 
-def test_substrates_take_turns_unless_they_run_side_by_side(folder: Path) -> None:
+def test_substrates_take_turns(folder: Path) -> None:
     write(folder, "a", told([RUNC, story.cell(1, "local", "bwrap")]))
     table = HistoryReader().read(never)
     both = {"substrates": ["docker", "local"]}
     assert words(plan(both), table).startswith("~24 s,")
-    assert words(plan(both, side_by_side=True), table).startswith("~12 s,")
 
 
 # ------------------------------------------------------------------------------------------------------ reading them

@@ -335,14 +335,13 @@ async def test_a_cell_without_one_success_is_named(tmp_path: Path, fake: FakeSub
     assert got[-1] == RunFinished("finished", {"failed": 3})
 
 
-async def test_substrates_side_by_side_measure_every_cell(tmp_path: Path, fake: FakeSubstrate) -> None:
+async def test_private_options_of_a_substrate_are_digests(tmp_path: Path, fake: FakeSubstrate) -> None:
     cells = [
         CellPlan(substrate=SubstrateRef(name="fake", options={"k": str(k)}), tier=TIER, actions=1, trials=2, warmup=0)
         for k in range(2)
     ]
-    _, got = await execute(tmp_path, Plan(cells=tuple(cells), side_by_side=True))
+    _, got = await execute(tmp_path, Plan(cells=tuple(cells)))
     assert sorted(start.cell for start in of(got, TrialStarted)) == [0, 0, 1, 1]
-    assert got[0].scenario["side_by_side"] is True  # type: ignore[union-attr]
     assert got[0].scenario["cells"][1]["substrate"]["options"]["k"].startswith("sha256:")  # type: ignore[union-attr]
 
 

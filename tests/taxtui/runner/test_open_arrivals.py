@@ -15,15 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Recording, load
-from costmodel.recording.events import Event, Notice, TrialStarted
+from costmodel.recording.events import Event, TrialStarted
 from costmodel.recording.follower import read_events
 from costmodel.recording.table import COLUMNS, table_rows
 from costmodel.recording.trial import RecordedTrial
 from taxtui.commands.report import command as report
-from taxtui.errors import ScenarioError, UsageError
+from taxtui.errors import ScenarioError
 from taxtui.live.state import RunState
 from taxtui.plan import arrivals
-from taxtui.plan.arrivals import MOST_STARTS, Open, read_starts
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.scenario import plan as planned
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
@@ -38,7 +37,7 @@ MS = 1_000_000
 TIER = Tier(name="T", title="", requires=(), cycle=(Step(name="one", run="true"),))
 
 
-def cell(arrival: str, trials: int, concurrency: int = 4, folder: Path = Path()) -> CellPlan:
+def cell(arrival: str, trials: int, concurrency: int = 4) -> CellPlan:
     return CellPlan(
         substrate=SubstrateRef(name="fake"),
         tier=TIER,
@@ -46,13 +45,14 @@ def cell(arrival: str, trials: int, concurrency: int = 4, folder: Path = Path())
         trials=trials,
         warmup=0,
         concurrency=concurrency,
-        arrival=arrivals.parse(arrival, folder),
+        arrival=arrivals.parse(arrival),
     )
 
 
 def test_equal_gaps_and_exponential_ones_have_the_rate() -> None:
-    assert list(Open(rate_per_s=20).starts_ns(4, Random(0))) == [0, 50 * MS, 100 * MS, 150 * MS]
-    drawn = Open(rate_per_s=20, poisson=True).starts_ns(20_000, Random(1))
+    assert arrivals.parse("open:20/s").starts_ns(4, Random(0)) == [0, 50 * MS, 100 * MS, 150 * MS]
+    drawn = arrivals.parse("open:20/s:poisson").starts_ns(20_000, Random(1))
+    assert drawn is not None
     gaps = [b - a for a, b in pairwise([0, *drawn])]
     assert min(gaps) >= 0
     assert fmean(gaps) == pytest.approx(50 * MS, rel=0.03)
@@ -68,69 +68,10 @@ def test_a_schedule_is_plain_data_that_the_seed_decides() -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(plans[0]), type=Plan) == plans[0]
 
 
-def test_what_goes_on_with_a_run_that_was_cut_short_keeps_to_the_rest_of_the_schedule(tmp_path: Path) -> None:
-    trace = tmp_path / "starts.txt"
-    trace.write_text("0\n1\n3\n6\n")
-    plan = Plan(cells=(cell(f"open:{trace}", 4),))
-    assert schedule(plan, Block(0, 0, 4)) == (0, 10**9, 3 * 10**9, 6 * 10**9)
-    assert schedule(plan, Block(0, 0, 2, before=2)) == [0, 3 * 10**9]
-
-
-def test_a_trace_may_count_from_anywhere_and_is_named_by_its_digest(tmp_path: Path) -> None:
-    (tmp_path / "one.txt").write_text("# of Monday\n\n1700000000.25\n1700000000.5 # second\n1700000002\n")
-    (tmp_path / "two.txt").write_text("0\n0.25\n1.75\n")
-    one, two = (arrivals.parse(f"open:{name}.txt", tmp_path) for name in ("one", "two"))
-    assert one == two
-    assert str(one).startswith("open:trace-")
-    assert str(tmp_path) not in str(one)
-    assert one.max_trials == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "holds 0 start times"),
-        ("1\nsoon\n", r":2: the line is no time in s"),
-        ("1\nnan\n", r":2: the line is no time in s"),
-        ("1\n1e300\n", r":2: the line is no time in s"),
-        ("1\n2\n1.5\n", r":3: the time is before the one above it"),
-    ],
-)
-def test_what_is_wrong_with_a_trace_is_one_line_with_its_place(tmp_path: Path, text: str, says: str) -> None:
-    path = tmp_path / "starts.txt"
-    path.write_text(text)
-    with pytest.raises(UsageError, match=says) as raised:
-        read_starts(path)
-    assert "\n" not in str(raised.value)
-
-
-def test_a_trace_is_bounded(tmp_path: Path) -> None:
-    path = tmp_path / "starts.txt"
-    path.write_text("1\n" * (MOST_STARTS + 1))
-    with pytest.raises(UsageError, match=r"1,000,001 start times; give from 1 to 1,000,000"):
-        read_starts(path)
-    with pytest.raises(UsageError, match="cannot read the start times"):
-        read_starts(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["open", "open:", "open:0/s", "open:20", "open:20/s:often", "open:2000000/s"])
-def test_what_is_no_open_arrival_says_what_is(text: str) -> None:
-    with pytest.raises(UsageError, match="open:20/s"):
-        arrivals.parse(text)
-
-
-def test_a_scenario_says_how_many_may_be_in_flight_and_finds_its_trace(tmp_path: Path) -> None:
-    (tmp_path / "starts.txt").write_text("0\n1\n")
-
-    def of(**fields: object) -> Plan:
-        block = CellBlock(**{"substrates": ["fake"], "tiers": ["T0"], "actions": [1]} | fields)  # type: ignore[arg-type]
-        return planned(ScenarioFile(cells=[block]), tmp_path)
-
-    assert of(arrival="open:starts.txt", concurrency=8, trials=2).cells[0].arrival.max_trials == 2
+def test_a_scenario_says_how_many_may_be_in_flight() -> None:
+    block = CellBlock(substrates=["fake"], tiers=["T0"], actions=[1], arrival="open:20/s")
     with pytest.raises(ScenarioError, match="does not say how many trials may be in flight; add a concurrency"):
-        of(arrival="open:20/s")
-    with pytest.raises(ScenarioError, match="has 2 start times, for 3 trials; plan 2 trials, or give a longer trace"):
-        of(arrival="open:starts.txt", concurrency=8, trials=3)
+        planned(ScenarioFile(cells=[block]), Path())
 
 
 async def measured(folder: Path, monkeypatch: pytest.MonkeyPatch, *cells: CellPlan, stall_s: float = 0.0) -> Path:
@@ -163,13 +104,10 @@ async def test_a_stall_shows_in_the_response_of_all_that_were_due_meanwhile(
 ) -> None:
     path = await measured(tmp_path, monkeypatch, cell("open:50/s", 40, concurrency=4), stall_s=0.6)
     started: list[TrialStarted] = []
-    notices: list[str] = []
 
     def take(event: Event) -> None:
         if isinstance(event, TrialStarted):
             started.append(event)
-        elif isinstance(event, Notice):
-            notices.append(event.text)
 
     read_events(path, take)
     due_ns = sorted(event.scheduled_ns for event in started)
@@ -180,7 +118,6 @@ async def test_a_stall_shows_in_the_response_of_all_that_were_due_meanwhile(
         if number >= 4:  # there are four lanes
             assert trial.measures.start_delay_ns >= (600 - 20 * number) * MS
     assert all(t.measures.response_ns == t.measures.held_ns + t.measures.start_delay_ns for t in trials)
-    assert any("open:50/s: started late by p50" in text and "which is in response" in text for text in notices)
 
 
 async def test_live_report_and_export_tell_one_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

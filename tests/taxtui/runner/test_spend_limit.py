@@ -50,32 +50,32 @@ def test_without_limits_nothing_is_refused() -> None:
     free = limit(None)
     for number in range(100):
         assert free.refuses(0) == ""
-        free.began(f"s{number}", 0)
+        free.began(number, 0)
 
 
 def test_never_more_sandboxes_than_said() -> None:
     two = limit(None, max_sandboxes=2)
-    two.began("a", 0)
-    two.ended("a")
+    two.began(1, 0)
+    two.ended(1)
     assert two.refuses(0) == ""
-    two.began("b", 0)
+    two.began(2, 0)
     assert two.refuses(0) == "--max-sandboxes 2 is used up"
 
 
 def test_the_minimum_of_those_in_flight_is_committed(sheet: Prices) -> None:
     dollars = limit(sheet, max_cost_usd=1.5)
-    dollars.began("a", 0)
+    dollars.began(1, 0)
     assert dollars.refuses(0) == "", "0.60 in flight and 0.60 more"
-    dollars.began("b", 0)
+    dollars.began(2, 0)
     assert dollars.refuses(0) == "--max-cost 1.5 USD would be passed, 1.20 USD are committed"
 
 
 def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
     clock = Clock()
     dollars = limit(sheet, clock, max_cost_usd=10.0)
-    dollars.began("a", 0)
+    dollars.began(1, 0)
     clock.now_ns = HOUR_NS
-    dollars.ended("a")
+    dollars.ended(1)
     refusal = dollars.refuses(0)  # another hour would pass ten dollars
     assert refusal == "--max-cost 10 USD would be passed, 6.00 USD are committed"
 
@@ -83,7 +83,7 @@ def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
 def test_one_in_flight_is_counted_by_its_own_clock(sheet: Prices) -> None:
     clock = Clock()
     dollars = limit(sheet, clock, max_cost_usd=6.5)
-    dollars.began("a", 0)
+    dollars.began(1, 0)
     assert dollars.refuses(0) == ""
     clock.now_ns = HOUR_NS
     assert "6.00 USD are committed" in dollars.refuses(0)

@@ -46,7 +46,7 @@ def folder() -> Path:
 def built() -> str:
     if subprocess.run(["docker", "image", "inspect", BASE], capture_output=True, check=False).returncode:
         pytest.skip(f"no image {BASE}; .ci/base-image makes it")
-    return image.build(BASE).image
+    return image.build(BASE)
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def apart(one: list[int], other: list[int]) -> float:
 def test_one_process_two_workers_and_two_nodes_find_the_same_law(nodes: Nodes) -> None:
     alone = paced(nodes, "alone")
     pair = paced(nodes, "pair", "--processes", "2")
-    spread = paced(nodes, "spread", "--processes", "2", "--set", "per_node=1", "--ray", nodes.cluster.address)
+    spread = paced(nodes, "spread", "--processes", "2", "--ray", nodes.cluster.address)
     assert len(alone) == len(pair) == len(spread) == 300
     assert max(apart(alone, pair), apart(alone, spread), apart(pair, spread)) < UNLIKELY
     assert apart(alone, [2 * took for took in alone]) > UNLIKELY, "it would tell twice the time"
@@ -138,7 +138,6 @@ def refused(home: Home, *words: str) -> Finished:
 
 
 def test_a_cluster_that_is_not_there_or_too_small_is_refused_in_a_line(home: Home, nodes: Nodes) -> None:
-    assert "--set per_node is for a cluster" in refused(home, "--set", "per_node=2").complaint
     unreachable = refused(home, "--ray", "127.0.0.1:1")
     assert "no cluster at --ray 127.0.0.1:1: " in unreachable.complaint
     at = ("--ray", nodes.cluster.address)

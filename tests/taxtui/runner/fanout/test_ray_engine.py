@@ -12,7 +12,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
 import pytest
 
 from costmodel.recording.events import Clock, Event, Notice, TrialEnded, TrialStarted
@@ -20,25 +19,16 @@ from costmodel.recording.follower import read_events
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import run as run_module
-from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout import ray_launcher
-from taxtui.runner.fanout.messages import Assignment, WorkerCommand, line
-from taxtui.runner.fanout.ray_launcher import (
-    RayLauncher,
-    RayNode,
-    RayOptions,
-    RayTransport,
-    nodes_of,
-    place_workers,
-)
-from taxtui.runner.fanout.ray_node import NodeRelay, OrderedInbox
+from taxtui.runner.fanout.ray_launcher import RayLauncher, RayNode, place_workers
+from taxtui.runner.fanout.ray_node import NodeRelay
 from taxtui.runner.run import Run
-from tests.support import paced_fake, waiting
+from tests.support import paced_fake
 from tests.taxtui.runner.test_engine import QuietWatchdog
 
 RUN_ID = "20260101t000000z-00000000"
 TIER = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
-HEAD, ONE, TWO = RayNode("h", "10.0.0.1", 0), RayNode("a", "10.0.0.2", 2), RayNode("b", "10.0.0.3", 1)
+HEAD, ONE, TWO = RayNode("10.0.0.1", "h", 0), RayNode("10.0.0.2", "a", 2), RayNode("10.0.0.3", "b", 1)
 
 
 class RayError(Exception):
@@ -47,10 +37,6 @@ class RayError(Exception):
 
 class RayActorError(RayError):
     """An actor is gone."""
-
-
-class ActorUnavailableError(RayActorError):
-    """An actor cannot be reached, for now or for ever."""
 
 
 class Handle:
@@ -70,7 +56,9 @@ class Handle:
         class Method:
             @staticmethod
             def remote(*values: Any) -> Awaitable[Any]:
-                return asyncio.ensure_future(call(*values))
+                made = asyncio.ensure_future(call(*values))
+                made.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it
+                return made
 
         return Method
 
@@ -82,7 +70,7 @@ class FakeRay(ModuleType):
         super().__init__("ray")
         self.__spec__ = ModuleSpec("ray", None)
         self.exceptions = ModuleType("ray.exceptions")
-        for error in (RayError, RayActorError, ActorUnavailableError):
+        for error in (RayError, RayActorError):
             setattr(self.exceptions, error.__name__, error)
         self.handles: list[Handle] = []
         self.killed: set[Handle] = set()
@@ -91,6 +79,14 @@ class FakeRay(ModuleType):
 
     def init(self, **_: Any) -> None:
         self.joined = True
+
+    def nodes(self) -> list[dict[str, Any]]:
+        gone = {"NodeID": "g", "NodeManagerAddress": "10.0.0.4", "Resources": {}, "Alive": False}
+        found = [
+            {"NodeID": node.id, "NodeManagerAddress": node.address, "Resources": {"CPU": node.cores}, "Alive": True}
+            for node in (TWO, HEAD, ONE)
+        ]
+        return [gone, *found]
 
     def shutdown(self) -> None:
         self.joined = False
@@ -126,12 +122,6 @@ async def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[
     monkeypatch.syspath_prepend(str(tmp_path / "fake"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(run_module, "Watchdog", QuietWatchdog)
-    monkeypatch.setattr(ray_launcher, "RETRY_S", 0.0)
-
-    async def found(address: str) -> list[RayNode]:
-        return [HEAD, ONE, TWO]
-
-    monkeypatch.setattr(ray_launcher, "nodes_of", found)
     yield fake
     for handle in fake.handles:  # as the process of an actor ends, and with it what it had started
         await handle.actor.close(0)
@@ -144,7 +134,7 @@ def plan(workers: int = 2, **options: str) -> Plan:
 
 
 async def measured(tmp_path: Path, what: Plan) -> list[Event]:
-    run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray=RayOptions())
+    run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray="auto")
     await run.execute()
     assert run.control.crash is None
     return written(tmp_path)
@@ -163,22 +153,11 @@ def ends(got: list[Event]) -> Counter[str]:
 
 
 def test_workers_are_placed_in_turns_where_cores_are_offered() -> None:
-    assert place_workers([HEAD, ONE, TWO], 3, None) == [ONE, TWO, ONE]
-    assert place_workers([HEAD, ONE, TWO], 2, 1) == [ONE, TWO]
-    with pytest.raises(
-        UsageError, match=r"3 workers, a core each and at most 1 on a node, find room for 2 \(cores offe"
-    ):
-        place_workers([HEAD, ONE, TWO], 3, 1)
+    assert place_workers([HEAD, ONE, TWO], 3) == [ONE, TWO, ONE]
+    with pytest.raises(UsageError, match=r"4 workers, a core each, find room for 3 \(cores offered: 10\.0\.0\.1: 0"):
+        place_workers([HEAD, ONE, TWO], 4)
     with pytest.raises(UsageError, match=r"find room for 0 \(cores offered: none\)"):
-        place_workers([], 1, None)
-
-
-def test_packets_are_passed_on_in_order_and_once() -> None:
-    inbox = OrderedInbox()
-    assert inbox.add(1, b"b") == b""
-    assert inbox.add(0, b"a") == b"ab"
-    assert inbox.add(0, b"a") == inbox.add(1, b"b") == b""
-    assert inbox.add(2, b"c") == b"c"
+        place_workers([], 1)
 
 
 async def test_a_run_on_two_nodes_is_one_recording(tmp_path: Path, ray: FakeRay) -> None:
@@ -188,24 +167,9 @@ async def test_a_run_on_two_nodes_is_one_recording(tmp_path: Path, ray: FakeRay)
     assert (len(ray.handles), set(ray.handles), ray.joined) == (2, ray.killed, False)
 
 
-async def test_what_seems_lost_on_the_way_is_asked_for_again_and_taken_once(tmp_path: Path, ray: FakeRay) -> None:
-    calls: Counter[str] = Counter()
-
-    def struck(handle: Handle, name: str) -> None:
-        calls[name] += 1
-        if calls[name] % 2:
-            raise ActorUnavailableError
-
-    ray.struck = struck
-    got = await measured(tmp_path, plan())
-    assert ends(got) == {"ok": 12}
-    assert len({event.trial for event in got if isinstance(event, TrialStarted)}) == 12 + 2
-    assert calls["poll"] > 2
-
-
 async def test_a_node_that_is_lost_costs_no_trial(tmp_path: Path, ray: FakeRay) -> None:
     def struck(handle: Handle, name: str) -> None:
-        if name == "poll" and handle is ray.handles[1] and sum(ends(written(tmp_path)).values()) >= 3:
+        if name == "read" and handle is ray.handles[1] and sum(ends(written(tmp_path)).values()) >= 3:
             worker = handle.actor._worker
             assert worker is not None
             with contextlib.suppress(ProcessLookupError):
@@ -242,61 +206,18 @@ async def test_who_waits_in_vain_for_a_core_says_so(
         await measured(tmp_path, plan())
 
 
-async def test_who_cannot_be_reached_for_long_is_lost(ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_launcher, "UNAVAILABLE_FOR_S", -1.0)
+async def test_without_ray_or_a_cluster_there_is_one_line(
+    tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=r"no cluster at --ray 127\.0\.0\.1:1: "):
+        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="127.0.0.1:1").execute()
 
-    def struck(handle: Handle, name: str) -> None:
-        if name in ("write", "poll"):
-            raise ActorUnavailableError
+    def refuse(**_: Any) -> None:
+        raise ConnectionError("Could not find any running Ray instance.\nmore")
 
-    ray.struck = struck
-    handle = Handle(NodeRelay(), ray)
-    assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1, repetition=0)
-    place = RayTransport(ray, handle, ONE, assignment)
-    reading = asyncio.ensure_future(place.read())
-    await waiting.until(lambda: place._polling, "a poll")
-    place.write(line(WorkerCommand("cancel")))
-    assert (await reading).closed
-    assert (await place.read()).closed
-    place.write(line(WorkerCommand("finish")))
-    await place.close(0.0)
-    await handle.actor.close(waiting.left_s() or 60.0)
-
-
-async def test_without_ray_or_a_cluster_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(UsageError, match=r"no cluster at --ray auto: Could not find any running Ray instance"):
+        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SubstrateUnavailable, match="the module 'ray' is not installed"):
-        RayLauncher(RayOptions(), 2)
-    with pytest.raises(UsageError, match=r"no cluster at --ray 127\.0\.0\.1:1: "):
-        await nodes_of("127.0.0.1:1")
-    monkeypatch.setattr(sys, "executable", "/bin/true")
-    with pytest.raises(UsageError, match="Ray ended with code 0"):
-        await nodes_of("auto")
-    monkeypatch.setattr(sys, "executable", "/bin/echo")
-    with pytest.raises(UsageError, match="Ray ended with code 0"):
-        await nodes_of("auto")
-
-
-async def test_who_does_not_answer_in_time_is_no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = tmp_path / "silent"
-    program.write_text("#!/bin/sh\nexec sleep 600\n")
-    program.chmod(0o700)
-    monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr(ray_launcher, "REACHED_WITHIN_S", 0.05)
-    with pytest.raises(UsageError, match=r"no answer within 0\.05 s"):
-        await nodes_of("auto")
-
-
-@pytest.mark.parametrize("said", [[ONE, TWO], "no such cluster"])
-async def test_nodes_are_what_a_process_says_of_them(
-    said: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    program = tmp_path / "telling"
-    program.write_text(f"#!/bin/sh\necho noise\necho '{msgspec.json.encode(said).decode()}'\n")
-    program.chmod(0o700)
-    monkeypatch.setattr(sys, "executable", str(program))
-    if isinstance(said, list):
-        assert await nodes_of("auto") == said
-    else:
-        with pytest.raises(UsageError, match="no cluster at --ray auto: no such cluster"):
-            await nodes_of("auto")
+        RayLauncher("auto", 2)

@@ -14,16 +14,15 @@ import msgspec
 import pytest
 
 import costmodel
-from costmodel.recording.events import Clock, Event, Notice, RunFinished, TrialStarted
+from costmodel.recording.events import Clock, Event, TrialStarted
 from costmodel.recording.follower import read_events
-from taxtui.errors import UsageError
+from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
 from taxtui.runner import run as run_module
 from taxtui.runner.fanout.child_process import WorkerProcess
-from taxtui.runner.fanout.launcher import ByteConnection
 from taxtui.runner.fanout.resume import ResumeState
-from taxtui.runner.run import Run
+from taxtui.runner.run import Run, repetition_of
 from tests.support import waiting
 from tests.support.recorded import NoWatchdog
 from tests.taxtui.runner.fanout.test_resuming import counted
@@ -48,17 +47,8 @@ def resumed(path: Path, plan: Plan) -> Run:
 def kill_workers(run: Run) -> None:
     assert run._dispatcher is not None
     for worker in run._dispatcher._workers:
-        assert isinstance(worker.connection, ByteConnection)
-        assert isinstance(worker.connection.transport, WorkerProcess)
-        os.kill(worker.connection.transport.pid, signal.SIGKILL)
-
-
-async def stopped_in_the_gap(run: Run) -> None:
-    """After the first of two trials each."""
-    going = asyncio.create_task(run.execute())
-    await waiting.until(lambda: run.progress.ended == 2 and run._dispatcher is None, "the gap")
-    run.control.stop("cancelled")
-    await going
+        assert isinstance(worker.connection, WorkerProcess)
+        os.kill(worker.connection.pid, signal.SIGKILL)
 
 
 def told(path: Path) -> list[Event]:
@@ -81,22 +71,6 @@ async def test_runs_follow_one_another_in_one_recording(tmp_path: Path) -> None:
     assert [(start.trial, start.repetition) for start in starts] == [(0, 0), (1, 0), (2, 1), (3, 1)]
 
 
-async def test_what_stops_in_a_gap_starts_nothing_more(tmp_path: Path) -> None:
-    run = repeated(tmp_path / "r.msgpack", gap="1h")
-    await stopped_in_the_gap(run)
-    assert run.outcome == "cancelled"
-    assert told(run.path)[-1] == RunFinished("cancelled", {"ok": 2})
-
-
-async def test_a_limit_holds_for_all_runs_together(tmp_path: Path) -> None:
-    run = repeated(tmp_path / "r.msgpack", repeat=3, until="1%", max_sandboxes=7)
-    await run.execute()
-    assert run.outcome in ("budget", "finished")
-    found = told(run.path)
-    assert sum(isinstance(event, TrialStarted) for event in found) <= 7
-    assert run.outcome == "finished" or any(isinstance(event, Notice) for event in found)
-
-
 async def test_what_the_first_run_refuses_is_raised(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
     with pytest.raises(UsageError, match="local has no option 'colour'"):
@@ -108,23 +82,18 @@ async def test_what_the_first_run_refuses_is_raised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("how", ["abandoned", "killed", "in a gap"])
+@pytest.mark.parametrize("how", ["abandoned", "killed"])
 async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
     how: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "killed":  # a real one would go on looking after this process has crashed
         monkeypatch.setattr(run_module, "Watchdog", NoWatchdog)
     shape = {"actions": [5], "trials": 6, "concurrency": [workers], "arrival": "closed", "think": "50ms"}
-    top = {"repeat": 3, "workers": workers, "gap": "1h" if how == "in a gap" else "0s"}
+    top = {"repeat": 3, "workers": workers}
     path = tmp_path / "r.msgpack"
     run = repeated(path, shape, **top)
     going = asyncio.create_task(run.execute())
-    if how == "in a gap":
-        await waiting.until(lambda: run.progress.ended == 6 and run._dispatcher is None, "the gap")
-    else:
-        await waiting.until(
-            lambda: run.progress.ended > 6 and run._dispatcher is not None, "a repetition after the first"
-        )
+    await waiting.until(lambda: run.progress.ended > 6 and run._dispatcher is not None, "a repetition after the first")
     if how == "killed":
         kill_workers(run)
     else:
@@ -132,13 +101,10 @@ async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
     await going
     assert run.outcome == ("crashed" if how == "killed" else "interrupted")
 
-    plan = asked(shape, **{**top, "gap": "0s"})
-    if how == "in a gap":
-        with pytest.raises(UsageError, match=r"gap_s: 3600.0, now 0.0"):
-            ResumeState(path, plan)
-        plan = msgspec.structs.replace(plan, gap_s=3600.0)
+    with pytest.raises(UsageError, match="of another plan: seed: 0, now 5"):
+        resumed(path, asked(shape, **top, seed=5))
+    plan = asked(shape, **top)
     again = resumed(path, plan)
-    again.plan = msgspec.structs.replace(plan, gap_s=0.0)  # nobody waits for an hour here
     await again.execute()
     assert (again.outcome, again.control.crash, again.unmeasured) == ("finished", None, [])
     assert (again.progress.ended, again.progress.ok, again.progress.planned) == (18, 18, 18)
@@ -155,9 +121,21 @@ async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
         ResumeState(path, plan)
 
 
-async def test_a_repeated_run_of_another_plan_is_refused(tmp_path: Path) -> None:
-    run = repeated(tmp_path / "r.msgpack", gap="1h")
-    await stopped_in_the_gap(run)
-    plan = asked({"substrates": ["local:isolation=plain"]}, gap="1h", seed=5)
-    with pytest.raises(UsageError, match="of another plan: seed: 0, now 5"):
-        resumed(run.path, plan)
+def test_every_repetition_has_a_seed_of_its_own() -> None:
+    plan = asked(seed=7)
+    assert repetition_of(plan, 0) == plan
+    assert len({repetition_of(plan, repetition).seed for repetition in range(50)}) == 50
+
+
+def test_more_sandboxes_than_allowed_are_refused_with_the_arithmetic() -> None:
+    with pytest.raises(ScenarioError, match="3 repetitions make 6 sandboxes, and max_sandboxes is 5"):
+        asked(repeat=3, max_sandboxes=5)
+    assert asked(repeat=3, max_sandboxes=6).repeat == 3
+
+
+async def test_repetitions_share_the_rest_of_the_budget(tmp_path: Path) -> None:
+    run = repeated(tmp_path / "r.msgpack", {"trials": 2000}, budget="6s")
+    await run.execute()
+    starts = [event for event in told(run.path) if isinstance(event, TrialStarted)]
+    assert {start.repetition for start in starts} == {0, 1}
+    assert (run.outcome, len(starts) < 4000) == ("budget", True)

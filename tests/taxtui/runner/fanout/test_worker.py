@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,11 @@ from taxtui.runner.fanout.messages import (
     Assign,
     AssignedTrial,
     Assignment,
-    BudgetAnswer,
-    BudgetRequest,
-    EndOfBatch,
     Finished,
     Flushed,
     FromWorker,
     NotStarted,
     Ready,
-    SandboxGone,
-    Slots,
     StartupError,
     ToWorker,
     WorkerCommand,
@@ -93,8 +87,8 @@ class Seat:
         self.program.receive(decode_to_worker(line(message)))
 
     def deal(self, *trials: int, slots: int = 1, due_ns: int | None = None) -> None:
-        self.order(Slots(0, 0, slots, 0))
-        self.order(Assign(0, 0, [AssignedTrial(trial, place, due_ns) for place, trial in enumerate(trials)]))
+        assigned = [AssignedTrial(trial, place, due_ns) for place, trial in enumerate(trials)]
+        self.order(Assign(0, 0, slots, 0, assigned))
 
     def events(self) -> list[Event]:
         """The events of its file so far."""
@@ -138,30 +132,10 @@ async def test_it_measures_what_it_is_dealt_and_says_so_as_often_as_it_is_heard(
     seat.deal(7, slots=2)
     await seat.ended(4)
     assert len(seat.lines.of(Flushed)) == before
-    seat.order(EndOfBatch(0, 0))
     await seat.finish()
     assert seat.ends() == dict.fromkeys((1, 3, 5, 7), "ok")
     assert seat.program.clean
-    assert not seat.lines.of(BudgetRequest), "a run without a limit has nothing to ask"
     assert fake.alive == {}
-
-
-async def test_under_a_limit_it_makes_no_sandbox_that_it_was_not_granted(tmp_path: Path, fake: FakeSubstrate) -> None:
-    seat = Seat(tmp_path, plan(trials=8, warmup=0, top={"max_sandboxes": 3}))
-    await seat.begun()
-    seat.deal(1, 3, 5, slots=3)
-    await until(lambda: len(seat.lines.of(BudgetRequest)) == 3, "all have asked")
-    assert len(made(fake)) == 0
-    asked = [told.sandbox for told in seat.lines.of(BudgetRequest)]
-    seat.order(BudgetAnswer(asked[0], True))
-    seat.order(BudgetAnswer(asked[1], False))
-    await seat.ended(1)
-    assert [told.sandbox for told in seat.lines.of(SandboxGone)] == [asked[0]]
-    seat.order(WorkerCommand("stop"))  # the third goes on asking for ever
-    await seat.finish()
-    assert Counter(seat.ends().values())["ok"] == 1
-    assert len(made(fake)) == 1
-    assert seat.program.clean
 
 
 async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path: Path, fake: FakeSubstrate) -> None:
@@ -172,7 +146,7 @@ async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path:
     await until(lambda: len(seat.worker._batches) == 1, "it was dealt them")
     seat.order(WorkerCommand("resume"))
     seat.order(WorkerCommand("stop"))
-    seat.order(Assign(0, 0, [AssignedTrial(9, 4, None)]))
+    seat.order(Assign(0, 0, 1, 0, [AssignedTrial(9, 4, None)]))
     await seat.finish()
     assert sorted(told.trial for told in seat.lines.of(NotStarted)) == [1, 3, 5, 7, 9]
     assert len(made(fake)) == 0
@@ -248,8 +222,8 @@ async def served(*lines: bytes) -> list[FromWorker]:
 async def test_a_program_cleans_up_at_the_end_of_its_input(fake: FakeSubstrate) -> None:
     fake.ready_hook = for_ever
     assignment = Assignment(plan=plan(trials=8), run_id=RUN_ID, share=TrialShare(1, 2), clock=2)
-    deal = Assign(0, 0, [AssignedTrial(1, 0, None)])
-    ready, *_, finished = await served(line(assignment), line(Slots(0, 0, 1, 0)), line(deal))
+    deal = Assign(0, 0, 1, 0, [AssignedTrial(1, 0, None)])
+    ready, *_, finished = await served(line(assignment), line(deal))
     assert isinstance(ready, Ready)
     assert finished == Finished()
     assert fake.alive == {}

@@ -100,7 +100,7 @@ async def crowded(pilot: Pilot[None]) -> None:
     everything = ["daytona", "docker", "ec2", "ecs", "local"]
     pick(pilot, substrates=everything, tiers=["T0", "T1", "T2"])
     pilot.app.screen.query_one("#actions", Input).value = "10, 50, 150"
-    pilot.app.screen.query_one("#arrival", Input).value = "staggered:500ms"
+    pilot.app.screen.query_one("#arrival", Input).value = "open:20/s"
     pilot.app.screen.query_one("#substrates", PickList).highlighted = 2
     await pilot.pause()
 

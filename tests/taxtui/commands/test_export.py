@@ -1,0 +1,124 @@
+"""``taxtui export``: the recorded values in both formats, in a whole file or none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner, Result
+
+import costmodel
+from costmodel.recording.reader import Recording
+from costmodel.recording.table import COLUMNS, table_rows
+from costmodel.workload.pool import Pool, pools
+from taxtui.commands.export import FORMATS, TABLES, command
+from taxtui.errors import RecordingError, UsageError
+from taxtui.recording.writer import Recorder
+from taxtui.report.formats.csv_rows import harmless
+from tests.taxtui.tui import story
+
+SMALL: Final = Path(__file__).parents[3] / "recordings" / "small.msgpack"
+GOLDEN: Final = Path(__file__).parents[2] / "taxtui" / "recording" / "golden.msgpack"
+
+
+def exported(*words: str | Path) -> Result:
+    return CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False)
+
+
+def cells(path: Path) -> list[Pool]:
+    """Those of one file, as the cost model reads them."""
+    found = costmodel.load(path)
+    assert isinstance(found, Recording)
+    return pools([found])
+
+
+def same(row: dict[str, Any], text: dict[str, str]) -> bool:
+    """Whether a line of CSV says what a row does."""
+    return all(
+        text[name] == ("" if value is None else str(value).lower() if isinstance(value, bool) else str(value))
+        for name, value in row.items()
+    )
+
+
+@pytest.mark.parametrize("path", [SMALL, GOLDEN], ids=["small", "golden"])
+@pytest.mark.parametrize("table", TABLES)
+def test_every_format_has_the_same_rows(path: Path, table: str) -> None:
+    names = [column.name for column in COLUMNS[table]]
+    told = [dict(zip(names, row, strict=True)) for row in table_rows([path], table)]
+    assert told
+    assert costmodel.frame(path, table=table) == {name: [row[name] for row in told] for name in names}
+    lines = exported(path, "--table", table, "--format", "jsonl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == told
+    text = list(csv.DictReader(io.StringIO(exported(path, "--table", table, "--format", "csv").stdout)))
+    assert len(text) == len(told)
+    assert all(map(same, told, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "beginning"),
+    [("t.jsonl", [], b'{"'), ("t.csv", [], b'"run_id",'), ("t", ["--format", "jsonl"], b'{"')],
+)
+def test_option_or_name_of_the_file_say_its_format(
+    name: str, options: list[str], beginning: bytes, tmp_path: Path
+) -> None:
+    done = exported(SMALL, *options, "-o", tmp_path / name)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / name).read_bytes().startswith(beginning)
+
+
+def test_trials_are_those_that_the_cost_model_reads() -> None:
+    told = [dict(zip([c.name for c in COLUMNS["trials"]], row, strict=True)) for row in table_rows([SMALL])]
+    counted = [row for row in told if not row["warm_up"] and row["outcome"] not in ("cancelled", "interrupted")]
+    for cell in cells(SMALL):
+        own = [row for row in counted if row["cell"] == cell.identity.cell_id]
+        assert [row["held_ns"] for row in own] == [trial.measures.held_ns for trial in cell.trials]
+        assert [row["work_ns"] for row in own] == [trial.measures.work_ns for trial in cell.trials]
+        assert [row["actions"] for row in own] == [len(trial.durations_ns) for trial in cell.trials]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_names_from_a_recording_steer_neither_a_terminal_nor_a_spreadsheet(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    with Recorder(path) as recorder:
+        for event in [story.header([]), story.clock(), story.cell(0, '=HYPERLINK("x")\x1b[31m'), *story.trial(0, 0, 0)]:
+            recorder.add(event)
+    text = exported(path, "--format", form).stdout
+    assert "\x1b" not in text
+    assert "HYPERLINK" in text
+    assert "u001b" not in text
+    if form == "csv":
+        [row] = csv.DictReader(io.StringIO(text))
+        assert row["substrate"].startswith("'=HYPERLINK")
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", " =1", "\N{FULLWIDTH EQUALS SIGN}1", "\t=1", "\r=1", "\n=1"])
+def test_no_text_in_csv_begins_a_formula(text: str) -> None:
+    told = harmless(text)
+    assert told[0] not in "=+-@ \t\r\n"
+    assert told[0] in "'\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+    damaged, out = tmp_path / "damaged.msgpack", tmp_path / "out"
+    data = bytearray(SMALL.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    for form in FORMATS:
+        with pytest.raises((costmodel.SourceError, RecordingError), match="damaged at byte"):
+            exported(damaged, "--format", form, "-o", out)
+        assert not out.exists()
+    out.write_text("precious")
+    with pytest.raises(UsageError, match="choose another name with -o"):
+        exported(SMALL, "-o", out)
+    assert out.read_text() == "precious"
+    with pytest.raises(UsageError, match="cannot create"):
+        exported(SMALL, "-o", tmp_path / "no" / "folder")
+
+
+def test_a_table_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions, health"):
+        costmodel.frame(SMALL, table="x")
