@@ -73,7 +73,7 @@ KINDS = {
         lambda ec2: len(ec2.machines),
         no_instance,
         lambda ec2: [],
-        4,
+        3,
     ),
     "ecs": Kind(
         ecs_standin_setup.standin,

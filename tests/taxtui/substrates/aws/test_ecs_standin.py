@@ -138,7 +138,7 @@ async def test_refusals_of_a_create(ecs: EcsStandin, code: str, message: str, ki
 async def test_no_capacity(ecs: EcsStandin) -> None:
     ecs.no_capacity = "Capacity is unavailable at this time. Please try again later"
     async with EcsSubstrate(options(ecs)) as substrate:
-        with pytest.raises(CapacityUnavailable, match="container instances or subnets"):
+        with pytest.raises(CapacityUnavailable, match="subnets in other zones"):
             await substrate.create(spec(), Marks())
 
 
@@ -178,7 +178,7 @@ async def test_a_container_that_runs_out_of_memory_says_so(ecs: EcsStandin) -> N
     async with sandbox(ecs) as made:
         session = await made.open_session()
         ecs.stop(ecs.running()[0], "EssentialContainerExited", "OutOfMemoryError: Container killed due to memory usage")
-        with pytest.raises(SandboxLost, match="memory_mib"):
+        with pytest.raises(SandboxLost, match="OutOfMemoryError"):
             await session.exec(Command(script="true"))
         with pytest.raises(SandboxLost):
             await session.exec(Command(script="true"))
@@ -202,8 +202,7 @@ async def test_check_names_what_is_missing(ecs: EcsStandin) -> None:
         assert ready.region == "us-east-1"
         assert ready.latency_ns > 0
         assert "'role bench' in us-east-1" in ready.detail
-        # 1 vCPU 0.04048 + 2 GiB x 0.004445, the least that is sold, + 0.005 for the address
-        assert "0.054 USD per sandbox-hour, 60 s at least" in ready.detail
+        assert "--prices aws-fargate" in ready.detail
         assert ready.prices == "aws-fargate"
     async with EcsSubstrate(options(ecs, spot="true")) as substrate:
         assert "FARGATE_SPOT" in (await substrate.check()).detail
@@ -213,7 +212,6 @@ async def test_check_names_what_is_missing(ecs: EcsStandin) -> None:
     for changed, complaint in (
         ({"task_role": ""}, "task_role"),
         ({"subnets": ""}, "subnets"),
-        ({"launch_type": "EC2"}, "no container instances"),
     ):
         async with EcsSubstrate(options(ecs, **changed)) as substrate:
             answer = await substrate.check()
