@@ -42,7 +42,6 @@ class Behaviour:
     reorder: float = 0.0
     delay_s: float = 0.0
     cut_after: int = 0  # frames from the client, then the connection is gone
-    never_acknowledge: bool = False
     applets: str = ""  # a folder of BusyBox: its shell and its programs are the image's
     seed: int = 0
 
@@ -237,8 +236,6 @@ class AgentSession:
 
     async def _flush(self) -> None:
         for frame in self._end.take():
-            if self._behaviour.never_acknowledge and b"acknowledge" in frame[:36]:
-                continue
             await self._through(frame, to_client=True)
 
     async def _through(self, frame: bytes, *, to_client: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taxtui.errors import CleanupFailed, CreateFailed, SandboxLost, SubstrateError, Throttled
+from taxtui.errors import CleanupFailed, CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
@@ -73,18 +73,6 @@ async def test_a_dead_runs_instance_is_swept(ec2: Ec2Standin) -> None:
 
 
 # -- the ways in which it can end
-
-
-async def test_throttling_is_told_and_waited_out_only_when_cleaning_up(ec2: Ec2Standin) -> None:
-    ec2.refuse("RunInstances", "RequestLimitExceeded")
-    async with Ec2Substrate(options(ec2)) as substrate:
-        with pytest.raises(Throttled):
-            await substrate.create(spec(), Marks())
-        assert ec2.calls["RunInstances"] == 1  # the SDK did not retry behind our back
-        made = await substrate.create(spec(), Marks())
-        ec2.refuse("TerminateInstances", "RequestLimitExceeded", times=2)
-        await made.destroy()
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,13 @@ import pytest
 from taxtui.errors import (
     CreateFailed,
     ExecFailed,
-    QuotaExceeded,
-    SandboxLost,
     SubstrateUnavailable,
     Throttled,
 )
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
-from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
+from taxtui.substrates.aws.failure import AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from tests.support.standins.ecs_standin import EcsStandin
 from tests.support.standins.ecs_standin_setup import options, sandbox, spec, standin
 from tests.support.waiting import until
@@ -69,18 +67,6 @@ async def test_check_tells_the_size_that_fargate_sells_and_an_open_network(ecs: 
         assert (effective.network, effective.limits(asked)) == ("full", Limits(cpus=2, memory_mib=4096))
 
 
-async def test_files_stay_between_commands_and_the_environment_reaches_them(ecs: EcsStandin) -> None:
-    async with EcsSubstrate(options(ecs)) as substrate:
-        made = await substrate.create(spec(env={"NONCE": "a b'c"}), Marks())
-        await made.wait_ready(Marks())
-        assert (await made.exec(Command(script='printf %s "$NONCE" >f'))).exit_code == 0
-        assert (await made.exec(Command(script="cat f"))).stdout == b"a b'c"
-        session = await made.open_session()
-        assert (await session.exec(Command(script="cat f; cat", stdin=b"\x00\xff\n"))).stdout == b"a b'c\x00\xff\n"
-        await session.close()
-        await made.destroy()
-
-
 async def test_hundreds_of_tasks_are_found_and_looked_up_in_batches(ecs: EcsStandin) -> None:
     async with EcsSubstrate(options(ecs)) as substrate:
         made = [await substrate.create(spec(f"taxtui-r1-{number}"), Marks()) for number in range(105)]
@@ -115,23 +101,6 @@ async def test_throttling_is_told_with_the_providers_advice(ecs: EcsStandin) -> 
             await made.exec(Command(script="true"))
         ecs.refuse("StopTask", "ThrottlingException", "Rate exceeded", times=2, retry_after_s=0.01)
         await made.destroy()
-    assert ecs.running() == []
-
-
-@pytest.mark.parametrize(
-    ("code", "message", "kind"),
-    [
-        ("AccessDeniedException", "x is not authorized to perform: ecs:RunTask on y", AccessDenied),
-        ("ClientException", "You've reached the limit on the number of tasks you can run concurrently", QuotaExceeded),
-        ("InvalidParameterException", "The subnet ID 'subnet-9' does not exist", CreateFailed),
-    ],
-)
-async def test_refusals_of_a_create(ecs: EcsStandin, code: str, message: str, kind: type[Exception]) -> None:
-    ecs.refuse("RunTask", code, message)
-    async with EcsSubstrate(options(ecs)) as substrate:
-        with pytest.raises(kind) as caught:
-            await substrate.create(spec(), Marks())
-    assert type(caught.value) is kind
     assert ecs.running() == []
 
 
@@ -172,16 +141,6 @@ async def test_a_spot_interruption_is_its_own_outcome_in_both_modes(ecs: EcsStan
             with pytest.raises(SpotInterrupted, match="on-demand"):
                 await running
             await made.destroy()
-
-
-async def test_a_container_that_runs_out_of_memory_says_so(ecs: EcsStandin) -> None:
-    async with sandbox(ecs) as made:
-        session = await made.open_session()
-        ecs.stop(ecs.running()[0], "EssentialContainerExited", "OutOfMemoryError: Container killed due to memory usage")
-        with pytest.raises(SandboxLost, match="OutOfMemoryError"):
-            await session.exec(Command(script="true"))
-        with pytest.raises(SandboxLost):
-            await session.exec(Command(script="true"))
 
 
 async def test_a_task_that_fails_to_start(ecs: EcsStandin) -> None:

@@ -132,17 +132,6 @@ async def test_an_exec_that_never_works_is_not_ready(standin: KubernetesStandin,
     assert told(got.end) == ("timeout", "ready", ReadyTimeout.__name__)
 
 
-async def test_a_reset_in_the_middle_leaves_no_process_in_the_pod(standin: KubernetesStandin) -> None:
-    async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
-        marks = Marks()
-        box = await substrate.create(spec(), marks)
-        await box.wait_ready(marks)
-        standin.fail("exec", reset="mid")
-        with pytest.raises(ExecFailed, match="connection broke"):
-            await box.exec(Command(script="echo begun; sleep 60 & sleep 61"))
-        await standin.leaves(1, 1)
-
-
 @pytest.mark.parametrize("mode", ["exec", "session"])
 async def test_a_cut_connection_to_a_pod_that_lives_is_no_lost_sandbox(standin: KubernetesStandin, mode: str) -> None:
     async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
