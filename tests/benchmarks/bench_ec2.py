@@ -43,7 +43,7 @@ async def main() -> None:
             port=at["port"],
             ami="/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64",
             address="private",
-            allow_from="127.0.0.1/32",
+            security_group=at["group"],
             user="root",
             poll_s=0.02,
         )

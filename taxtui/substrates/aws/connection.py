@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import boto3
@@ -13,15 +14,15 @@ import botocore.config
 import botocore.exceptions
 import botocore.parsers
 
-from taxtui.errors import SubstrateError, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.removal import SETTLING_S
-from taxtui.sandboxes.kit.retry import Retry, StatePoller
-from taxtui.sandboxes.protocol import Found
+from taxtui.sandboxes.kit.removal import insist, remove, settled
+from taxtui.sandboxes.kit.retry import StatePoller
+from taxtui.sandboxes.protocol import Found, Marks
 from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.failure import classified, code_of, redacted
+from taxtui.substrates.aws.failure import classified, redacted
 
 T = TypeVar("T")
 
@@ -70,22 +71,6 @@ def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:
     return "measured" if is_aws else "stand_in"
 
 
-class AwsIdentity(NamedTuple):
-    """Owner of the credentials, for people to read."""
-
-    name: str  # "role ci-runner", "user ann"
-    latency_ns: int  # of one warm call
-
-
-def identify(client: Any) -> AwsIdentity:
-    """The caller's identity by STS. The first of two calls opens the connection. Blocks; raises botocore's errors."""
-    client.get_caller_identity()
-    began = time.monotonic_ns()
-    arn = str(client.get_caller_identity()["Arn"])
-    kind, _, rest = arn.split(":", 5)[5].partition("/")
-    return AwsIdentity(f"{kind.removeprefix('assumed-')} {rest.partition('/')[0]}".strip(), time.monotonic_ns() - began)
-
-
 def tag_list(name: str, labels: Mapping[str, str], key: str = "Key", value: str = "Value") -> list[dict[str, str]]:
     """Labels as tags, with the displayed name; ECS spells ``key`` and ``value`` in lower case."""
     return [{key: k, value: v} for k, v in {"Name": name, **labels}.items()]
@@ -99,27 +84,28 @@ def labelled(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: flo
     return labels.found(ours, name=ours.get("Name", handle), handle=handle, age_s=time.time() - created_unix_s)
 
 
-async def once_known(call: Callable[[], Awaitable[T]], unknown: str, *, first_s: float) -> T:
-    """The answer about a new resource, requested again while AWS does not know the resource.
+class AwsState(Protocol):
+    """A described sandbox."""
 
-    ``unknown``: the code of this refusal, raised after ``removal.SETTLING_S``.
-    """
-    retry = Retry(
-        first_s=first_s,
-        within_s=SETTLING_S,
-        on=lambda error: isinstance(error, SubstrateError) and code_of(error.__cause__) == unknown,
-    )
-    return await retry(call)
+    @property
+    def status(self) -> str: ...
+
+    def failure(self) -> SubstrateError | None:
+        """The reason why the sandbox takes no commands; None if the sandbox runs or may still start."""
+        ...
 
 
-S = TypeVar("S")
+S = TypeVar("S", bound=AwsState)
 
 
-class AwsApi(Generic[S]):
+class AwsApi(ABC, Generic[S]):
     """One account and region, with a client for each of ``services``; each call takes a thread of the pool."""
 
     services: ClassVar[tuple[str, ...]]
     """The first service provides the sandboxes and its name begins error messages; "sts" reports the identity."""
+    noun: ClassVar[str]
+    over: ClassVar[str]
+    """The status of an ended sandbox."""
 
     def __init__(self, options: AwsOptions, poller: StatePoller[S]) -> None:
         self.poller = poller
@@ -151,9 +137,19 @@ class AwsApi(Generic[S]):
     def _client(self) -> Any:
         return self._clients[self.services[0]]
 
-    async def identity(self) -> AwsIdentity:
-        """The identity behind the credentials. Raises ``SubstrateUnavailable``."""
-        return await self._in_thread("looking up the identity", lambda: identify(self._clients["sts"]))
+    async def identity(self) -> tuple[str, int]:
+        """The owner of the credentials for people to read, and the latency of a warm call in nanoseconds."""
+
+        def identify() -> tuple[str, int]:
+            client = self._clients["sts"]
+            client.get_caller_identity()  # opens the connection
+            began = time.monotonic_ns()
+            arn = str(client.get_caller_identity()["Arn"])
+            kind, _, rest = arn.split(":", 5)[5].partition("/")
+            name = f"{kind.removeprefix('assumed-')} {rest.partition('/')[0]}".strip()
+            return name, time.monotonic_ns() - began
+
+        return await self._in_thread("looking up the identity", identify)
 
     async def call(
         self,
@@ -180,3 +176,58 @@ class AwsApi(Generic[S]):
             return await self._pool.run(call, dispose=dispose)
         except SDK_ERRORS as error:
             raise classified(error, f"{self.services[0]}: {doing}", otherwise) from error
+
+    async def next_state(
+        self, handle: str, marks: Marks, known: Callable[[S], bool] = lambda state: True
+    ) -> tuple[S, int]:
+        """The next state of a started sandbox, and the delay of the lookup. Raises the sandbox's failure.
+
+        ``known``: whether lookups know the start. They may not know an accepted sandbox yet.
+        """
+        state = None
+        while state is None or not known(state):
+            state, late_ns = await self.poller.next(handle)
+            self.poller.report_throttling(marks)
+        if (failure := state.failure()) is not None:
+            raise failure
+        return state, late_ns
+
+    async def explained(self, handle: str, launched_s: float, error: SubstrateError) -> SubstrateError:
+        """``error``, or the end of the sandbox as the cause."""
+        seen = await self.poller.soon(handle)
+        if seen is None:
+            return error
+        if seen.state is None:
+            return SandboxLost(f"the {self.noun} no longer exists") if settled(launched_s) else error
+        return seen.state.failure() or error
+
+    @abstractmethod
+    def _end(self, handle: str) -> object:
+        """Request the end of a sandbox. Blocks; raises botocore's errors."""
+
+    @abstractmethod
+    def _unknown(self, error: Exception) -> bool:
+        """Whether AWS does not know the sandbox of a request for the end."""
+
+    def discard(self, handle: str) -> None:
+        """Request the end of a cancelled create's sandbox. Blocks."""
+        insist(lambda: self._end(handle), SDK_ERRORS)
+
+    async def remove(self, handle: str, launched_s: float) -> None:
+        """End a sandbox and wait for the end. Waits out throttling. Raises ``CleanupFailed``."""
+
+        async def ask() -> bool:
+            try:
+                await self._pool.run(lambda: self._end(handle))
+            except SDK_ERRORS as error:
+                if self._unknown(error):
+                    return False
+                raise classified(error, f"{self.services[0]}: ending the {self.noun}", CleanupFailed) from error
+            return True
+
+        async def ended() -> bool | None:
+            state = (await self.poller.next(handle)).state
+            return None if state is None else state.status == self.over
+
+        subject, first_s = f"{self.noun} {handle.rpartition('/')[2]}", self.poller.interval_ns / 1e9
+        await remove(subject, ask, ended, look_s=0.0, first_s=first_s, launched_s=launched_s)

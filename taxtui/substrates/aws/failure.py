@@ -55,36 +55,20 @@ class AwsRefused(Refused):
     table: ClassVar[tuple[Meaning, ...]] = (
         # First, because a request above the rate is refused as "limit exceeded" too. A refused call of ECS to another
         # service has a general code; only the message is specific.
-        Meaning(
-            Throttled,
-            lambda refusal: _THROTTLED.search(refusal.words),
-            says=lambda refusal, doing: f"{doing}: {refusal.reason or 'throttled'}",
-        ),
+        Meaning(Throttled, lambda refusal: _THROTTLED.search(refusal.words)),
         # By code: messages of unrelated refusals mention permissions too.
-        Meaning(
-            AccessDenied,
-            lambda refusal: _DENIED.search(refusal.reason),
-            fix="add the permission to the identity's policy",
-            says=lambda refusal, doing: f"{doing}: {_permission(refusal.message)} is not allowed",
-        ),
-        Meaning(
-            SubstrateUnavailable,
-            lambda refusal: _CREDENTIALS.search(refusal.reason),
-            fix="renew the credentials",
-            says=lambda refusal, doing: f"{doing}: AWS does not accept the credentials ({refusal.reason})",
-        ),
+        Meaning(AccessDenied, lambda refusal: _DENIED.search(refusal.reason), fix="add the permission to the policy"),
+        Meaning(SubstrateUnavailable, lambda refusal: _CREDENTIALS.search(refusal.reason), fix="renew the credentials"),
         # Including limits of the spot market: an on-demand instance may be available at once.
         Meaning(
             CapacityUnavailable,
             lambda refusal: _CAPACITY.search(refusal.words),
             fix="try another zone or size, or on-demand instead of spot",
-            says=lambda refusal, doing: f"{doing}: AWS has no capacity ({refusal.reason or refusal.message})",
         ),
         Meaning(
             QuotaExceeded,
             lambda refusal: _QUOTA.search(refusal.words),
             fix="request a higher quota in Service Quotas, or lower the concurrency",
-            says=lambda refusal, doing: f"{doing}: {refusal.reason}: {refusal.message}",
         ),
     )
 
@@ -125,11 +109,6 @@ def _answer(error: BaseException | None) -> Mapping[str, Any]:
     """The answer in botocore's ``ClientError``; empty for any other error."""
     answer = getattr(error, "response", None)
     return answer if isinstance(answer, Mapping) else {}
-
-
-def _permission(text: str) -> str:
-    match = re.search(r"perform:? ([\w-]+:\w+)", text) or re.search(r"calling the (\w+) operation", text)
-    return match[1] if match else "this call"
 
 
 def _advice_s(headers: Mapping[str, str]) -> float | None:

@@ -57,10 +57,9 @@ class ObjectKind(Generic[Kept]):
     plural: str
     type: type[Kept]
 
-    def path(self, namespace: str | None, name: str = "") -> str:
-        """The path of one object, of a namespace's objects, or of all."""
-        within = "" if namespace is None else f"/namespaces/{quote(namespace)}"
-        return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
+    def path(self, namespace: str, name: str = "") -> str:
+        """The path of one object, or of a namespace's objects."""
+        return f"{self.api}/namespaces/{quote(namespace)}/{self.plural}" + (f"/{quote(name)}" if name else "")
 
     def right(self, verb: str) -> str:
         """The name of a right in ``Access``: verb and kind, for pods the verb alone."""
@@ -117,7 +116,7 @@ class ClusterApi:
         if right:
             self.access.granted(right)
         if date := response.headers.get("Date"):
-            self._ahead_s = _date(date) - time.time()
+            self._ahead_s = parsedate_to_datetime(date).timestamp() - time.time()
         return response
 
     def now_s(self) -> float:
@@ -174,19 +173,18 @@ class ClusterApi:
             raise
         return True
 
-    async def list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], str, float]:
-        """The objects of a namespace or of all, the resource version of the list, and the server's Unix time."""
+    async def list(self, kind: ObjectKind[Kept], namespace: str, selector: str) -> tuple[list[Kept], str]:
+        """The objects of a namespace, and the resource version of the list."""
         objects: list[Kept] = []
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
         while True:
-            right = kind.right(f"list {namespace}")
-            response = await self._send("GET", kind.path(namespace), query, right=right)
+            response = await self._send("GET", kind.path(namespace), query, right=kind.right("list"))
             with contextlib.closing(response):
                 page: _Page[Kept] = _decode(await response.read(), _Page[kind.type])  # type: ignore[name-defined]
             objects += page.items or []
             query["continue"] = page.metadata.get("continue")
             if not query["continue"]:
-                return objects, str(page.metadata.get("resourceVersion", "")), _date(response.headers.get("Date"))
+                return objects, str(page.metadata.get("resourceVersion", ""))
 
     async def watch(
         self, kind: ObjectKind[Kept], namespace: str, selector: str, version: str
@@ -265,17 +263,6 @@ class ClusterApi:
         answer = await self._ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
         return bool(_decode(answer, dict[str, Any]).get("status", {}).get("allowed"))
 
-    async def quota(self, namespace: str) -> dict[str, str]:
-        """The used part of the namespace's resource quotas: ``{"requests.cpu": "3 of 10"}``."""
-        path = f"/api/v1/namespaces/{quote(namespace)}/resourcequotas"
-        answer = _decode(await self._ask("GET", path), dict[str, Any])
-        shares: dict[str, str] = {}
-        for item in answer.get("items") or ():
-            status = item.get("status") or {}
-            for resource, hard in (status.get("hard") or {}).items():
-                shares[resource] = f"{(status.get('used') or {}).get(resource, '0')} of {hard}"
-        return shares
-
     async def denies_egress(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a NetworkPolicy denies all egress to pods with these labels; some clusters enforce no policy."""
         path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
@@ -296,7 +283,3 @@ def _decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
         raise ApiRefused(
             0, type(error).__name__, "the API server's answer does not match Kubernetes' schema"
         ) from error
-
-
-def _date(header: str | None) -> float:
-    return parsedate_to_datetime(header).timestamp() if header else time.time()

@@ -17,8 +17,6 @@ GROUP: Final = "extensions.agents.x-k8s.io"
 VERSION: Final = "v1beta1"
 SANDBOX_PODS: Final = "agents.x-k8s.io/sandbox-name-hash"
 """The label of every sandbox's pod, pre-warmed or made for a claim, before and after the claim."""
-FOREGROUND: Final = {"propagationPolicy": "Foreground"}
-"""The policy that keeps a deleted claim until sandbox and pod are gone."""
 
 SUSPENDED: Final = "SandboxSuspended"
 _REFUSED: Final = frozenset(

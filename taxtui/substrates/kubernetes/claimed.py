@@ -12,13 +12,11 @@ from collections.abc import Callable
 from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes.access import Room
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi
-from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOXES, Claim, operating_mode
+from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOXES, Claim, operating_mode
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
@@ -47,7 +45,7 @@ class ClaimedSandbox(FollowedPod):
         pods: ObjectWatch[Pod],
         marks: Marks,
         options: KubernetesOptions,
-        room: Room,
+        alive: set[str],
         grace_s: int,
     ) -> None:
         """Begin to follow the future claim of this name, and the pod of the same name.
@@ -56,7 +54,7 @@ class ClaimedSandbox(FollowedPod):
             runner: makes the runner of commands in a pod, by the pod's name.
             grace_s: the grace period of the pod.
         """
-        super().__init__(name, api, marks, options, room)
+        super().__init__(name, api, marks, options, alive)
         self._claims, self._pods = claims, pods
         self._runner_of = runner
         self._grace_s = grace_s
@@ -76,7 +74,7 @@ class ClaimedSandbox(FollowedPod):
 
     def accepted(self, claim: Metadata) -> None:
         """The control plane has accepted the claim."""
-        self._room.add(self.name)
+        self._alive.add(self.name)
         self._marks("accepted")
         self._about = claim
 
@@ -84,7 +82,7 @@ class ClaimedSandbox(FollowedPod):
         """Stop following the claim, which is gone or was never made."""
         self._claims.unfollow(self.name)
         self._pods.unfollow(self._pod_name)
-        self._room.remove(self.name)
+        self._alive.discard(self.name)
 
     # ------------------------------------------------------------------------------------------- reports of the watches
 
@@ -235,10 +233,7 @@ class ClaimedSandbox(FollowedPod):
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until claim, sandbox and pod are gone."""
         async with self._pull_read():
-            look_s, more_s, gone = removal.LOOK_S, self._grace_s, self._all_gone
-            await remove(
-                self._api, CLAIMS, self._about, FOREGROUND, gone, look_s=look_s, more_s=more_s, pod=self._pod_name
-            )
+            await remove(self._api, CLAIMS, self._about, self._grace_s, self._all_gone, self._pod_name)
         self.forget()
 
 

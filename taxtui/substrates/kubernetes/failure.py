@@ -38,6 +38,8 @@ class ApiRefused(Refused):
         Meaning(Throttled, lambda refusal: refusal.status == 429),
         # The server or a proxy is starting or stopping, and advises a time; without advice this is a fault.
         Meaning(Throttled, lambda refusal: refusal.status >= 500 and refusal.retry_after_s is not None),
+        # Without a connection the request had no effect.
+        Meaning(Throttled, lambda refusal: refusal.unsent),
         # A restarting server has not read the roles yet (``access.py``): the right is not lost.
         Meaning(Throttled, lambda refusal: refusal.in_doubt),
         # Before there is a pod, wrong credentials are a fault of the set-up; later, of this request.
@@ -76,7 +78,7 @@ class ApiRefused(Refused):
     @property
     def closed(self) -> bool:
         """Whether a server without roles would refuse like this, unlike a policy or a quota."""
-        return self.unsent or (self.status in (401, 403) and not self.by_policy)
+        return self.status in (401, 403) and not self.by_policy
 
     @property
     def by_policy(self) -> bool:

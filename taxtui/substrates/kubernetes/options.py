@@ -21,7 +21,7 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     namespace: str = ""  # else the namespace of the context
     image: str = "docker.io/library/python:3.12-bookworm"  # has bash, git, venv and pip
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    pull_secret: str = ""  # names of secrets in the namespace: "registry;mirror"
+    pull_secret: str = ""  # the name of a secret in the namespace
     runtime_class: str = ""  # gvisor, kata …: a RuntimeClass of the cluster
     node_selector: str = ""  # "pool=sandboxes;kubernetes.io/arch=amd64"
     tolerations: str = ""  # "dedicated=sandboxes:NoSchedule;spot:NoExecute"
@@ -38,15 +38,6 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         parts = {"runtime": self.runtime_class, "node": self.node_selector, "shell": self.shell}
         usual = {"runtime": "", "node": "", "shell": "bash"}
         return ",".join(f"{key}={value}" for key, value in parts.items() if value != usual[key])
-
-
-def pull_secrets(text: str) -> list[dict[str, str]]:
-    """``a;b`` as references to secrets. Raises ``UsageError``."""
-    names = [name.strip() for name in text.split(";")] if text else []
-    for name in names:
-        if not NAME.fullmatch(name):
-            raise UsageError(f"kubernetes: pull_secret {name!r} is no name of a secret", fix="write pull_secret=a;b")
-    return [{"name": name} for name in dict.fromkeys(names)]
 
 
 def node_selector(text: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
-from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
+from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
 
 
 class Camel(msgspec.Struct, rename="camel", frozen=True):
@@ -187,7 +187,7 @@ def manifest(options: KubernetesOptions, spec: SandboxSpec) -> dict[str, Any]:
         pod["securityContext"] |= {"runAsUser": options.user, "fsGroup": options.user}
     if options.runtime_class:
         pod["runtimeClassName"] = options.runtime_class
-    if secrets := pull_secrets(options.pull_secret):
-        pod["imagePullSecrets"] = secrets
+    if options.pull_secret:
+        pod["imagePullSecrets"] = [{"name": options.pull_secret}]
     labels = {**spec.labels, LABEL_NETWORK: "pod" if spec.network else "none"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": spec.name, "labels": labels}, "spec": pod}

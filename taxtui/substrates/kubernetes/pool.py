@@ -17,13 +17,7 @@ from taxtui.plan.spec import FIXTURES_ENV, Limits
 from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.claim import CLAIMS, GROUP, SANDBOX_GROUP
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.options import (
-    NAME,
-    KubernetesOptions,
-    node_selector,
-    pull_secrets,
-    tolerations,
-)
+from taxtui.substrates.kubernetes.options import NAME, KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Camel, Metadata
 
 PAGE: Final = "docs/substrates/kubernetes.md"
@@ -43,19 +37,11 @@ SUSPEND: Final = ("patch", "sandboxes", SANDBOX_GROUP)
 """The right to suspend a sandbox of a pool."""
 
 
-class _Ref(Camel, frozen=True):
-    name: str = ""
-
-
-class _PoolSpec(Camel, frozen=True):
-    sandbox_template_ref: _Ref = _Ref()
-
-
 class PoolObject(Camel, frozen=True):
     """The used fields of a ``SandboxWarmPool``."""
 
     metadata: Metadata
-    spec: _PoolSpec = _PoolSpec()
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class TemplateObject(Camel, frozen=True):
@@ -70,6 +56,16 @@ class TemplateObject(Camel, frozen=True):
         return spec if isinstance(spec, dict) else {}
 
     @property
+    def container(self) -> str:
+        """The container for commands: the first of the pod."""
+        return str(self.pod["containers"][0]["name"])
+
+    @property
+    def grace_s(self) -> int:
+        """The time between TERM and KILL at the deletion of a pod."""
+        return int(self.pod.get("terminationGracePeriodSeconds", GRACE_S))
+
+    @property
     def keeps_files(self) -> bool:
         """Whether the working directory is on a volume claim, which outlives a pod."""
         names = {(entry.get("metadata") or {}).get("name") for entry in self.spec.get("volumeClaimTemplates") or ()}
@@ -79,37 +75,20 @@ class TemplateObject(Camel, frozen=True):
             mount.get("name") in names and mount.get("mountPath") == container.get("workingDir") for mount in mounts
         )
 
-
-POOLS: Final = ObjectKind(CLAIMS.api, "sandboxwarmpools", PoolObject)
-TEMPLATES: Final = ObjectKind(CLAIMS.api, "sandboxtemplates", TemplateObject)
-
-
-class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool for claims."""
-
-    name: str
-    template: TemplateObject
-
-    @property
-    def container(self) -> str:
-        """The container for commands: the first of the pod."""
-        return str(self.template.pod["containers"][0]["name"])
-
-    @property
-    def grace_s(self) -> int:
-        """The time between TERM and KILL at the deletion of a pod."""
-        return int(self.template.pod.get("terminationGracePeriodSeconds", GRACE_S))
-
     def require(self, options: KubernetesOptions, limits: Limits) -> None:
         """Raise ``SubstrateUnavailable`` if the pods differ from the options or the run's limits."""
-        wrong = list(differences(self.template.pod, options, limits))
-        if options.suspend and not self.template.keeps_files:
+        wrong = list(differences(self.pod, options, limits))
+        if options.suspend and not self.keeps_files:
             wrong.append("has no volumeClaimTemplate for the working directory (needed for suspend=true)")
         if wrong:
             raise SubstrateUnavailable(
-                f"kubernetes: template {self.template.metadata.name} of pool {self.name} {'; '.join(wrong)}",
+                f"kubernetes: template {self.metadata.name} {'; '.join(wrong)}",
                 fix=f"use the template of {PAGE}, or equal options and limits",
             )
+
+
+POOLS: Final = ObjectKind(CLAIMS.api, "sandboxwarmpools", PoolObject)
+TEMPLATES: Final = ObjectKind(CLAIMS.api, "sandboxtemplates", TemplateObject)
 
 
 def named(acquire: str) -> str:
@@ -120,14 +99,15 @@ def named(acquire: str) -> str:
     return name
 
 
-async def look(api: ClusterApi, namespace: str, name: str) -> ClaimPool:
-    """A pool and the pool's template. Raises ``SubstrateUnavailable``."""
+async def look(api: ClusterApi, namespace: str, name: str) -> TemplateObject:
+    """The template of a pool. Raises ``SubstrateUnavailable``."""
     pool = await _read(api, POOLS, namespace, name, "SandboxWarmPool")
-    template = await _read(api, TEMPLATES, namespace, pool.spec.sandbox_template_ref.name, "SandboxTemplate")
+    template_name = str((pool.spec.get("sandboxTemplateRef") or {}).get("name", ""))
+    template = await _read(api, TEMPLATES, namespace, template_name, "SandboxTemplate")
     containers = template.pod.get("containers") or [{}]
     if not containers[0].get("image") or not containers[0].get("name"):
-        raise SubstrateUnavailable(f"kubernetes: template {template.metadata.name} of pool {name} names no image")
-    return ClaimPool(name=name, template=template)
+        raise SubstrateUnavailable(f"kubernetes: template {template_name} of pool {name} names no image")
+    return template
 
 
 async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: str, kind_name: str) -> Kept:
@@ -160,17 +140,9 @@ def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limi
             yield f"gives {name} {request or 'none'} to {limit or 'no limit'}, not {expected}"
     if (runtime := pod.get("runtimeClassName") or "") != options.runtime_class:
         yield f"has the runtime class {runtime or 'of the cluster'}, not {options.runtime_class or 'the default'}"
-    if (pod.get("nodeSelector") or {}) != node_selector(options.node_selector):
-        yield "has another node selector than node_selector="
-    if any(entry not in (pod.get("tolerations") or ()) for entry in tolerations(options.tolerations)):
-        yield "lacks a toleration of tolerations="
-    if any(entry not in (pod.get("imagePullSecrets") or ()) for entry in pull_secrets(options.pull_secret)):
-        yield "lacks a secret of pull_secret="
-    if options.pull_policy != "IfNotPresent" and container.get("imagePullPolicy") != options.pull_policy:
-        yield f"does not pull {options.pull_policy}"
-    user = {**(pod.get("securityContext") or {}), **(container.get("securityContext") or {})}.get("runAsUser")
-    if options.user != KubernetesOptions().user and user != options.user:
-        yield f"does not run as user {options.user}"
+    for name in ("node_selector", "tolerations", "pull_secret", "pull_policy", "user"):
+        if getattr(options, name) != getattr(KubernetesOptions(), name):
+            yield f"has its own {name}: leave out {name}="
     values = {entry.get("name"): entry.get("value") for entry in container.get("env") or ()}
     if options.fixtures and values.get(FIXTURES_ENV) != options.fixtures:
         yield f"does not set {FIXTURES_ENV}={options.fixtures}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from taxtui.errors import CleanupFailed
@@ -18,22 +18,21 @@ async def remove(
     api: ClusterApi,
     kind: ObjectKind[Any],
     about: Metadata,
-    how: Mapping[str, Any],
+    grace_s: float,
     gone: asyncio.Event | None = None,
-    *,
-    look_s: float,
-    more_s: float,
     pod: str = "",
 ) -> None:
     """Delete exactly this object, and return when the object is gone: the kubelet removes a pod after all processes.
 
-    A watch may set ``gone``; otherwise requests look, at first after ``look_s``. Raises ``CleanupFailed``: no
-    permission, or not gone within ``removal.REMOVE_S`` + ``more_s``.
+    A watch may set ``gone``; without a watch, requests look more often. Raises ``CleanupFailed``: no permission, or not
+    gone within ``removal.REMOVE_S`` + ``grace_s``.
 
     Args:
-        how: the options of the deletion.
+        grace_s: the time between TERM and KILL.
         pod: the name of a claim's pod, if known; also waited for.
     """
+    # A deleted claim is kept until sandbox and pod are gone.
+    how = {"gracePeriodSeconds": grace_s} if kind is PODS else {"propagationPolicy": "Foreground"}
 
     async def ask() -> bool:
         with _as_error():
@@ -47,7 +46,8 @@ async def remove(
 
     stuck = "the deletion was accepted but has not ended; look at the object's node and finalizers"
     name = f"{kind.plural.removeprefix('sandbox').removesuffix('s')} {about.name}"
-    await removal.remove(name, ask, ended, gone=gone, look_s=look_s, more_s=more_s, stuck=stuck)
+    look_s = removal.LOOK_S if gone else 0.1
+    await removal.remove(name, ask, ended, gone=gone, look_s=look_s, more_s=grace_s, stuck=stuck)
 
 
 @contextlib.contextmanager

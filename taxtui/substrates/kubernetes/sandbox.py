@@ -11,11 +11,9 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
-from taxtui.substrates.kubernetes.access import Room
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
@@ -47,13 +45,13 @@ class FollowedPod:
 
     noun = "pod"
 
-    def __init__(self, name: str, api: ClusterApi, marks: Marks, options: KubernetesOptions, room: Room) -> None:
+    def __init__(self, name: str, api: ClusterApi, marks: Marks, options: KubernetesOptions, alive: set[str]) -> None:
         """Before the create of the pod. A subclass sets ``_runner`` as soon as the pod's name is known."""
         self.name = name
         self._api = api
         self._marks = marks
         self._options = options
-        self._room = room
+        self._alive = alive
         self._pull_asked = False
         self._runner: PodExec
         self._identity: Metadata | None = None
@@ -175,14 +173,8 @@ class FollowedPod:
         if lost := self._lost():
             raise SandboxLost(f"the pod {lost}")
         began = time.monotonic_ns()
-        try:
+        async with self._explained("exec"):
             result = await self._runner.run(command)
-        except ApiRefused as error:
-            raise await self._reason(error.as_error(ExecFailed, "exec")) from error
-        except ExecTimeout:
-            raise
-        except ExecFailed as error:
-            raise await self._reason(error) from error
         if result.exit_code == KILLED:  # by the command, or with the whole container?
             ended = time.monotonic_ns()
             if lost := await self.lost_soon():
@@ -192,17 +184,9 @@ class FollowedPod:
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``: one websocket for all commands."""
-        try:
+        async with self._explained("opening a shell"):
             shell = await FramedShell.open(await self._runner.shell())
-            return ExplainedSession(shell, self._reason)
-        except ApiRefused as error:
-            raise await self._reason(error.as_error(ExecFailed, "opening a shell")) from error
-        except SandboxLost as error:
-            raise await self._reason(ExecFailed(str(error))) from error
-        except ExecTimeout:
-            raise
-        except ExecFailed as error:
-            raise await self._reason(error) from error
+        return ExplainedSession(shell, self._reason)
 
     async def reset(self, marks: Marks) -> None:
         raise ExecFailed("kubernetes cannot reset a pod")
@@ -248,6 +232,18 @@ class FollowedPod:
 
     # ---------------------------------------------------------------------------------------------------- failures
 
+    @contextlib.asynccontextmanager
+    async def _explained(self, doing: str) -> AsyncIterator[None]:
+        """Raise the reason of a failure."""
+        try:
+            yield
+        except ApiRefused as error:
+            raise await self._reason(error.as_error(ExecFailed, doing)) from error
+        except ExecTimeout:
+            raise
+        except (ExecFailed, SandboxLost) as error:
+            raise await self._reason(ExecFailed(str(error))) from error
+
     async def _reason(self, error: SubstrateError) -> SubstrateError:
         """``SandboxLost`` if the pod has ended, else ``error``."""
         lost = await self.lost_soon() if isinstance(error, ExecFailed | SandboxLost) else None
@@ -283,29 +279,27 @@ class KubernetesSandbox(FollowedPod):
         watch: ObjectWatch[Pod],
         marks: Marks,
         options: KubernetesOptions,
-        room: Room,
+        alive: set[str],
     ) -> None:
         """Begin to follow the future pod of this name."""
-        super().__init__(name, api, marks, options, room)
+        super().__init__(name, api, marks, options, alive)
         self._watch = watch
         self._runner = runner
         watch.follow(name, self.follower)
 
     def accepted(self, pod: Metadata) -> None:
         """The control plane has accepted the pod."""
-        self._room.add(self.name)
+        self._alive.add(self.name)
         self._marks("accepted")
         self._identity = pod
 
     def forget(self) -> None:
         """Stop following the pod, which is gone or was never made."""
         self._watch.unfollow(self.name)
-        self._room.remove(self.name)
+        self._alive.discard(self.name)
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until the watch or a request reports the end of the object."""
         async with self._pull_read():
-            grace_s = self._options.grace_s
-            how = {"gracePeriodSeconds": grace_s}
-            await remove(self._api, PODS, self._identity, how, self._gone, look_s=removal.LOOK_S, more_s=grace_s)
+            await remove(self._api, PODS, self._identity, self._options.grace_s, self._gone)
         self.forget()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any, ClassVar, Final, Literal, Self
@@ -18,18 +17,18 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.refusal import check_opened
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
-from taxtui.substrates.kubernetes.access import Room
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind
-from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOX_PODS, claim
+from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOX_PODS, claim
 from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
 from taxtui.substrates.kubernetes.connect import Cluster, discover
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
+from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
 from taxtui.substrates.kubernetes.pod import LABEL_NETWORK, Metadata, manifest
-from taxtui.substrates.kubernetes.pool import ClaimPool
+from taxtui.substrates.kubernetes.pool import TemplateObject
 from taxtui.substrates.kubernetes.removal import remove
 from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox
 from taxtui.substrates.kubernetes.watch import ObjectWatch
@@ -42,6 +41,12 @@ RIGHTS: Final = (
 """The rights for a measurement: verb, resource, API group."""
 STAND_IN: Final = "standin"
 """Part of the version of an emulated server."""
+HOLD_S: Final = 60.0
+"""Wait of one create for room under a quota."""
+
+
+class NoRoom(Throttled):
+    """taxtui's own sandboxes use up a quota."""
 
 
 class KubernetesSubstrate:
@@ -55,7 +60,6 @@ class KubernetesSubstrate:
         self._options = options or KubernetesOptions()
         node_selector(self._options.node_selector)
         tolerations(self._options.tolerations)
-        pull_secrets(self._options.pull_secret)
         self.capabilities = Capabilities(
             deadline="provider",
             bash=self._options.shell == "bash",
@@ -66,9 +70,9 @@ class KubernetesSubstrate:
         self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._watches: dict[tuple[str, str], ObjectWatch[Any]] = {}
-        self._pools: dict[str, ClaimPool] = {}
+        self._templates: dict[str, TemplateObject] = {}  # by pool
         self._client: Any = None
-        self._room = Room()
+        self._alive: set[str] = set()  # the names of existing sandboxes
 
     async def __aenter__(self) -> Self:
         """Find the cluster and request the version. Raises ``SubstrateUnavailable``."""
@@ -104,7 +108,7 @@ class KubernetesSubstrate:
         await client.close()
 
     async def check(self) -> Availability:
-        """Version, permissions and quota by the API server; makes nothing."""
+        """Version and permissions by the API server; makes nothing."""
         if self._client is None:
             return await check_opened(KubernetesSubstrate(self._options), "see docs/substrates/kubernetes.md")
         try:
@@ -112,11 +116,6 @@ class KubernetesSubstrate:
             missing = await self._api.missing(self._namespace, RIGHTS)
         except ApiRefused as error:
             return Availability(ok=False, detail=f"kubernetes: {error}", fix="try: kubectl auth whoami")
-        try:
-            quota = await self._api.quota(self._namespace)
-        except ApiRefused:
-            quota = {"quota": "unknown: no permission to list resourcequotas"}
-        events = await self._may_read_events()
         image, _, digest = self._options.image.partition("@")
         return Availability(
             ok=not missing,
@@ -133,8 +132,6 @@ class KubernetesSubstrate:
                 "kubernetes_sdk": version("kubernetes"),
                 "image_reference": self._options.image,
                 "network": "the pod network, unless a NetworkPolicy selects taxtui.network=none",
-                "events": "read of stuck pods and pulls" if events else "may not be read: no reason for a stuck pod",
-                **quota,
             },
         )
 
@@ -142,11 +139,6 @@ class KubernetesSubstrate:
         """Whether a NetworkPolicy denies egress to pods of tiers without network."""
         with contextlib.suppress(ApiRefused):
             return await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
-        return False
-
-    async def _may_read_events(self) -> bool:
-        with contextlib.suppress(ApiRefused):
-            return await self._api.may(self._namespace, "list", "events")
         return False
 
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
@@ -166,9 +158,9 @@ class KubernetesSubstrate:
                 f"kubernetes: not allowed in namespace {self._namespace!r}: {missing}",
                 fix="apply the role for pools of docs/substrates/kubernetes.md",
             )
-        pool = await pools.look(self._api, self._namespace, name)
-        pool.require(self._options, limits)
-        self._pools[name] = pool
+        template = await pools.look(self._api, self._namespace, name)
+        template.require(self._options, limits)
+        self._templates[name] = template
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """As ``Substrate.create``; the first create begins the run's watch."""
@@ -179,7 +171,7 @@ class KubernetesSubstrate:
             raise CreateFailed(f"kubernetes creates a pod per sandbox; acquire={spec.acquire} is not possible")
         watch = self._watch(PODS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
-        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options, self._room)
+        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options, self._alive)
         try:
             pod = await self._make(PODS, manifest(self._options, spec), marks)
         except BaseException:
@@ -191,17 +183,19 @@ class KubernetesSubstrate:
     async def _claim(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """A sandbox of a warm pool."""
         name = pools.named(spec.acquire)
-        if name not in self._pools:
+        if name not in self._templates:
             await self.check_acquire(spec.acquire, spec.limits)
-        pool, settings, client = self._pools[name], self._options, self._client
+        template, settings, client = self._templates[name], self._options, self._client
 
         def runner(pod: str) -> PodExec:
             access, where = self._api.access, self._namespace
-            return PodExec(client, access, where, pod, settings.shell, pool.container, spec.env)
+            return PodExec(client, access, where, pod, settings.shell, template.container, spec.env)
 
         claims = self._watch(CLAIMS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         stand = self._watch(PODS, SANDBOX_PODS)
-        sandbox = ClaimedSandbox(spec.name, self._api, runner, claims, stand, marks, settings, self._room, pool.grace_s)
+        sandbox = ClaimedSandbox(
+            spec.name, self._api, runner, claims, stand, marks, settings, self._alive, template.grace_s
+        )
         try:
             accepted_claim = await self._make(CLAIMS, claim(spec, name, self._api.now_s()), marks)
         except BaseException:
@@ -221,69 +215,56 @@ class KubernetesSubstrate:
     async def _make(self, kind: ObjectKind[Kept], wanted: Mapping[str, Any], marks: Marks) -> Kept:
         """Create an object; while taxtui's own sandboxes use up the quota, wait for a removal.
 
-        Raises ``Throttled`` if none is removed within ``HOLD_S``, and ``QuotaExceeded`` if taxtui has no sandbox.
+        Raises ``NoRoom`` if none is removed within ``HOLD_S``, and ``QuotaExceeded`` if taxtui has no sandbox.
         """
-        while True:
-            freed, began_ns = self._room.next(), time.monotonic_ns()
+
+        async def ask() -> Kept:
             try:
                 return await self._api.create(kind, self._namespace, wanted, marks)
             except ApiRefused as error:
                 refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
-                full = isinstance(refusal, QuotaExceeded) and (self._room.size or freed.is_set())
-                if not full:
+                if not (self._alive and isinstance(refusal, QuotaExceeded)):
                     raise refusal from error
-            marks.notice(f"{refusal.problem}; waits for the removal of one of {self._room.size} sandboxes")
-            if not await self._room.wait(freed):
-                raise Throttled(f"{refusal.problem}; none of {self._room.size} sandboxes was removed", 0.0)
-            marks.queued(time.monotonic_ns() - began_ns)
+                if not room.refusals:
+                    marks.notice(f"{refusal.problem}; waits for the removal of one of {len(self._alive)} sandboxes")
+                raise NoRoom(refusal.problem) from error
+
+        room = Retry(longest_s=2.0, within_s=HOLD_S, on=lambda error: isinstance(error, NoRoom))
+        made = await room(ask)
+        marks.queued(room.queued_ns)
+        return made
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``: pods and claims, in every namespace if listing is allowed, else in the configured one.
+        """As ``Substrate.find``: pods and claims of the namespace.
 
         In a cluster without claims, or without the right to read them, taxtui has made none.
         """
         selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        pods, now_s = await self._labelled(PODS, selector)
-        entries = [_entry(pod.metadata, now_s) for pod in pods]
-        try:
-            claims, now_s = await self._labelled(CLAIMS, selector)
-        except SubstrateUnavailable as error:
-            if not _none(error):
-                raise
-            return entries
-        return [*entries, *(_entry(item.metadata, now_s, CLAIMS.plural) for item in claims)]
+        pods = await retry.find(lambda: self._list(PODS, selector))
+        claims = await retry.find(lambda: self._list(CLAIMS, selector, (403, 404)))
+        now_s = self._api.now_s()
+        return [
+            *(_entry(pod.metadata, now_s) for pod in pods),
+            *(_entry(item.metadata, now_s, CLAIMS.plural) for item in claims),
+        ]
 
-    async def _labelled(self, kind: ObjectKind[Kept], selector: str) -> tuple[list[Kept], float]:
+    async def _list(self, kind: ObjectKind[Kept], selector: str, none: Collection[int] = ()) -> list[Kept]:
+        """``none``: the final refusals that mean an empty list."""
         try:
-            return await retry.find(lambda: self._list(kind, None, selector))
-        except SubstrateUnavailable as error:
-            if not (isinstance(error.__cause__, ApiRefused) and error.__cause__.status == 403):
-                raise
-            return await retry.find(lambda: self._list(kind, self._namespace, selector))
-
-    async def _list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], float]:
-        try:
-            objects, _, now_s = await self._api.list(kind, namespace, selector)
+            objects, _ = await self._api.list(kind, self._namespace, selector)
         except ApiRefused as error:
-            doing = f"kubernetes: {kind.plural} can't be listed"
-            if error.status == 404:  # unknown kind
-                raise SubstrateUnavailable(error.describe(doing)) from error
-            raise error.unless_final(SubstrateUnavailable, doing) from error
-        return objects, now_s
+            if error.status in none and not error.in_doubt:
+                return []
+            raise error.unless_final(SubstrateUnavailable, f"kubernetes: {kind.plural} can't be listed") from error
+        return objects
 
     async def reap(self, entry: Found) -> None:
         namespace, uid, *kind = entry.handle.split("/")
         about = Metadata(name=entry.name, namespace=namespace, uid=uid)
         if kind:
-            await remove(self._api, CLAIMS, about, FOREGROUND, look_s=0.1, more_s=pools.GRACE_S)
+            await remove(self._api, CLAIMS, about, pools.GRACE_S)
         else:
-            grace_s = self._options.grace_s
-            await remove(self._api, PODS, about, {"gracePeriodSeconds": grace_s}, look_s=0.1, more_s=grace_s)
-
-
-def _none(error: SubstrateUnavailable) -> bool:
-    """Whether the kind is unknown, or may not be read."""
-    return isinstance(error.__cause__, ApiRefused) and error.__cause__.status in (403, 404)
+            await remove(self._api, PODS, about, self._options.grace_s)
 
 
 def _entry(about: Metadata, now_s: float, kind: str = "") -> Found:

@@ -1,8 +1,8 @@
 """One watch for all objects of a kind in a run.
 
 The server ends every watch without a message after a while: a new request continues the stream. The server forgets
-old resource versions (410): the objects are listed again, after growing pauses if the server repeats the answer. The
-resolution of a state after a gap is the length of the gap.
+old resource versions (410): the objects are listed again, after pauses that grow until an event arrives. The resolution
+of a state after a gap is the length of the gap.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ CATCH_UP_NS: Final = 100_000_000
 """An event so soon after a reconnection may be older than the reconnection."""
 FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 5.0
-"""A longer watch worked; after shorter watches the pauses grow."""
-_GONE: Final = 410
-
 
 T = TypeVar("T")
 
@@ -76,7 +73,6 @@ class ObjectWatch(Generic[Kept]):
     async def _run(self) -> None:
         retry = Retry(first_s=FIRST_PAUSE_S, longest_s=MAX_PAUSE_S)
         while True:
-            began, self._heard = time.monotonic(), False
             try:
                 version = await self._list()
                 await self._follow_from(version)
@@ -84,15 +80,13 @@ class ObjectWatch(Generic[Kept]):
                 if error.final:
                     self._fail(error)
                     return
-                lasted = time.monotonic() - began > MAX_PAUSE_S
-                if lasted or self._heard:
+                if self._heard:
                     retry.reset()
-                if lasted and error.status == _GONE:
-                    continue
+                self._heard = False
                 await asyncio.sleep(retry.pause_s(error.retry_after_s))
 
     async def _list(self) -> str:
-        objects, version, _ = await self._api.list(self._kind, self._namespace, self._selector)
+        objects, version = await self._api.list(self._kind, self._namespace, self._selector)
         now = time.monotonic_ns()
         for name in self._seen.keys() - {entry.metadata.name for entry in objects}:
             self._delete(name, now)

@@ -258,10 +258,7 @@ GROUPS: Final[dict[str, Arranged]] = {
 _COMMON: Final = ("create", "get", "list", "delete", "exec")
 _ECS_HOWS: Final = (*_ECS_REFUSALS, "broken before", "broken after", "unanswered before", "unanswered after")
 _ECS_OPERATIONS: Final = ("RunTask", "DescribeTasks", "ListTasks", "ExecuteCommand", "StopTask", "TerminateSession")
-_EC2_OPERATIONS: Final = (
-    *("RunInstances", "DescribeInstances", "TerminateInstances"),
-    *("CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "DeleteSecurityGroup"),
-)
+_EC2_OPERATIONS: Final = ("RunInstances", "DescribeInstances", "TerminateInstances")
 KINDS: Final = {
     "docker's daemon": nonsense.KINDS,
     "kubernetes": [f"{on}: {how}" for on in (*_COMMON, "watch") for how in _HOWS],

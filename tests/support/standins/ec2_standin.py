@@ -1,7 +1,6 @@
 """A stand-in for EC2: moto's server, and for each instance a real sshd on the loopback address that moto gives it.
 
-Added to moto: ClientToken, DependencyViolation, security groups that keep ports shut, instances that are not known at
-once, what cloud-init and a shutdown do, refusals that a test asks for.
+Added to moto: ClientToken, instances that are not known at once, what cloud-init and a shutdown do, refusals by demand.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Machine:
                 int(minutes) * standin.minute_s, standin.end, [instance, "Client.InstanceInitiatedShutdown"]
             ),
         ]
-        for timer in self._timers[not (standin.sshd_starts and standin.lets_in(instance)) :]:
+        for timer in self._timers[not standin.sshd_starts :]:
             timer.daemon = True
             timer.start()
 
@@ -129,7 +128,6 @@ class Ec2Standin:
         self._patch(BaseResponse, "call_action", self._call_action)
         self._patch(EC2Backend, "run_instances", self._run_instances)
         self._patch(EC2Backend, "create_image", self._create_image)
-        self._patch(EC2Backend, "delete_security_group", self._delete_security_group)
         self._patch(Instance, "terminate", self._terminate)
         self._patch(Instance, "stop", self._stop)
         self._patch(Instance, "start", self._start)
@@ -144,6 +142,7 @@ class Ec2Standin:
         ec2 = self.client("ec2")
         vpc = ec2.create_vpc(CidrBlock="127.0.0.0/16")["Vpc"]["VpcId"]
         self.subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="127.0.10.0/24")["Subnet"]["SubnetId"]
+        self.group = ec2.create_security_group(GroupName="given", Description="given", VpcId=vpc)["GroupId"]
         self.calls.clear()
         return self
 
@@ -170,12 +169,6 @@ class Ec2Standin:
         """Answer calls of an operation with an error, after ``skip`` that are answered well."""
         self.faults.add(operation, code=code, message=message, times=times, skip=skip)
 
-    def lets_in(self, instance: Any) -> bool:
-        """Whether a security group of the instance opens the port of its sshd."""
-        groups = [group for nic in instance.nics.values() for group in nic.group_set]
-        rules = [rule for group in groups for rule in group.ingress_rules if rule.from_port is not None]
-        return any(int(rule.from_port) <= self.port <= int(rule.to_port) for rule in rules)
-
     def end(self, instance: Any, code: str, message: str = "") -> None:
         """What AWS may do to an instance by itself, or its own shutdown."""
         instance.terminate()
@@ -185,12 +178,10 @@ class Ec2Standin:
         """Everything that a run may leave in an account."""
         backend = ec2_backends[ACCOUNT][REGION]
         alive = [each.id for each in backend.all_instances() if each.state != "terminated"]
-        groups = [each.name for vpc in backend.groups.values() for each in vpc.values() if each.name != "default"]
         return {
             "instances": alive,
             "volumes": list(backend.volumes),
             "key pairs": list(backend.key_pairs),
-            "security groups": groups,
             "network interfaces": list(backend.enis),
             "images": [each.id for each in backend.amis.values() if each.owner_alias is None],
             "snapshots": [each.id for each in backend.snapshots.values() if each.owner_id == ACCOUNT],
@@ -278,19 +269,6 @@ class Ec2Standin:
             self.machines[instance.id].start()
         return original(instance, *args, **more)
 
-    def _delete_security_group(
-        self, original: Any, backend: Any, name: str | None = None, group_id: str | None = None
-    ) -> Any:
-        users = [
-            each
-            for each in backend.all_instances()
-            if each.state != "terminated"
-            and group_id in [group.id for nic in each.nics.values() for group in nic.group_set]
-        ]
-        if users:
-            raise EC2ClientError("DependencyViolation", f"resource {group_id} has a dependent object")
-        return original(backend, name, group_id)
-
 
 def _copy(source: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
@@ -308,5 +286,8 @@ def _other_key(folder: Path) -> dict[str, str]:
 
 if __name__ == "__main__":
     with Ec2Standin() as served:
-        print(json.dumps({"url": served.url, "subnet": served.subnet, "port": served.port}), flush=True)
+        print(
+            json.dumps({"url": served.url, "subnet": served.subnet, "group": served.group, "port": served.port}),
+            flush=True,
+        )
         sys.stdin.read()

@@ -24,7 +24,7 @@ def options(standin: Ec2Standin, **changed: Any) -> Ec2Options:
         "port": standin.port,
         "ami": "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64",
         "address": "private",
-        "allow_from": "127.0.0.1/32",
+        "security_group": standin.group,
         "user": "root",
         "poll_s": 0.02,
     }

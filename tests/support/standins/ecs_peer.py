@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-import uuid
-from typing import Literal
+from typing import Any, Literal
 
 from taxtui.substrates.aws.ecs import frame as ecs_frame
 from taxtui.substrates.aws.ecs.frame import Frame
@@ -115,8 +114,8 @@ class AgentEnd:
         self._next += 1
 
 
-def message(kind: str, payload: bytes, **fields: int) -> bytes:
-    return Frame(kind=kind, created_ms=1_700_000_000_000, id=uuid.uuid4(), payload=payload, **fields).encode()
+def message(kind: str, payload: bytes, **fields: Any) -> bytes:
+    return Frame(kind=kind, payload=payload, **fields).encode()
 
 
 def closed(reason: str = "") -> bytes:

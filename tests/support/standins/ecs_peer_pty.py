@@ -22,8 +22,7 @@ from typing import Literal
 
 from aiohttp import WSMsgType, web
 
-from tests.support.standins import ecs_peer
-from tests.support.standins.ecs_peer import AgentEnd, closed
+from tests.support.standins.ecs_peer import AgentEnd, closed, message
 
 SETSID = shutil.which("setsid") or "setsid"  # of this machine, not of the image
 TICK_S = 0.05
@@ -43,8 +42,6 @@ class Behaviour:
     reorder: float = 0.0
     delay_s: float = 0.0
     cut_after: int = 0  # frames from the client, then the connection is gone
-    never_acknowledge: bool = False
-    pauses: bool = False  # what the service says, again and again, for an agent that is gone; else nothing
     applets: str = ""  # a folder of BusyBox: its shell and its programs are the image's
     seed: int = 0
 
@@ -134,8 +131,8 @@ class AgentSession:
         self.kill()
 
     async def _receive(self) -> None:
-        async for message in self._socket:
-            if message.type is not WSMsgType.BINARY:
+        async for received in self._socket:
+            if received.type is not WSMsgType.BINARY:
                 continue
             self._frames += 1
             if self._behaviour.cut_after and self._frames > self._behaviour.cut_after:
@@ -144,14 +141,13 @@ class AgentSession:
                 if transport is not None:
                     transport.abort()
                 return
-            await self._through(message.data, to_client=False)
+            await self._through(received.data, to_client=False)
 
     async def _tick(self) -> None:
         while not self._end.terminated:
             await asyncio.sleep(TICK_S)
             if self._dead.is_set():
-                if self._behaviour.pauses:
-                    await self._socket.send_bytes(ecs_peer.message("pause_publication", b""))
+                await self._socket.send_bytes(message("pause_publication", b""))  # the service's only sign
                 continue
             self._end.tick(time.monotonic_ns())
             await self._flush()
@@ -240,8 +236,6 @@ class AgentSession:
 
     async def _flush(self) -> None:
         for frame in self._end.take():
-            if self._behaviour.never_acknowledge and b"acknowledge" in frame[:36]:
-                continue
             await self._through(frame, to_client=True)
 
     async def _through(self, frame: bytes, *, to_client: bool) -> None:

@@ -72,7 +72,6 @@ class PoolStandin(KubernetesStandin):
     def more_routes(self) -> list[web.RouteDef]:
         space = f"{API}/namespaces/{{space}}"
         return [
-            web.get(f"{API}/sandboxclaims", self._claims, name="claims.list-all"),
             web.post(f"{space}/sandboxclaims", self._claim, name="claims.create"),
             web.get(f"{space}/sandboxclaims", self._claims, name="claims.list"),
             web.get(f"{space}/sandboxclaims/{{name}}", self._one_claim, name="claims.get"),

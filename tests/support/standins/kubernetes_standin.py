@@ -36,7 +36,6 @@ _VERBS = {
     "watch": "watch pods",
     "delete": "delete pods",
     "exec": "get pods/exec",
-    "quota": "list resourcequotas",
     "events": "list events",
 }
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -50,7 +49,7 @@ class KubernetesStandin:
     def __init__(self, *, validate: bool = True) -> None:
         self.pods = Pods()
         self.faults = Faults()
-        self.denied: set[str] = set()  # "create pods", "get pods/exec", "list pods *" for all namespaces
+        self.denied: set[str] = set()  # "create pods", "get pods/exec"
         self.quota: int | None = None  # pods
         self.watch_ends_after: int | None = None  # events, then a silent end
         self.exec_protocols = kubernetes_exec_server.PROTOCOLS
@@ -73,13 +72,11 @@ class KubernetesStandin:
         app.add_routes(
             [
                 web.get("/version", self._version, name="version"),
-                web.get("/api/v1/pods", self._list, name="list-all"),
                 web.post(f"{space}/pods", self._create, name="create"),
                 web.get(f"{space}/pods", self._list, name="list"),
                 web.get(f"{space}/pods/{{name}}", self._get, name="get"),
                 web.delete(f"{space}/pods/{{name}}", self._delete, name="delete"),
                 web.get(f"{space}/pods/{{name}}/exec", self._exec, name="exec"),
-                web.get(f"{space}/resourcequotas", self._quotas, name="quota"),
                 web.get(f"{space}/events", self._events, name="events"),
                 web.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", self._review, name="review"),
             ]
@@ -178,13 +175,13 @@ class KubernetesStandin:
         self.requests.append(kind)
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self._no(401, "Unauthorized", "Unauthorized")
-        verb = str(self.verbs.get(kind.removesuffix("-all"))) + " *" * kind.endswith("-all")
+        verb = str(self.verbs.get(kind))
         if verb in self.denied:
             return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {verb}')
         if time.monotonic() < self._filled_s:
             unread = 'RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
             return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {verb}: {unread}')
-        fault = self.faults.next(kind.partition("-")[0])
+        fault = self.faults.next(kind)
         if fault is None:
             return await handler(request)
         if fault.status:
@@ -332,14 +329,6 @@ class KubernetesStandin:
             if uid in (None, event["involvedObject"]["uid"]) and all(event[key] == wanted[key] for key in wanted)
         ]
         return self._yes({"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": items}, "CoreV1EventList")
-
-    async def _quotas(self, request: web.Request) -> web.Response:
-        items: list[Json] = []
-        if self.quota is not None:
-            status = {"hard": {"pods": str(self.quota)}, "used": {"pods": str(len(self.pods.objects))}}
-            items.append({"metadata": {"name": "compute"}, "status": status})
-        body = {"kind": "ResourceQuotaList", "apiVersion": "v1", "metadata": {}, "items": items}
-        return self._yes(body, "V1ResourceQuotaList")
 
 
 _REASONS = {

@@ -10,15 +10,14 @@ DISK_GIB: Final = 16
 
 
 class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``-s ec2:subnet=subnet-1,instance_type=m7i.large``."""
+    """``-s ec2:subnet=subnet-1,security_group=sg-1,instance_type=m7i.large``."""
 
     poll_s: float = 0.5
     ami: str = "/aws/service/debian/release/12/latest/amd64"  # id, or public parameter of Systems Manager
     instance_type: str = "m7i.large"
     disk_gib: int = DISK_GIB
     subnet: str = ""  # required
-    security_group: str = ""  # else a new group per run, open to this machine only
-    allow_from: str = ""  # CIDR of the addresses that may connect; else this machine's
+    security_group: str = ""  # required; admits this machine on ``port``
     address: Literal["public", "private"] = "public"
     port: int = 22
     user: str = ""  # else a new user
@@ -37,4 +36,6 @@ class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The missing option and the command that finds it; empty if none is missing."""
         if not self.subnet:
             return "option subnet is missing", "aws ec2 describe-subnets lists them"
+        if not self.security_group:
+            return "option security_group is missing", "make the group of docs/substrates/paid.md"
         return "", ""

@@ -1,4 +1,4 @@
-"""Calls to EC2 for sandboxes, their network and the substrate, and the errors of these calls."""
+"""Calls to EC2 for sandboxes, their images and the substrate, and the errors of these calls."""
 
 from __future__ import annotations
 
@@ -15,23 +15,17 @@ from taxtui.sandboxes.kit.retry import StatePoller, find
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws.connection import AwsApi, labelled, tag_list
 from taxtui.substrates.aws.ec2 import Ec2Options
-from taxtui.substrates.aws.ec2.instance import ImageState, InstanceState
+from taxtui.substrates.aws.ec2.instance import InstanceState
 from taxtui.substrates.aws.failure import code_of
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or at least its volume, still costs money."""
-
-
 IMAGE: Final = "ami-"
-SNAPSHOT: Final = "snap-"
-"""The beginnings of the ids of images and of disk snapshots."""
-_OWNER: Final[Mapping[str, Any]] = {"images": {"Owners": ["self"]}, "snapshots": {"OwnerIds": ["self"]}}
-_LISTS: Final = {
-    "instances": "Reservations",
-    "volumes": "Volumes",
-    "security_groups": "SecurityGroups",
-    "images": "Images",
-    "snapshots": "Snapshots",
+"""The beginning of an image's id."""
+_LISTS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "instances": ("Reservations", {}),
+    "images": ("Images", {"Owners": ["self"]}),
+    "snapshots": ("Snapshots", {"OwnerIds": ["self"]}),
 }
 
 
@@ -41,9 +35,11 @@ def _literal(value: str) -> str:
 
 
 class Ec2Api(AwsApi[InstanceState]):
-    """The instances, volumes, images and security groups of one account and region."""
+    """The instances and images of one account and region."""
 
     services = ("ec2", "ssm", "sts")
+    noun = "instance"
+    over = "terminated"
 
     def __init__(self, options: Ec2Options) -> None:
         super().__init__(options, StatePoller(self._describe, options.poll_s))
@@ -55,11 +51,10 @@ class Ec2Api(AwsApi[InstanceState]):
         await self._image_poller.close()
         await super().close()
 
-    async def image(self, image_id: str = "") -> tuple[str, str]:
+    async def image(self, reference: str = "") -> tuple[str, str]:
         """The id and the root device of an image, by default the option's. Raises ``SubstrateUnavailable``."""
-        wanted = image_id or self.options.ami
+        wanted = image_id = reference or self.options.ami
         if wanted not in self._images:
-            image_id = wanted
             if wanted.startswith("/"):
                 answer = await self._in_thread(
                     f"looking up {wanted}", lambda: self._clients["ssm"].get_parameter(Name=wanted)
@@ -70,7 +65,7 @@ class Ec2Api(AwsApi[InstanceState]):
                 raise SubstrateUnavailable(
                     f"ec2: there is no image {image_id} in this region", fix="choose another ami"
                 )
-            self._images[wanted] = image_id, ImageState.of(images[0]).root_device
+            self._images[wanted] = image_id, images[0].get("RootDeviceName", "/dev/xvda")
         return self._images[wanted]
 
     async def create_image(self, instance: str, name: str, labels: Mapping[str, str]) -> str:
@@ -79,84 +74,88 @@ class Ec2Api(AwsApi[InstanceState]):
         Raises ``CreateFailed``, and the errors of ``AwsRefused``.
         """
         tags = [{"ResourceType": kind, "Tags": tag_list(name, labels)} for kind in ("image", "snapshot")]
-        creating = self.call(
-            "creating an image",
-            "create_image",
-            CreateFailed,
-            InstanceId=instance,
-            Name=name,
-            NoReboot=True,
-            TagSpecifications=tags,
-        )
+        about: dict[str, Any] = {"InstanceId": instance, "Name": name, "NoReboot": True, "TagSpecifications": tags}
+        creating = self.call("creating an image", "create_image", CreateFailed, **about)
         image = str((await finish_despite_cancel(creating))["ImageId"])
-        while True:
-            state = (await self._image_poller.next(image)).state
-            if state is None or state.status == "pending":
-                continue
-            if state.status != "available":
-                raise CreateFailed(f"ec2: the image is {state.status}: {state.reason}")
-            self._images[image] = image, state.root_device
-            return image
+        status: str | None = None
+        while status in (None, "pending"):
+            status = (await self._image_poller.next(image)).state
+        if status != "available":
+            raise CreateFailed(f"ec2: the image is {status}")
+        self._images[image] = image, (await self.image())[1]  # a copy has the root device of its origin
+        return image
 
-    async def _describe_images(self, images: list[str]) -> Mapping[str, ImageState]:
+    async def _describe_images(self, images: list[str]) -> Mapping[str, str]:
         # By filter: a lookup by id is refused while EC2 does not know the new image.
         by_id = {"Name": "image-id", "Values": images}
         answer = await self.call("looking up images", "describe_images", Filters=[by_id])
-        return {item["ImageId"]: ImageState.of(item) for item in answer["Images"]}
+        return {item["ImageId"]: item["State"] for item in answer["Images"]}
 
-    async def copies(self, run_id: str | None) -> list[Found]:
-        """The images of sandboxes, and snapshots without an image. Raises ``SubstrateUnavailable``."""
+    async def left(self, run_id: str | None) -> list[Found]:
+        """The instances and images of a run or of all, and snapshots without an image.
+
+        Raises ``SubstrateUnavailable``.
+        """
+        alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
+        instances = [
+            labelled(item["Tags"], item["InstanceId"], item["LaunchTime"].timestamp())
+            for reservation in await self._tagged("instances", run_id, alive)
+            for item in reservation["Instances"]
+        ]
         images = [
             labelled(item["Tags"], item["ImageId"], datetime.fromisoformat(item["CreationDate"]).timestamp())
-            for item in await self.tagged("images", run_id)
+            for item in await self._tagged("images", run_id)
         ]
         names = {item.name for item in images if item is not None}
         snapshots = [
             labelled(item["Tags"], item["SnapshotId"], item["StartTime"].timestamp())
-            for item in await self.tagged("snapshots", run_id)
+            for item in await self._tagged("snapshots", run_id)
         ]
-        return [*filter(None, images), *(item for item in snapshots if item is not None and item.name not in names)]
+        orphans = (item for item in snapshots if item is not None and item.name not in names)
+        return [*filter(None, instances), *filter(None, images), *orphans]
+
+    async def _tagged(
+        self, kind: Literal["instances", "images", "snapshots"], run_id: str | None, *filters: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """All pages of resources with taxtui's tags; instances as reservations."""
+        every_run = {"Name": "tag-key", "Values": [LABEL_RUN]}
+        ours = every_run if run_id is None else {"Name": f"tag:{LABEL_RUN}", "Values": [_literal(run_id)]}
+        key, owner = _LISTS[kind]
+
+        def pages() -> list[dict[str, Any]]:
+            answers = self._client.get_paginator(f"describe_{kind}").paginate(Filters=[ours, *filters], **owner)
+            return [item for page in answers for item in page[key]]
+
+        return await self._in_thread(f"listing {kind}", pages)
 
     async def remove_copy(self, entry: Found) -> None:
         """Delete an image and its snapshots, or a snapshot alone. Idempotent. Raises ``CleanupFailed``."""
         snapshots = [entry.handle]
         if entry.handle.startswith(IMAGE):
-            await self.delete("image", entry.handle, "deregister_image", "InvalidAMIID", ImageId=entry.handle)
+            await self._delete("image", entry.handle, "deregister_image", ImageId=entry.handle)
             by_name = {"Name": "tag:Name", "Values": [_literal(entry.name)]}
             try:
-                listed = await find(lambda: self.tagged("snapshots", entry.run_id, by_name))
+                listed = await find(lambda: self._tagged("snapshots", entry.run_id, by_name))
             except SubstrateError as error:
                 raise CleanupFailed(f"the snapshots of image {entry.handle} may still exist: {error}") from error
             snapshots = [str(item["SnapshotId"]) for item in listed]
         for snapshot in snapshots:
-            await self.delete("snapshot", snapshot, "delete_snapshot", "InvalidSnapshot.NotFound", SnapshotId=snapshot)
+            await self._delete("snapshot", snapshot, "delete_snapshot", SnapshotId=snapshot)
 
-    async def instances(self, run_id: str | None) -> list[Found]:
-        """The instances alone. Raises ``SubstrateUnavailable``."""
-        alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
-        listed = [
-            labelled(item["Tags"], item["InstanceId"], item["LaunchTime"].timestamp())
-            for reservation in await self.tagged("instances", run_id, alive)
-            for item in reservation["Instances"]
-        ]
-        return [item for item in listed if item is not None]
+    async def _delete(self, kind: str, handle: str, operation: str, **parameters: Any) -> None:
+        async def ask() -> bool:
+            try:
+                await self.call(f"deleting the {kind}", operation, CleanupFailed, **parameters)
+            except SubstrateError as error:
+                code = code_of(error.__cause__)
+                if code == "InvalidSnapshot.InUse":  # the image was deregistered a moment ago
+                    raise Throttled(str(error)) from error
+                if not code.startswith(("InvalidAMIID", "InvalidSnapshot.NotFound")):
+                    raise
+                return False
+            return True
 
-    async def tagged(
-        self,
-        kind: Literal["instances", "volumes", "security_groups", "images", "snapshots"],
-        run_id: str | None,
-        *filters: Mapping[str, Any],
-    ) -> list[dict[str, Any]]:
-        """All pages of resources with taxtui's tags; instances as reservations. Raises ``SubstrateUnavailable``."""
-        every_run = {"Name": "tag-key", "Values": [LABEL_RUN]}
-        ours = every_run if run_id is None else {"Name": f"tag:{LABEL_RUN}", "Values": [_literal(run_id)]}
-
-        def pages() -> list[dict[str, Any]]:
-            paginator = self._client.get_paginator(f"describe_{kind}")
-            answers = paginator.paginate(Filters=[ours, *filters], **_OWNER.get(kind, {}))
-            return [item for page in answers for item in page[_LISTS[kind]]]
-
-        return await self._in_thread(f"listing {kind.replace('_', ' ')}", pages)
+        await remove(f"{kind} {handle}", ask, first_s=self.options.poll_s)
 
     async def _describe(self, instances: list[str]) -> Mapping[str, InstanceState]:
         # By filter: a lookup by id is refused if EC2 does not know one of the instances yet.
@@ -170,45 +169,8 @@ class Ec2Api(AwsApi[InstanceState]):
             for item in reservation["Instances"]
         }
 
-    def terminate(self, instance: str) -> object:
-        """Request the end of an instance. Blocks; raises botocore's errors."""
-        return self._client.terminate_instances(InstanceIds=[instance])
+    def _end(self, handle: str) -> object:
+        return self._client.terminate_instances(InstanceIds=[handle])
 
-    async def delete(self, kind: str, handle: str, operation: str, gone: str, **parameters: Any) -> None:
-        """Delete a resource, gone after AWS's answer. Waits out throttling. Idempotent. Raises ``CleanupFailed``."""
-        await remove(
-            f"{kind} {handle}",
-            lambda: self._removes(gone, f"deleting a {kind}", operation, **parameters),
-            first_s=self.options.poll_s,
-        )
-
-    async def remove(self, instance: str, launched_s: float) -> None:
-        """Terminate an instance and wait for its end. Waits out throttling. Raises ``CleanupFailed``."""
-
-        async def terminated() -> bool | None:
-            state = (await self.poller.next(instance)).state
-            return None if state is None else state.status == "terminated"
-
-        await remove(
-            f"instance {instance}",
-            lambda: self._removes(
-                "InvalidInstanceID.NotFound", "terminating an instance", "terminate_instances", InstanceIds=[instance]
-            ),
-            terminated,
-            look_s=0.0,
-            first_s=self.options.poll_s,
-            launched_s=launched_s,
-        )
-
-    async def _removes(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
-        """Make a call to remove a resource; False if EC2 does not know the resource."""
-        try:
-            await self.call(doing, operation, CleanupFailed, **parameters)
-        except SubstrateError as error:
-            code = code_of(error.__cause__)
-            if code == "InvalidSnapshot.InUse":  # the image was deregistered a moment ago
-                raise Throttled(str(error)) from error
-            if not code.startswith(unknown):
-                raise
-            return False
-        return True
+    def _unknown(self, error: Exception) -> bool:
+        return code_of(error) == "InvalidInstanceID.NotFound"

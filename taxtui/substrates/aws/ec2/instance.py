@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+import asyncssh
+
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.refusal import is_named
@@ -31,6 +33,8 @@ def ended(status: str, code: str, reason: str) -> SubstrateError:
 
 def no_login(error: Exception) -> str:
     """The reason why a login fails. An unfinished cloud-init has the same effect."""
+    if isinstance(error, ConnectionRefusedError | TimeoutError):
+        return "the port stays closed; does the security group let this machine in, and is there a route?"
     if is_named(error, "HostKeyNotVerifiable"):
         return "sshd has another host key than the user data; does the image have cloud-init?"
     if is_named(error, "PermissionDenied"):
@@ -46,20 +50,21 @@ TAGGED: Final = ("instance", "volume", "network-interface")
 """Resources that RunInstances tags in the same request: ``find`` lists each at any time."""
 
 
-class KeyPair(NamedTuple):
-    """A key in OpenSSH's text formats."""
-
-    private: str
-    public: str
+def public_text(key: asyncssh.SSHKey) -> str:
+    """The public half of a key in OpenSSH's format."""
+    return key.export_public_key().decode().strip()
 
 
-def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -> str:
+def user_data(spec: SandboxSpec, *, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> str:
     """Cloud-init configuration: both keys, the user, and a shutdown by the guest itself; JSON is YAML too."""
     shutdown = ["shutdown", "-P", f"+{max(1, math.ceil(spec.ttl_s / 60))}"]
     config = {
         "ssh_deletekeys": True,
         # With these keys cloud-init makes no key. An empty ssh_genkeytypes would break cloud-init's schema.
-        "ssh_keys": {"ed25519_private": host_key.private, "ed25519_public": host_key.public},
+        "ssh_keys": {
+            "ed25519_private": host_key.export_private_key().decode(),
+            "ed25519_public": public_text(host_key),
+        },
         "ssh_pwauth": False,
         "disable_root": True,
         "package_update": False,
@@ -70,7 +75,7 @@ def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -
                 "shell": "/bin/bash",
                 "lock_passwd": True,
                 "no_create_home": False,
-                "ssh_authorized_keys": [client_public_key],
+                "ssh_authorized_keys": [public_text(client_key)],
             }
         ],
         # Whole minutes, rounded up. With InstanceInitiatedShutdownBehavior=terminate the bill ends too.
@@ -84,13 +89,13 @@ def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -
 
 
 def run_request(
-    spec: SandboxSpec, options: Ec2Options, *, image_id: str, root_device: str, security_group: str, user_data: str
+    spec: SandboxSpec, options: Ec2Options, *, image_id: str, root_device: str, user_data: str
 ) -> dict[str, Any]:
     """The request of RunInstances for one sandbox. Equal names give equal tokens: a repeat makes no second instance."""
     interface: dict[str, Any] = {
         "DeviceIndex": 0,
         "SubnetId": options.subnet,
-        "Groups": [security_group],
+        "Groups": [options.security_group],
         "AssociatePublicIpAddress": options.address == "public",
         "DeleteOnTermination": True,
     }
@@ -117,20 +122,6 @@ def run_request(
     return request
 
 
-class ImageState(NamedTuple):
-    """The used fields of a described image."""
-
-    status: str  # pending → available
-    reason: str
-    root_device: str
-
-    @classmethod
-    def of(cls, image: Mapping[str, Any]) -> ImageState:
-        """From an element of DescribeImages."""
-        reason = redacted(image.get("StateReason", {}).get("Message", "no reason given"))
-        return cls(image["State"], reason, image.get("RootDeviceName", "/dev/xvda"))
-
-
 class InstanceState(NamedTuple):
     """The used fields of a described instance."""
 
@@ -150,11 +141,6 @@ class InstanceState(NamedTuple):
             reason=redacted(reason.get("Message", "")),
         )
 
-    @property
-    def ending(self) -> bool:
-        """Whether the instance takes no more commands."""
-        return self.status not in ("pending", "running")
-
-    def failure(self) -> SubstrateError:
-        """The error for an ending instance."""
-        return ended(self.status, self.code, self.reason)
+    def failure(self) -> SubstrateError | None:
+        """The error for an ending instance, else None."""
+        return None if self.status in ("pending", "running") else ended(self.status, self.code, self.reason)

@@ -13,19 +13,16 @@ import asyncssh
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, OverSsh, log_in
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.instance import USER, KeyPair, no_login
+from taxtui.substrates.aws.ec2.instance import USER, InstanceState, ended, no_login
 from taxtui.substrates.aws.failure import AgentNeverConnected
 
-
-def new_key() -> tuple[asyncssh.SSHKey, KeyPair]:
-    """A fresh Ed25519 key, as an object and as text."""
-    key = asyncssh.generate_private_key("ssh-ed25519", comment="taxtui")
-    return key, KeyPair(key.export_private_key().decode(), key.export_public_key().decode().strip())
+_STOPPED: Final = ("stopping", "stopped")
+KNOCK_S: Final = 0.1
+"""Between two logins."""
 
 
 async def connect(
@@ -43,17 +40,6 @@ async def connect(
         agent_path=None,
         preferred_auth=["publickey"],
     )
-
-
-def remote_command(argv: Sequence[str], env: Mapping[str, str]) -> str:
-    """A line for the user's login shell: run ``argv`` in the home directory."""
-    variables = [f"{key}={value}" for key, value in env.items()]
-    return f"cd && exec env {shlex.join([*variables, *argv])}"
-
-
-_STOPPED: Final = ("stopping", "stopped")
-KNOCK_S: Final = 0.1
-"""Between two looks whether the port is open, and whether the login works."""
 
 
 class Ec2Sandbox(OverSsh):
@@ -74,15 +60,14 @@ class Ec2Sandbox(OverSsh):
         self._env = env
         self._client_key, self._host_key = client_key, host_key
         self._launched_s = time.monotonic()
-        self._late_ns = 0  # the delay of the state running by throttling, if sshd was up by then
         self._suspended = False
+        self._late_ns = 0  # the delay of the state running by throttling, if sshd was up by then
 
     async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``: running, the port open, logged in, a first command run."""
+        """As ``Sandbox.wait_ready``: running, logged in, a first command run."""
         marks.cold()  # an SSH connection is made for every instance
         address = await self._running(marks)
         give_up_ns = time.monotonic_ns() + round(self._api.options.login_timeout_s * 1e9)
-        await self._knock(address, marks, give_up_ns)
         for attempt in (1, 2):
             await self._log_in(address, marks, give_up_ns)
             try:
@@ -98,47 +83,23 @@ class Ec2Sandbox(OverSsh):
             return
 
     async def _running(self, marks: Marks) -> str:
-        poller = self._api.poller
+        """Wait for the state running, and return the address."""
         seen = {name for name, _, _ in marks.seen}
         while True:
-            state, late_ns = await poller.next(self._instance)
-            poller.report_throttling(marks)
-            if state is None:
-                continue  # RunInstances has answered, DescribeInstances does not know the instance yet
-            if self._suspended and state.status in _STOPPED:
-                continue  # StartInstances has answered, DescribeInstances does not know the start yet
-            if state.ending:
-                raise state.failure()
+            state, self._late_ns = await self._api.next_state(self._instance, marks, self._started)
             if state.status not in seen:
                 seen.add(state.status)
-                marks(state.status, resolution_ns=poller.interval_ns + late_ns)
+                marks(state.status, resolution_ns=self._api.poller.interval_ns + self._late_ns)
             if state.status == "running":
-                if not state.address:
-                    raise AgentNeverConnected(
-                        "the instance runs but has no public address",
-                        fix="the subnet assigns none: use address=private",
-                    )
-                self._late_ns = late_ns
-                return state.address
-
-    async def _knock(self, address: str, marks: Marks, give_up_ns: int) -> None:
-        port = self._api.options.port
-        while True:
-            try:
-                async with asyncio.timeout(LOGIN_TIMEOUT_S):
-                    _, writer = await asyncio.open_connection(address, port)
-            except (OSError, TimeoutError):
-                await self._pause(
-                    give_up_ns,
-                    f"port {port} stays closed; does the security group let this machine in, and is there a route?",
-                )
-                continue
-            marks("port open", resolution_ns=round(KNOCK_S * 1e9))
-            writer.close()
-            return
+                break
+        if not state.address:
+            raise AgentNeverConnected(
+                "the instance runs but has no public address", fix="the subnet assigns none: use address=private"
+            )
+        return state.address
 
     async def _log_in(self, address: str, marks: Marks, give_up_ns: int) -> None:
-        """Until cloud-init has made the user and put the host key in place; both take their time after the port."""
+        """Until sshd is up, and cloud-init has made the user and put the host key in place."""
         options = self._api.options
         if self.connection is not None:
             self.connection.abort()  # of a cancelled wait, or cut by cloud-init
@@ -146,31 +107,27 @@ class Ec2Sandbox(OverSsh):
             try:
                 self.connection = await connect(address, options.port, options.user, self._client_key, self._host_key)
             except (*CONNECTION_ERRORS, TimeoutError) as error:
-                why = no_login(error)
+                if time.monotonic_ns() > give_up_ns:
+                    raise AgentNeverConnected(
+                        f"the instance runs, but takes no login after {options.login_timeout_s:g} s: {no_login(error)}"
+                    ) from error
+                self._late_ns = 0  # the instance is still booting: an earlier login would have failed
+                await asyncio.sleep(KNOCK_S)
             else:
                 marks("authenticated", resolution_ns=round(KNOCK_S * 1e9))
                 return
-            await self._pause(give_up_ns, why)
-
-    async def _pause(self, give_up_ns: int, why: str) -> None:
-        if time.monotonic_ns() > give_up_ns:
-            raise AgentNeverConnected(
-                f"the instance runs, but takes no login after {self._api.options.login_timeout_s:g} s: {why}"
-            )
-        self._late_ns = 0  # the instance is still booting: an earlier login would have failed
-        await asyncio.sleep(KNOCK_S)
 
     def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
-        return remote_command(argv, {**self._env, **env})
+        """A line for the user's login shell: run ``argv`` in the home directory."""
+        variables = [f"{key}={value}" for key, value in {**self._env, **env}.items()]
+        return f"cd && exec env {shlex.join([*variables, *argv])}"
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """As ``OverSsh.explained``: the end of the instance, if that is the reason."""
-        seen = await self._api.poller.soon(self._instance)
-        if seen is None:
-            return error
-        if seen.state is None:
-            return SandboxLost("the instance no longer exists") if settled(self._launched_s) else error
-        return seen.state.failure() if seen.state.ending else error
+        return await self._api.explained(self._instance, self._launched_s, error)
+
+    def _started(self, state: InstanceState) -> bool:
+        """Whether DescribeInstances knows the last start."""
+        return not (self._suspended and state.status in _STOPPED)
 
     async def suspend(self, marks: Marks) -> None:
         """Stop the instance: the volume stays and costs money, processes end."""
@@ -209,7 +166,7 @@ class Ec2Sandbox(OverSsh):
             if state is not None and state.status in wanted:
                 return state.status
             if state is not None and state.status in ("shutting-down", "terminated"):
-                raise state.failure()
+                raise ended(state.status, state.code, state.reason)
 
     async def reset(self, marks: Marks) -> None:
         raise ExecFailed("ec2 cannot reset a sandbox")

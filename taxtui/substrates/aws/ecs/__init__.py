@@ -1,4 +1,4 @@
-"""Sandboxes as ECS tasks. This file has their options."""
+"""Sandboxes as ECS tasks on Fargate. This file has their options."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     image: str = "public.ecr.aws/docker/library/python:3.11-bookworm"  # brings bash, git and python3-venv
     task_role: str = ""  # name or ARN; allows ssmmessages to the session agent
     execution_role: str = ""  # only for private images
-    launch_type: Literal["FARGATE", "EC2"] = "FARGATE"
     spot: bool = False  # Fargate Spot; an interruption is an outcome of its own
     arch: Literal["X86_64", "ARM64"] = "X86_64"
-    subnets: str = ""  # required on Fargate
+    subnets: str = ""  # required
     security_groups: str = ""  # else the VPC's default; only outbound HTTPS is needed
     public_address: bool = True  # for the registry and ssmmessages, unless there is NAT or an endpoint
     sessions: Annotated[int, msgspec.Meta(ge=1)] = 2  # concurrent sessions of a container's agent
@@ -27,9 +26,9 @@ class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def variant(self) -> str:
-        kind = "fargate_spot" if self.spot else self.launch_type.lower()
+        kind = "fargate_spot" if self.spot else "fargate"
         arch = "" if self.arch == "X86_64" else self.arch.lower()
-        address = "" if self.public_address or self.launch_type == "EC2" else "private"  # also in the bill
+        address = "" if self.public_address else "private"  # also in the bill
         return " ".join(filter(None, (kind, arch, address)))
 
 

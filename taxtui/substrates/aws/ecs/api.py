@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed
-from taxtui.sandboxes.kit.removal import insist, remove
+from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.sandboxes.kit.retry import StatePoller
-from taxtui.substrates.aws.connection import SDK_ERRORS, AwsApi
+from taxtui.substrates.aws.connection import AwsApi
 from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.channel import DataChannel
 from taxtui.substrates.aws.ecs.task import CONTAINER, TaskState, started_by
-from taxtui.substrates.aws.failure import classified, code_of
+from taxtui.substrates.aws.failure import code_of
 
 DESCRIBE_BATCH: Final = 100
 
@@ -22,6 +20,8 @@ class EcsApi(AwsApi[TaskState]):
     """The tasks of one cluster of one account and region."""
 
     services = ("ecs", "sts", "ssm")
+    noun = "task"
+    over = "STOPPED"
 
     def __init__(self, options: EcsOptions) -> None:
         super().__init__(options, StatePoller(self._describe, options.poll_s, DESCRIBE_BATCH))
@@ -29,8 +29,13 @@ class EcsApi(AwsApi[TaskState]):
 
     async def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """RunTask's answer; an abandoned call's task is stopped. Raises ``CreateFailed``."""
+
+        def dispose(answer: Mapping[str, Any]) -> None:
+            for task in answer["tasks"]:
+                self.discard(task["taskArn"])
+
         answer: Mapping[str, Any] = await self.call(
-            "running a task", "run_task", CreateFailed, dispose=self._discard, **request
+            "running a task", "run_task", CreateFailed, dispose=dispose, **request
         )
         return answer
 
@@ -53,38 +58,11 @@ class EcsApi(AwsApi[TaskState]):
     async def _describe(self, arns: list[str]) -> Mapping[str, TaskState]:
         return {task["taskArn"]: TaskState.of(task) for task in await self.tasks(arns)}
 
-    def _stop(self, arn: str) -> object:
-        return self._client.stop_task(cluster=self.options.cluster, task=arn, reason="taxtui: done")
+    def _end(self, handle: str) -> object:
+        return self._client.stop_task(cluster=self.options.cluster, task=handle, reason="taxtui: done")
 
-    def _discard(self, answer: Mapping[str, Any]) -> None:
-        for task in answer["tasks"]:
-            insist(partial(self._stop, task["taskArn"]), SDK_ERRORS)
-
-    async def remove(self, arn: str, launched_s: float) -> None:
-        """Stop a task and wait for its end. Waits out throttling. Raises ``CleanupFailed``."""
-
-        async def stopped() -> bool | None:
-            state = (await self.poller.next(arn)).state
-            return None if state is None else state.status == "STOPPED"
-
-        await remove(
-            f"task {arn.rpartition('/')[2]}",
-            lambda: self._ask_to_stop(arn),
-            stopped,
-            look_s=0.0,
-            first_s=self.options.poll_s,
-            launched_s=launched_s,
-        )
-
-    async def _ask_to_stop(self, arn: str) -> bool:
-        """Whether ECS knows the task."""
-        try:
-            await self._pool.run(lambda: self._stop(arn))
-        except SDK_ERRORS as error:
-            if code_of(error) != "InvalidParameterException" or "not found" not in str(error):
-                raise classified(error, "ecs: stopping a task", CleanupFailed) from error
-            return False
-        return True
+    def _unknown(self, error: Exception) -> bool:
+        return code_of(error) == "InvalidParameterException" and "not found" in str(error)
 
     async def open_channel(self, arn: str, command: str) -> DataChannel:
         """A session in the task's container. Raises ``ExecFailed`` while the container's agent is not connected."""

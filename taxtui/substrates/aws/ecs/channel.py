@@ -13,7 +13,7 @@ from taxtui.errors import ExecFailed, SubstrateError
 from taxtui.sandboxes.kit.kill import MARK
 from taxtui.sandboxes.kit.shell.framed_shell import launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDOUT
-from taxtui.substrates.aws.ecs.protocol import Channel, SessionCut
+from taxtui.substrates.aws.ecs.protocol import RESEND_NS, Channel, SessionCut
 
 CONNECT_TIMEOUT_S: Final = 20.0
 PING_INTERVAL_S: Final = 60.0
@@ -51,13 +51,11 @@ class DataChannel:
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
         self.session = session
-        self.doubtful = asyncio.Event()  # the service hints at a dead agent
         self._socket = socket
         self._channel = channel
         self._output = bytearray()
         self._arrived = asyncio.Event()  # there is output, or the channel has ended
         self._room = asyncio.Event()
-        self._unacknowledged = asyncio.Event()  # wakes the resender
         self._dropping = False
         self._receiving = asyncio.create_task(self._receive())
         self._resending = asyncio.create_task(self._resend())
@@ -81,7 +79,7 @@ class DataChannel:
         except (OSError, TimeoutError, websockets.WebSocketException) as error:
             reason = str(error) or type(error).__name__
             raise ExecFailed(f"the session's data channel could not be opened: {reason}") from error
-        channel = Channel(token, now_ns=time.monotonic_ns(), unix_ns=time.time_ns())
+        channel = Channel(token)
         stream = cls(socket, channel, session)
         try:
             await socket.send(channel.greeting())
@@ -159,8 +157,6 @@ class DataChannel:
             while self._channel.end is None:
                 data = await self._socket.recv(decode=False)
                 output = self._channel.receive(data, time.monotonic_ns())
-                if self._channel.pauses > 1:
-                    self.doubtful.set()
                 await self._flush()
                 if output and not self._dropping:
                     self._output += output
@@ -173,21 +169,13 @@ class DataChannel:
         self._arrived.set()
 
     async def _resend(self) -> None:
-        """Tick when the oldest unacknowledged frame is due."""
         while self._channel.end is None:
-            wake_at_ns = self._channel.wake_at_ns
-            if wake_at_ns is None:
-                self._unacknowledged.clear()
-                await self._unacknowledged.wait()
-            else:
-                await asyncio.sleep(max(0, wake_at_ns - time.monotonic_ns()) / 1e9)
-                self._channel.tick(time.monotonic_ns())
-                await self._flush()
+            await asyncio.sleep(RESEND_NS / 1e9)
+            self._channel.tick(time.monotonic_ns())
+            await self._flush()
         await self._socket.close()
 
     async def _flush(self) -> None:
-        if self._channel.wake_at_ns is not None:
-            self._unacknowledged.set()
         try:
             for frame in self._channel.take():
                 await self._socket.send(frame)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import time
 import uuid
 from typing import Final
 
@@ -16,10 +17,6 @@ INPUT_DATA: Final = "input_stream_data"
 OUTPUT_DATA: Final = "output_stream_data"
 ACKNOWLEDGE: Final = "acknowledge"
 CHANNEL_CLOSED: Final = "channel_closed"
-RESUMED: Final = "start_publication"
-PAUSED: Final = "pause_publication"
-UNCHECKED: Final = frozenset({RESUMED, PAUSED})
-"""Messages of the service to agents, also sent to clients. May be short, without a valid digest."""
 
 OUTPUT: Final = 1
 HANDSHAKE_REQUEST: Final = 5
@@ -43,10 +40,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """One message; only stream messages are numbered."""
 
     kind: str
-    created_ms: int  # Unix time
+    created_ms: int = msgspec.field(default_factory=lambda: time.time_ns() // 1_000_000)  # Unix time
     sequence: int = 0
     flags: int = 0
-    id: uuid.UUID
+    id: uuid.UUID = msgspec.field(default_factory=uuid.uuid4)
     payload_type: int = 0
     payload: bytes = b""
 
@@ -67,20 +64,18 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def decode(cls, data: bytes) -> Frame:
         """The frame in ``data``, with a valid digest. Raises :class:`FrameError`, and no other exception."""
-        if len(data) < _HEADER.size + _LENGTH.size:
-            raise FrameError(f"{len(data)} bytes are too few for a header")
-        size, kind, _, created_ms, sequence, flags, id_, digest, payload_type = _HEADER.unpack_from(data)
-        if not _HEADER.size <= size <= len(data) - _LENGTH.size:
-            raise FrameError(f"header length {size} in a frame of {len(data)} bytes")
-        payload = data[size + _LENGTH.size :]  # a later version may have a longer header
-        if _LENGTH.unpack_from(data, size) != (len(payload),):
-            raise FrameError(f"the payload has {len(payload)} bytes, unlike the header's length")
+        try:
+            size, kind, _, created_ms, sequence, flags, id_, digest, payload_type = _HEADER.unpack_from(data)
+            payload = data[size + _LENGTH.size :]  # a later version may have a longer header
+            (length,) = _LENGTH.unpack_from(data, size)
+        except struct.error as error:
+            raise FrameError(f"{len(data)} bytes are too few for a header") from error
+        if size < _HEADER.size or length != len(payload) or created_ms == 0:
+            raise FrameError("the header does not fit the frame")
         if payload and hashlib.sha256(payload).digest() != digest:
             raise FrameError("the payload does not match the digest")
-        if created_ms == 0 or not kind.isascii():
-            raise FrameError("no creation date" if kind.isascii() else "the message type is not ASCII")
         return cls(
-            kind=kind_of(data),
+            kind=kind.strip(b" \0").decode("ascii", "replace"),
             created_ms=created_ms,
             sequence=sequence,
             flags=flags,
@@ -93,8 +88,3 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 def _swap(id_: bytes) -> bytes:
     """A UUID as sent: the low half first."""
     return id_[8:] + id_[:8]
-
-
-def kind_of(data: bytes) -> str:
-    """The message type of a frame, possibly malformed, padded with spaces or NULs."""
-    return data[4:36].strip(b" \0").decode("ascii", "replace")

@@ -14,6 +14,7 @@ Instants are nanoseconds of any monotonic clock. ``channel.py`` connects the pro
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections import deque
@@ -21,8 +22,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
-from taxtui.substrates.aws.ecs.failure import unspoken
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.substrates.aws.ecs.frame import (
     ACKNOWLEDGE,
     CHANNEL_CLOSED,
@@ -32,22 +32,16 @@ from taxtui.substrates.aws.ecs.frame import (
     INPUT_DATA,
     OUTPUT,
     OUTPUT_DATA,
-    PAUSED,
     STDERR,
     TERMINATE,
-    UNCHECKED,
     Frame,
     FrameError,
-    kind_of,
 )
 
 CLIENT_VERSION: Final = "1.2.707.0"
 """Agents enable features by the version of the plug-in."""
 
 _T = TypeVar("_T")
-
-_MS: Final = 1_000_000
-_S: Final = 1_000_000_000
 
 CHUNK: Final = 1024
 """Bytes per frame; as agents use."""
@@ -56,12 +50,10 @@ WINDOW: Final = 128
 EARLY_LIMIT: Final = 10_000
 """Frames that arrived early, at most."""
 
-RTO_FLOOR_NS: Final = 100 * _MS
-RTO_START_NS: Final = 200 * _MS
-RTO_CEILING_NS: Final = 1 * _S
-SRTT_START_NS: Final = 100 * _MS
-RESENDS: Final = 3000
-"""Attempts to send a frame before the channel ends: five minutes or more."""
+RESEND_NS: Final = 500_000_000
+"""Wait for an acknowledgement before a frame is sent again."""
+RESENDS: Final = 600
+"""Attempts to send a frame before the channel ends: five minutes."""
 
 
 class SessionCut(SandboxLost):
@@ -93,22 +85,6 @@ class _Closed(msgspec.Struct, rename="pascal"):
     output: str = ""
 
 
-class RetransmissionTimer:
-    """The wait for an acknowledgement, from earlier round trips: mean plus four deviations."""
-
-    def __init__(self) -> None:
-        self.rto_ns = RTO_START_NS
-        self._mean_ns = SRTT_START_NS
-        self._deviation_ns = 0
-
-    def sample(self, rtt_ns: int) -> None:
-        """Learn from the round trip of a frame without repetition."""
-        self._deviation_ns = (3 * self._deviation_ns + abs(self._mean_ns - rtt_ns)) // 4
-        self._mean_ns = (7 * self._mean_ns + rtt_ns) // 8
-        wait_ns = self._mean_ns + max(10 * _MS, 4 * self._deviation_ns)
-        self.rto_ns = min(RTO_CEILING_NS, max(RTO_FLOOR_NS, wait_ns))
-
-
 class Channel:
     """The client's end of one data channel.
 
@@ -120,19 +96,12 @@ class Channel:
         end: the reason of the channel's end, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
             :class:`ExecFailed` when the agent never acknowledged or is unintelligible,
             :class:`SubstrateUnavailable` for an encrypted session.
-        malformed: number of unreadable frames; their sender repeats them.
-        pauses: number of requests for a pause in a row: repeated requests may be the only sign of a dead agent.
     """
 
-    def __init__(self, token: str, *, now_ns: int, unix_ns: int) -> None:
-        """``now_ns`` and ``unix_ns`` are the same instant on the two clocks."""
+    def __init__(self, token: str) -> None:
         self.end: SubstrateError | None = None
-        self.malformed = 0
-        self.pauses = 0
         self._token = token
-        self._unix_offset_ns = unix_ns - now_ns
         self._open = False
-        self._timer = RetransmissionTimer()
         self._outbox: list[bytes] = []
         self._waiting: deque[bytes] = deque()
         self._unacked: dict[int, _Sent] = {}
@@ -166,22 +135,12 @@ class Channel:
         frames, self._outbox = self._outbox, []
         return frames
 
-    @property
-    def settled(self) -> bool:
-        """Whether the agent has acknowledged all input."""
-        return not self._unacked and not self._waiting
-
-    @property
-    def wake_at_ns(self) -> int | None:
-        """The time of the next due :meth:`tick`, or None."""
-        return self._oldest().at_ns + self._timer.rto_ns if self._unacked else None
-
     def tick(self, now_ns: int) -> None:
         """Send the oldest unacknowledged frame again when due."""
         if self.end or not self._unacked:
             return
-        oldest = self._oldest()
-        if now_ns < oldest.at_ns + self._timer.rto_ns:
+        oldest = next(iter(self._unacked.values()))
+        if now_ns < oldest.at_ns + RESEND_NS:
             return
         if oldest.resends >= RESENDS:
             self.end = ExecFailed(
@@ -198,13 +157,10 @@ class Channel:
         self.end = self.end or SessionCut(f"the session's connection was cut: {reason}")
 
     def receive(self, data: bytes, now_ns: int) -> bytes:
-        """Take one binary message; return the new terminal output, often none."""
+        """Take one binary message; return the new terminal output, often none. The sender repeats unreadable frames."""
         if self.end:
             return b""
-        if (kind := kind_of(data)) in UNCHECKED:
-            self.pauses = self.pauses + 1 if kind == PAUSED else 0
-            return b""
-        try:
+        with contextlib.suppress(FrameError):
             frame = Frame.decode(data)
             if frame.kind == OUTPUT_DATA:
                 return self._on_output(frame, now_ns)
@@ -213,14 +169,12 @@ class Channel:
             elif frame.kind == CHANNEL_CLOSED:
                 reason = _parse(frame, _Closed).output
                 self.end = SandboxLost(f"the session ended: {reason}" if reason else "the session ended")
-        except FrameError:
-            self.malformed += 1
         return b""
 
     def _on_output(self, frame: Frame, now_ns: int) -> bytes:
         if frame.sequence >= self._expected + EARLY_LIMIT:
             return b""  # no room: without an acknowledgement the agent repeats the frame
-        self._acknowledge(frame, now_ns)
+        self._acknowledge(frame)
         if frame.sequence < self._expected:
             return b""
         self._early.setdefault(frame.sequence, frame)
@@ -261,38 +215,28 @@ class Channel:
         }
         self._send(HANDSHAKE_RESPONSE, json.dumps(answer).encode(), now_ns)
         if refused:
-            self.end = unspoken(refused)
+            self.end = SubstrateUnavailable(
+                f"taxtui does not support an action of the session agent: {', '.join(refused)}",
+                fix="if KMS encrypts the cluster's sessions, remove the kmsKeyId of executeCommandConfiguration",
+            )
 
     def _on_acknowledge(self, frame: Frame, now_ns: int) -> None:
-        sent = self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
-        if sent is None:
-            return
-        if sent.resends == 0:  # an acknowledgement may belong to any repetition
-            self._timer.sample(now_ns - sent.at_ns)
+        self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
         self._release(now_ns)
 
-    def _acknowledge(self, frame: Frame, now_ns: int) -> None:
-        body = _Acknowledgement(frame.kind, str(frame.id), frame.sequence)
-        self._outbox.append(
-            self._frame(ACKNOWLEDGE, msgspec.json.encode(body), now_ns, flags=3).encode()  # SYN and FIN, as agents do
-        )
+    def _acknowledge(self, frame: Frame) -> None:
+        body = msgspec.json.encode(_Acknowledgement(frame.kind, str(frame.id), frame.sequence))
+        self._outbox.append(Frame(kind=ACKNOWLEDGE, payload=body, flags=3).encode())  # SYN and FIN, as agents do
 
     def _release(self, now_ns: int) -> None:
         while self._open and self._waiting and len(self._unacked) < WINDOW:
             self._send(OUTPUT, self._waiting.popleft(), now_ns)
 
     def _send(self, payload_type: int, payload: bytes, now_ns: int) -> None:
-        frame = self._frame(INPUT_DATA, payload, now_ns, sequence=self._next, payload_type=payload_type)
+        frame = Frame(kind=INPUT_DATA, payload=payload, sequence=self._next, payload_type=payload_type)
         self._unacked[self._next] = _Sent(frame.encode(), now_ns)
         self._outbox.append(self._unacked[self._next].data)
         self._next += 1
-
-    def _frame(self, kind: str, payload: bytes, now_ns: int, **fields: int) -> Frame:
-        created_ms = (now_ns + self._unix_offset_ns) // _MS
-        return Frame(kind=kind, created_ms=created_ms, id=uuid.uuid4(), payload=payload, **fields)
-
-    def _oldest(self) -> _Sent:
-        return next(iter(self._unacked.values()))
 
 
 def _parse(frame: Frame, kind: type[_T]) -> _T:

@@ -11,7 +11,6 @@ import msgspec
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
-from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.ecs.api import EcsApi
@@ -37,20 +36,15 @@ class EcsSandbox:
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``: until the session agent of the running task runs."""
         marks.cold()  # a session is a new connection to the service
-        poller, agent_timeout_s = self._api.poller, self._api.options.agent_timeout_s
+        agent_timeout_s = self._api.options.agent_timeout_s
         seen = {name for name, _, _ in marks.seen}
         running_ns = 0
         while True:
-            state, late_ns = await poller.next(self._arn)
-            poller.report_throttling(marks)
-            if state is None:
-                continue  # RunTask has answered, DescribeTasks does not know the task yet
-            if (failure := state.failure()) is not None:
-                raise failure
+            state, late_ns = await self._api.next_state(self._arn, marks)
             for name in (state.status.lower(), "agent running" if state.agent == "RUNNING" else ""):
                 if name and name not in seen:
                     seen.add(name)
-                    marks(name, resolution_ns=poller.interval_ns + late_ns)
+                    marks(name, resolution_ns=self._api.poller.interval_ns + late_ns)
             if state.status == "RUNNING":
                 running_ns = running_ns or time.monotonic_ns()
                 if state.agent == "RUNNING":
@@ -111,12 +105,7 @@ class EcsSandbox:
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """``error``, or the end of the task as the cause."""
-        seen = await self._api.poller.soon(self._arn)
-        if seen is None:
-            return error
-        if (state := seen.state) is None:
-            return SandboxLost("the task no longer exists") if settled(self._launched_s) else error
-        return state.failure() or error
+        return await self._api.explained(self._arn, self._launched_s, error)
 
     async def reset(self, marks: Marks) -> None:
         raise ExecFailed("ecs cannot reset a sandbox")

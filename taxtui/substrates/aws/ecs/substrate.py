@@ -1,4 +1,4 @@
-"""Sandboxes on Amazon ECS: a task per sandbox, on Fargate or on container instances, commands through ECS Exec.
+"""Sandboxes on Amazon ECS: a task per sandbox on Fargate, commands through ECS Exec.
 
 No plug-in binary is needed: ``channel.py`` has the sessions' protocol. ``exec`` mode opens a session per command, as
 ``aws ecs execute-command`` does, and waits for the end of the session, because a container takes only two sessions at
@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import botocore
 
-from costmodel import load_prices, priced_cell
 from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
@@ -27,9 +26,8 @@ from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, labelled
 from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
-from taxtui.substrates.aws.ecs.failure import not_started
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
-from taxtui.substrates.aws.ecs.task import definition, fargate_size, run_request
+from taxtui.substrates.aws.ecs.task import definition, not_started, run_request
 
 
 class EcsSubstrate:
@@ -68,7 +66,7 @@ class EcsSubstrate:
         facts = {"boto3.botocore": botocore.__version__}
         region = self.api.region
         try:
-            identity = await self.api.identity()
+            owner, latency_ns = await self.api.identity()
             answer = await self.api.call(
                 "describing the cluster",
                 "describe_clusters",
@@ -78,29 +76,27 @@ class EcsSubstrate:
             await self.api.call("listing tasks", "list_tasks", cluster=options.cluster, maxResults=1)
         except SubstrateError as error:
             return Availability.refused(error, "see the policy of docs/substrates/paid.md", region=region, facts=facts)
-        identity_name = f"{identity.name!r} in {region}"
+        identity_name = f"{owner!r} in {region}"
         problem, fix = self._problem(answer.get("clusters", []))
         if problem:
             return Availability(ok=False, detail=f"{identity_name}: {problem}", fix=fix, region=region, facts=facts)
-        place = "Fargate Spot" if options.spot else "Fargate" if options.launch_type == "FARGATE" else "EC2"
-        prices = self._prices(region)
+        place = "Fargate Spot" if options.spot else "Fargate"
+        prices = "aws-fargate" if (options.spot, region) == (False, "us-east-1") else ""
+        sheet = f"--prices {prices}" if prices else "without a shipped price sheet: --prices FILE"
         return Availability(
             ok=True,
-            detail=f"ready as {identity_name}, cluster {options.cluster!r} on {place}; {_cost(prices, self.variant)}",
+            detail=f"ready as {identity_name}, cluster {options.cluster!r} on {place}; billed by the second, "
+            f"a minute at least, {sheet}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
-            cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
-            limits="as asked" if options.launch_type == "EC2" else "the next larger Fargate size",
+            cache="cold",  # Fargate keeps no images
+            limits="the next larger Fargate size",
             effective=Effective(network="full", sizes="fargate"),
             region=region,
-            latency_ns=identity.latency_ns,
+            latency_ns=latency_ns,
             prices=prices,
             facts=facts,
         )
-
-    def _prices(self, region: str) -> str:
-        priced = (self.options.launch_type, self.options.spot, region) == ("FARGATE", False, "us-east-1")
-        return "aws-fargate" if priced else ""
 
     def _problem(self, clusters: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
         """The known problem and its fix; empty without one."""
@@ -115,7 +111,7 @@ class EcsSubstrate:
             )
         if not options.task_role:
             return "option task_role is missing", "create the task role of docs/substrates/paid.md"
-        if options.launch_type == "FARGATE" and not options.subnets:
+        if not options.subnets:
             return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
         if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
             return (
@@ -123,8 +119,6 @@ class EcsSubstrate:
                 f"aws ecs put-cluster-capacity-providers --cluster {options.cluster!r} --capacity-providers FARGATE "
                 "FARGATE_SPOT --default-capacity-provider-strategy []",
             )
-        if options.launch_type == "EC2" and not active[0].get("registeredContainerInstancesCount"):
-            return "the cluster has no container instances", "register a container instance, or use launch_type=FARGATE"
         return "", ""
 
     async def prepare(self, run_id: str, limits: Limits) -> None:
@@ -141,7 +135,7 @@ class EcsSubstrate:
 
     async def _definition(self, limits: Limits) -> str:
         """The ARN of a task definition for these limits, registered on first use."""
-        request = definition(self.options, fargate_size(limits))
+        request = definition(self.options, limits)
         family = request["family"]
         async with self._registering:
             if family not in self._definitions:
@@ -175,16 +169,3 @@ class EcsSubstrate:
 
     async def reap(self, entry: Found) -> None:
         await self.api.remove(entry.handle, time.monotonic() - entry.age_s)
-
-
-def _cost(prices: str, variant: str) -> str:
-    """The price of a sandbox with default limits by a shipped price sheet, in words."""
-    if not prices:
-        return "billed by the second, without a shipped price sheet: --prices FILE"
-    limits = Limits()
-    identity = priced_cell("ecs", variant, limits.cpus, limits.memory_mib)
-    price = load_prices(prices).sandbox(identity)
-    return (
-        f"{price.usd_hour(identity):.3f} USD per sandbox-hour, {price.minimum_ns / 1e9:.0f} s at least: "
-        f"--prices {prices}"
-    )

@@ -4,47 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from costmodel import sold_size
-from taxtui.errors import CreateFailed, SubstrateError
+from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws.connection import tag_list
 from taxtui.substrates.aws.ecs import EcsOptions, listed
-from taxtui.substrates.aws.ecs.failure import agent_ended, ended
-from taxtui.substrates.aws.failure import redacted
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, redacted
 
 CONTAINER: Final = "sandbox"
 EXEC_AGENT: Final = "ExecuteCommandAgent"
 DEFINITION_LABEL: Final = {"taxtui": "task-definition"}
 
 
-class TaskSize(NamedTuple):
-    """Size of a task, in the units of its definition: 1024 for a vCPU."""
-
-    cpu_units: int
-    memory_mib: int
-
-
-def fargate_size(limits: Limits) -> TaskSize:
-    """The smallest size on sale with at least these limits. Raises :class:`CreateFailed`."""
+def fargate_size(limits: Limits) -> tuple[int, int]:
+    """CPU units (1024 a vCPU) and MiB of the smallest size on sale with these limits. Raises :class:`CreateFailed`."""
     size = sold_size("fargate", round(limits.cpus * 1000), limits.memory_mib)
     if size is None:
         raise CreateFailed(
             f"Fargate has nothing with {limits.cpus:g} vCPU and {limits.memory_mib} MiB", fix="ask for less"
         )
-    return TaskSize(round(size.cpu_milli * 1.024), size.memory_mib)
+    return round(size.cpu_milli * 1.024), size.memory_mib
 
 
-def definition(options: EcsOptions, size: TaskSize) -> dict[str, Any]:
+def definition(options: EcsOptions, limits: Limits) -> dict[str, Any]:
     """The request of RegisterTaskDefinition. The family is a digest of the rest: equal definitions share a family."""
+    cpu_units, memory_mib = fargate_size(limits)
     body: dict[str, Any] = {
-        "networkMode": "awsvpc" if options.subnets else "bridge",
-        "requiresCompatibilities": [options.launch_type],
-        "cpu": str(size.cpu_units),
-        "memory": str(size.memory_mib),
+        "networkMode": "awsvpc",
+        "requiresCompatibilities": ["FARGATE"],
+        "runtimePlatform": {"cpuArchitecture": options.arch, "operatingSystemFamily": "LINUX"},
+        "cpu": str(cpu_units),
+        "memory": str(memory_mib),
         "taskRoleArn": options.task_role,
         "containerDefinitions": [
             {
@@ -58,8 +52,6 @@ def definition(options: EcsOptions, size: TaskSize) -> dict[str, Any]:
             }
         ],
     }
-    if options.launch_type == "FARGATE":
-        body["runtimePlatform"] = {"cpuArchitecture": options.arch, "operatingSystemFamily": "LINUX"}
     if options.execution_role:
         body["executionRoleArn"] = options.execution_role
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:12]
@@ -76,6 +68,13 @@ def run_request(spec: SandboxSpec, options: EcsOptions, task_definition: str) ->
         "clientToken": hashlib.sha256(spec.name.encode()).hexdigest(),
         "startedBy": started_by(spec.labels[LABEL_RUN]),
         "tags": tag_list(spec.name, spec.labels, "key", "value"),
+        "networkConfiguration": {
+            "awsvpcConfiguration": {
+                "subnets": listed(options.subnets),
+                "securityGroups": listed(options.security_groups),
+                "assignPublicIp": "ENABLED" if options.public_address else "DISABLED",
+            }
+        },
         "overrides": {
             "containerOverrides": [
                 {
@@ -90,21 +89,34 @@ def run_request(spec: SandboxSpec, options: EcsOptions, task_definition: str) ->
     if options.spot:
         request["capacityProviderStrategy"] = [{"capacityProvider": "FARGATE_SPOT", "weight": 1}]
     else:
-        request["launchType"] = options.launch_type
-    if options.subnets:
-        network: dict[str, Any] = {
-            "subnets": listed(options.subnets),
-            "securityGroups": listed(options.security_groups),
-        }
-        if options.launch_type == "FARGATE":
-            network["assignPublicIp"] = "ENABLED" if options.public_address else "DISABLED"
-        request["networkConfiguration"] = {"awsvpcConfiguration": network}
+        request["launchType"] = "FARGATE"
     return request
 
 
 def started_by(run_id: str) -> str:
     """The value in ListTasks' filter for the tasks of a run."""
     return f"taxtui-{run_id}"
+
+
+def ended(stop_code: str, reason: str) -> SubstrateError:
+    """The error for a stopping task, before or during its use: ``stopCode``, and ``stoppedReason`` in AWS's words."""
+    why = reason or stop_code or "no reason given"
+    if stop_code == "SpotInterruption":
+        return SpotInterrupted("AWS took the Fargate Spot task back", fix="use on-demand tasks")
+    if "apacity is unavailable" in why:  # also within a sentence, without a capital
+        return CapacityUnavailable(f"Fargate has no capacity ({why})", fix="try subnets in other zones")
+    if stop_code == "TaskFailedToStart" or "CannotPull" in why or "ResourceInitializationError" in why:
+        return CreateFailed(
+            f"the task failed to start: {why}",
+            fix="check the image, the subnet's route to the registry, and the execution_role of a private image",
+        )
+    return SandboxLost(f"the task has stopped: {why}")
+
+
+def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
+    """The error for an answer of RunTask without a task."""
+    reasons = (f"{refusal.get('reason', '')} {refusal.get('detail', '')}".strip() for refusal in failures)
+    return ended("TaskFailedToStart", redacted("; ".join(reasons)))
 
 
 class TaskState(NamedTuple):
@@ -135,4 +147,6 @@ class TaskState(NamedTuple):
         """The reason why the task takes no commands; None if the task runs or may still start."""
         if self.stopping or self.status == "STOPPED":
             return ended(self.stop_code, self.reason)
-        return agent_ended(self.reason) if self.agent == "STOPPED" else None
+        if self.agent == "STOPPED":
+            return SandboxLost(f"the task's session agent has stopped: {self.reason or 'no reason given'}")
+        return None

@@ -39,12 +39,9 @@ async def watched(poller: StatePoller[TaskState], arn: str, channel: DataChannel
 
 
 async def watch(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> None:
-    """Poll until the task has ended, and end the channel; poll earlier after a hint of the service."""
+    """Poll until the task has ended, and end the channel."""
     while True:
-        channel.doubtful.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(POLLS * poller.interval_ns / 1e9):
-                await channel.doubtful.wait()
+        await asyncio.sleep(POLLS * poller.interval_ns / 1e9)
         try:
             state = (await poller.next(arn)).state
         except SubstrateError:

@@ -30,12 +30,17 @@ TASKS = "You've reached the limit on the number of tasks you can run"
         # A refusal of another service: the code is general, the message is not.
         ("ClientException", "Rate exceeded while launching", Throttled, "ClientException"),
         # A missing permission is named by the message, else by the call.
-        ("AccessDeniedException", USER, AccessDenied, "ecs:RunTask is not allowed; add the permission to"),
-        ("UnauthorizedOperation", "You are not authorized to perform this.", AccessDenied, "RunTask is not allowed; "),
-        ("ExpiredTokenException", "", SubstrateUnavailable, "the credentials (ExpiredTokenException); renew"),
+        ("AccessDeniedException", USER, AccessDenied, "to perform: ecs:RunTask; add the permission to"),
+        (
+            "UnauthorizedOperation",
+            "You are not authorized to perform this.",
+            AccessDenied,
+            "the RunTask operation: You",
+        ),
+        ("ExpiredTokenException", "", SubstrateUnavailable, "(ExpiredTokenException) when calling"),
         # Missing capacity, which no quota would change.
-        ("InsufficientInstanceCapacity", "", CapacityUnavailable, "(InsufficientInstanceCapacity); try another zone"),
-        ("SpotMaxPriceTooLow", "", CapacityUnavailable, "AWS has no capacity (SpotMaxPriceTooLow)"),
+        ("InsufficientInstanceCapacity", "", CapacityUnavailable, "; try another zone"),
+        ("SpotMaxPriceTooLow", "", CapacityUnavailable, "(SpotMaxPriceTooLow)"),
         # A quota; "more vCPU capacity" is no lack of capacity.
         ("VcpuLimitExceeded", "You have requested more vCPU capacity", QuotaExceeded, "; request a higher quota"),
         ("ClientException", TASKS, QuotaExceeded, f"{TASKS}; request a higher quota"),

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taxtui.errors import CleanupFailed, CreateFailed, Throttled
-from taxtui.plan.spec import Command
+from taxtui.errors import CleanupFailed
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.protocol import Found, Marks
-from taxtui.substrates.aws import connection
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
-from taxtui.substrates.aws.failure import AccessDenied
 from tests.support.recorded import record
 from tests.support.standins import ec2_standin_setup, ecs_standin_setup
 from tests.support.standins.ecs_standin import EcsStandin
@@ -86,51 +83,6 @@ async def test_a_throttle_while_an_instance_boots_holds_nothing_up(ec2: Ec2Stand
         await made.destroy()
 
 
-# -- a security group that is half made
-
-
-@pytest.mark.sshd
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [(EC2_THROTTLE, Throttled), ("UnauthorizedOperation", AccessDenied), ("InvalidParameterValue", CreateFailed)],
-)
-async def test_a_group_whose_port_was_not_opened_is_completed_before_anything_runs_in_it(
-    ec2: Ec2Standin, code: str, kind: type[Exception]
-) -> None:
-    ec2.refuse("AuthorizeSecurityGroupIngress", code)
-    async with Ec2Substrate(ec2_standin_setup.options(ec2, login_timeout_s=20.0)) as substrate:
-        with pytest.raises(kind):
-            await substrate.create(spec(), Marks())
-        assert ec2.calls["RunInstances"] == 0
-        made = await substrate.create(spec(), Marks())
-        assert len(ec2.leftovers()["security groups"]) == 1
-        await made.wait_ready(Marks())
-        assert (await made.exec(Command(script="true"))).exit_code == 0
-        await made.destroy()
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
-
-
-@pytest.mark.sshd
-async def test_a_group_that_is_never_opened_runs_nothing_and_goes_with_the_run(ec2: Ec2Standin) -> None:
-    ec2.refuse("AuthorizeSecurityGroupIngress", "UnauthorizedOperation", times=math.inf)
-    ec2.refuse("DeleteSecurityGroup", EC2_THROTTLE, times=2)
-    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
-        for number in range(3):
-            with pytest.raises(AccessDenied):
-                await substrate.create(spec(f"taxtui-r1-{number}"), Marks())
-    assert ec2.calls["RunInstances"] == 0
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
-
-
-@pytest.mark.sshd
-async def test_a_port_opened_by_a_request_whose_answer_was_lost_is_open(ec2: Ec2Standin) -> None:
-    ec2.refuse("AuthorizeSecurityGroupIngress", "InvalidPermission.Duplicate")
-    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
-        made = await substrate.create(spec(), Marks())
-        await made.destroy()
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
-
-
 # -- what was launched is not known yet
 
 
@@ -183,7 +135,7 @@ async def test_a_removal_has_an_end_while_aws_throttles(
     }[service]
     async with connect() as substrate:
         made = await substrate.create(spec(), Marks())
-        [left] = await substrate.find("r1") if service == "ecs" else await substrate.api.instances("r1")
+        [left] = await substrate.find("r1")
         account.refuse(operation, EC2_THROTTLE if service == "ec2" else ECS_THROTTLE, times=math.inf)
         message = f"{left.handle.rpartition('/')[2]} may still exist"
         with monkeypatch.context() as patch:
@@ -197,24 +149,6 @@ async def test_a_removal_has_an_end_while_aws_throttles(
         assert await substrate.find("r1") == []
 
 
-UNKNOWN = "InvalidGroup.NotFound"
-
-
-@pytest.mark.sshd
-async def test_a_group_that_is_not_known_yet_is_asked_about_again(ec2: Ec2Standin) -> None:
-    ec2.refuse("AuthorizeSecurityGroupIngress", UNKNOWN, times=2)
-    ec2.refuse("RunInstances", UNKNOWN, times=2)
-    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
-        marks = Marks()
-        made = await substrate.create(spec(), marks)
-        await made.wait_ready(marks)
-        assert (await made.exec(Command(script="true"))).exit_code == 0
-        await made.destroy()
-    assert (ec2.calls["CreateSecurityGroup"], ec2.calls["RunInstances"]) == (1, 3)
-    assert marks.queued_ns == 0  # nobody throttled
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
-
-
 @pytest.mark.sshd
 async def test_a_wait_that_is_begun_again_leaves_no_connection_behind(ec2: Ec2Standin) -> None:
     async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
@@ -224,18 +158,6 @@ async def test_a_wait_that_is_begun_again_leaves_no_connection_behind(ec2: Ec2St
         await made.wait_ready(Marks())
         assert first.is_closed()
         await made.destroy()
-
-
-@pytest.mark.sshd
-async def test_a_group_that_never_comes_is_the_creates_failure(
-    ec2: Ec2Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "SETTLING_S", 0.2)
-    ec2.refuse("RunInstances", UNKNOWN, times=99)
-    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
-        with pytest.raises(CreateFailed, match=UNKNOWN):
-            await substrate.create(spec(), Marks())
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
 
 
 async def test_a_throttle_that_the_poller_waits_out_is_one_notice(ecs: EcsStandin) -> None:

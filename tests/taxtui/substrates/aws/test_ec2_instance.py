@@ -20,8 +20,9 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.shell.over_ssh import no_channel
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.instance import InstanceState, KeyPair, ended, no_login, run_request, user_data
-from taxtui.substrates.aws.ec2.sandbox import connect, new_key, remote_command
+from taxtui.substrates.aws.ec2.instance import InstanceState, ended, no_login, public_text, run_request, user_data
+from taxtui.substrates.aws.ec2.sandbox import connect
+from taxtui.substrates.aws.ec2.substrate import new_key
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 from tests.support.standins.ecs_standin_setup import spec
 
@@ -30,10 +31,8 @@ SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), 
 
 
 def requested(**changed: Any) -> dict[str, Any]:
-    options = Ec2Options(subnet="subnet-1", **changed)
-    return run_request(
-        SPEC, options, image_id="ami-1", root_device="/dev/xvda", security_group="sg-1", user_data="#cloud-config\n"
-    )
+    options = Ec2Options(subnet="subnet-1", security_group="sg-1", **changed)
+    return run_request(SPEC, options, image_id="ami-1", root_device="/dev/xvda", user_data="#cloud-config\n")
 
 
 @pytest.mark.parametrize("spot", [False, True])
@@ -58,12 +57,14 @@ def test_the_guards_are_in_the_request() -> None:
 
 
 def test_user_data_brings_both_keys_and_a_shutdown_that_needs_nobody() -> None:
-    text = user_data(SPEC, host_key=KeyPair("PRIVATE", "ssh-ed25519 A"), client_public_key="ssh-ed25519 B")
+    host, client = new_key(), new_key()
+    text = user_data(SPEC, host_key=host, client_key=client)
     head, _, body = text.partition("\n")
     config = json.loads(body)
     assert head == "#cloud-config"
-    assert config["ssh_keys"] == {"ed25519_private": "PRIVATE", "ed25519_public": "ssh-ed25519 A"}
-    assert config["users"][0]["ssh_authorized_keys"] == ["ssh-ed25519 B"]
+    assert asyncssh.import_private_key(config["ssh_keys"]["ed25519_private"]) == host
+    assert config["ssh_keys"]["ed25519_public"] == public_text(host)
+    assert config["users"][0]["ssh_authorized_keys"] == [public_text(client)]
     assert config["runcmd"] == [["shutdown", "-P", "+2"]]  # 90.4 s, rounded up
     assert config["ssh_pwauth"] is False
     assert [] not in config.values()  # the lists of cloud-init's schema have one element at least
@@ -74,13 +75,7 @@ def test_the_address_is_the_one_that_was_asked_for() -> None:
     instance = {"State": {"Name": "running"}, "PublicIpAddress": "192.0.2.1", "PrivateIpAddress": "10.0.0.1"}
     assert InstanceState.of(instance, public=True).address == "192.0.2.1"
     assert InstanceState.of(instance, public=False).address == "10.0.0.1"
-    assert not InstanceState.of(instance, public=True).ending
-
-
-def test_a_remote_command_survives_the_login_shell() -> None:
-    assert remote_command(["bash", "-c", "echo 'a b'"], {"X": "1 2"}) == (
-        "cd && exec env 'X=1 2' bash -c 'echo '\"'\"'a b'\"'\"''"
-    )
+    assert InstanceState.of(instance, public=True).failure() is None
 
 
 @pytest.mark.parametrize(
@@ -124,7 +119,10 @@ def test_every_end_of_an_instance_has_its_own_message(
             "the login is refused; does the image have cloud-init, and did cloud-init make the user?",
         ),
         (ConnectionResetError("reset"), "no login: reset"),
-        (TimeoutError(), "no login: TimeoutError"),
+        (
+            TimeoutError(),
+            "the port stays closed; does the security group let this machine in, and is there a route?",
+        ),
     ],
 )
 def test_why_nobody_can_log_in_yet(error: Exception, text: str) -> None:
@@ -159,7 +157,7 @@ class Client:
 
     def paginate(self, *, Filters: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:  # noqa: N803
         self.filters = list(Filters)
-        return iter([{"Volumes": []}])
+        return iter([{"Reservations": []}])
 
 
 @pytest.mark.parametrize(
@@ -176,7 +174,7 @@ async def test_a_run_chooses_itself_alone(run_id: str | None, asked: Mapping[str
     api, client = Ec2Api(Ec2Options(subnet="subnet-1")), Client()
     api._clients = {"ec2": client}
     try:
-        assert await api.tagged("volumes", run_id) == []
+        assert await api._tagged("instances", run_id) == []
     finally:
         await api.close()
     assert client.filters == [asked]
@@ -192,7 +190,7 @@ async def test_a_login_that_is_cancelled_the_moment_it_is_done_goes_no_further(m
         await asyncio.sleep(0)
 
     monkeypatch.setattr(asyncssh.connection, "_connect", connected)
-    (client, _), (host, _) = new_key(), new_key()
+    client, host = new_key(), new_key()
     task = asyncio.create_task(log_in())
     await asyncio.wait({task})
     assert task.cancelled()
@@ -201,10 +199,8 @@ async def test_a_login_that_is_cancelled_the_moment_it_is_done_goes_no_further(m
 @pytest.mark.cloud_init
 def test_cloud_init_takes_the_user_data(tmp_path: Path) -> None:
     """By the schema that cloud-init itself ships, which finds keys of the wrong type and empty lists too."""
-    _, host = new_key()
-    _, client = new_key()
     given = tmp_path / "user-data"
-    given.write_text(user_data(spec(ttl_s=5400), host_key=host, client_public_key=client.public))
+    given.write_text(user_data(spec(ttl_s=5400), host_key=new_key(), client_key=new_key()))
     found = subprocess.run(
         ["cloud-init", "schema", "--config-file", given], capture_output=True, text=True, check=False
     )

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taxtui.errors import (
-    CleanupFailed,
-    CreateFailed,
-    SandboxLost,
-    SubstrateError,
-    Throttled,
-)
+from taxtui.errors import CleanupFailed, CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
@@ -40,7 +34,7 @@ async def test_a_life(ec2: Ec2Standin) -> None:
         result = await made.exec(Command(script='printf %s "$NONCE"; echo err >&2; exit 7'))
         assert (result.exit_code, result.stdout, result.stderr) == (7, b"a b'c", b"err\n")
         names = [name for name, _, _ in marks.seen]
-        assert names == ["accepted", "running", "port open", "authenticated", "first exec"]
+        assert names == ["accepted", "running", "authenticated", "first exec"]
         at = [at_ns for _, at_ns, _ in marks.seen]
         assert at == sorted(at)
         await made.destroy()
@@ -62,69 +56,23 @@ async def test_the_instance_has_its_guards(ec2: Ec2Standin) -> None:
         assert b'"shutdown"' in base64.b64decode(asked["UserData"]["Value"])
         (volume,) = client.describe_volumes()["Volumes"]
         assert {"Key": "taxtui.run", "Value": "r1"} in volume["Tags"]
-        groups = client.describe_security_groups(Filters=[{"Name": "tag:taxtui.run", "Values": ["r1"]}])
-        ((rule,),) = [group["IpPermissions"] for group in groups["SecurityGroups"]]
-        assert [each["CidrIp"] for each in rule["IpRanges"]] == ["127.0.0.1/32"]
-        assert rule["FromPort"] == rule["ToPort"] == ec2.port
 
 
-async def test_many_at_once_share_one_group_and_it_goes_with_the_run(ec2: Ec2Standin) -> None:
-    async with Ec2Substrate(options(ec2)) as substrate:
-        made = await asyncio.gather(*(substrate.create(spec(f"taxtui-r1-{number}"), Marks()) for number in range(4)))
-        assert len(ec2.leftovers()["security groups"]) == 1
-        await asyncio.gather(*(each.wait_ready(Marks()) for each in made))
-        await asyncio.gather(*(each.destroy() for each in made))
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
-
-
-async def test_a_given_group_is_never_touched(ec2: Ec2Standin) -> None:
-    client = ec2.client("ec2")
-    vpc = client.describe_subnets(SubnetIds=[ec2.subnet])["Subnets"][0]["VpcId"]
-    given = client.create_security_group(GroupName="mine", Description="mine", VpcId=vpc)["GroupId"]
-    rule = {"IpProtocol": "tcp", "FromPort": ec2.port, "ToPort": ec2.port, "IpRanges": [{"CidrIp": "127.0.0.1/32"}]}
-    client.authorize_security_group_ingress(GroupId=given, IpPermissions=[rule])
-    async with sandbox(ec2, security_group=given) as made:
-        assert (await made.exec(Command(script="true"))).exit_code == 0
-    assert ec2.leftovers()["security groups"] == ["mine"]
-
-
-async def test_a_dead_runs_instance_volume_and_group_are_swept(ec2: Ec2Standin) -> None:
+async def test_a_dead_runs_instance_is_swept(ec2: Ec2Standin) -> None:
     dead = Ec2Substrate(options(ec2))
     await dead.__aenter__()
     await dead.create(spec(), Marks())
-    ec2.client("ec2").create_volume(
-        AvailabilityZone="us-east-1a",
-        Size=8,
-        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "taxtui.run", "Value": "r1"}]}],
-    )
     async with Ec2Substrate(options(ec2)) as sweeper:
-        assert {each.handle.split("-")[0] for each in await sweeper.find()} == {"i", "vol"}
-        (group,) = [each["GroupId"] for each in await sweeper.api.tagged("security_groups", "r1")]
-        with pytest.raises(CleanupFailed, match="dependent"):
-            await sweeper._network.delete(group)
-        for _ in range(2):  # the group shows once nothing uses it
-            for left in await sweeper.find("r1"):
-                assert left.run_id == "r1"
-                await sweeper.reap(left)
-                await sweeper.reap(left)
+        (left,) = await sweeper.find("r1")
+        assert left.run_id == "r1"
+        await sweeper.reap(left)
+        await sweeper.reap(left)
         assert await sweeper.find() == []
     assert not any(ec2.leftovers().values()), ec2.leftovers()
     await dead.__aexit__(None, None, None)
 
 
 # -- the ways in which it can end
-
-
-async def test_throttling_is_told_and_waited_out_only_when_cleaning_up(ec2: Ec2Standin) -> None:
-    ec2.refuse("RunInstances", "RequestLimitExceeded")
-    async with Ec2Substrate(options(ec2)) as substrate:
-        with pytest.raises(Throttled):
-            await substrate.create(spec(), Marks())
-        assert ec2.calls["RunInstances"] == 1  # the SDK did not retry behind our back
-        made = await substrate.create(spec(), Marks())
-        ec2.refuse("TerminateInstances", "RequestLimitExceeded", times=2)
-        await made.destroy()
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
 
 
 @pytest.mark.parametrize(
@@ -143,9 +91,16 @@ async def test_refusals_of_a_create(ec2: Ec2Standin, code: str, message: str, ki
     assert not any(ec2.leftovers().values()), ec2.leftovers()
 
 
-@pytest.mark.parametrize(("subnet", "complaint"), [("", "option subnet"), ("subnet-9", "subnet-9")])
-async def test_a_missing_subnet_is_named(ec2: Ec2Standin, subnet: str, complaint: str) -> None:
-    async with Ec2Substrate(options(ec2, subnet=subnet)) as substrate:
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"subnet": ""}, "option subnet"),
+        ({"subnet": "subnet-9"}, "subnet-9"),
+        ({"security_group": ""}, "option security_group"),
+    ],
+)
+async def test_a_missing_option_is_named(ec2: Ec2Standin, changed: dict[str, str], complaint: str) -> None:
+    async with Ec2Substrate(options(ec2, **changed)) as substrate:
         answer = await substrate.check()
         assert not answer.ok
         assert complaint in answer.detail
@@ -207,11 +162,9 @@ async def test_a_connection_cut_in_the_middle_is_its_own_outcome(ec2: Ec2Standin
             await made.exec(Command(script="true"))
 
 
-async def test_prepare_makes_what_instances_share_before_the_first_create(ec2: Ec2Standin) -> None:
+async def test_prepare_looks_up_what_instances_share_before_the_first_create(ec2: Ec2Standin) -> None:
     async with Ec2Substrate(options(ec2)) as substrate:
         await substrate.prepare("r1", Limits())
-        await substrate.prepare("r1", Limits())
-        assert ec2.calls["CreateSecurityGroup"] == 1
         ec2.calls.clear()
         made = await substrate.create(spec(), Marks())
         assert set(ec2.calls) == {"RunInstances"}
@@ -253,8 +206,9 @@ async def _copied(ec2: Ec2Standin) -> str:
 
 async def test_an_image_of_an_ended_run_is_found_and_removed_with_its_snapshot(ec2: Ec2Standin) -> None:
     image = await _copied(ec2)
+    ec2.refuse("DeleteSnapshot", "InvalidSnapshot.InUse", "The snapshot is currently in use", times=2)
     async with Ec2Substrate(options(ec2)) as cleaner:
-        (entry,) = [each for each in await cleaner.find() if not each.handle.startswith("sg-")]
+        (entry,) = await cleaner.find()
         assert (entry.name, entry.handle) == ("copy", image)
         await cleaner.reap(entry)
         await cleaner.reap(entry)
@@ -266,21 +220,12 @@ async def test_a_snapshot_that_outlives_its_image_is_found(ec2: Ec2Standin) -> N
     ec2.refuse("DeleteSnapshot", "UnauthorizedOperation", "You are not authorized to perform: ec2:DeleteSnapshot")
     async with Ec2Substrate(options(ec2)) as cleaner:
         (image,) = [each for each in await cleaner.find() if each.handle.startswith("ami-")]
-        with pytest.raises(CleanupFailed, match=r"may still exist: .* ec2:DeleteSnapshot is not allowed"):
+        with pytest.raises(CleanupFailed, match=r"may still exist: .* ec2:DeleteSnapshot"):
             await cleaner.reap(image)
         (left,) = [each for each in await cleaner.find() if each.handle.startswith("snap-")]
         assert (left.name, left.run_id) == (image.name, image.run_id)
         await cleaner.reap(left)
         assert not [each for each in await cleaner.find() if each.handle.startswith(("ami-", "snap-"))]
-    assert ec2.leftovers()["snapshots"] == []
-
-
-async def test_a_snapshot_still_in_use_by_a_deregistered_image_is_deleted_later(ec2: Ec2Standin) -> None:
-    await _copied(ec2)
-    ec2.refuse("DeleteSnapshot", "InvalidSnapshot.InUse", "The snapshot is currently in use", times=2)
-    async with Ec2Substrate(options(ec2)) as cleaner:
-        (image,) = [each for each in await cleaner.find() if each.handle.startswith("ami-")]
-        await cleaner.reap(image)
     assert ec2.leftovers()["snapshots"] == []
 
 

@@ -47,19 +47,17 @@ async def run(made: EcsSandbox, mode: str, command: Command) -> ExecResult:
 # -- silence
 
 
-@pytest.mark.parametrize("pauses", [False, True], ids=["silent", "pausing"])
 @pytest.mark.parametrize("mode", ["exec", "session"])
 async def test_a_container_that_dies_under_a_command_is_lost_long_before_its_timeout(
-    ecs: EcsStandin, tmp_path: Path, mode: str, pauses: bool
+    ecs: EcsStandin, tmp_path: Path, mode: str
 ) -> None:
-    ecs.behaviour = quick(pauses=pauses)
     async with sandbox(ecs) as made:
         command = Command(script=f"touch {tmp_path}/begun; sleep 600", timeout_s=LATER_S)
         running = asyncio.ensure_future(run(made, mode, command))
         await until((tmp_path / "begun").exists, "the command runs")
         [task] = ecs.running()
         ecs.stop(task, "EssentialContainerExited", "OutOfMemoryError: container killed")
-        with pytest.raises(SandboxLost, match="out of memory"):
+        with pytest.raises(SandboxLost, match="OutOfMemoryError"):
             await running
         with pytest.raises(SandboxLost):
             await made.exec(TRUE)
@@ -76,18 +74,6 @@ async def test_an_agent_that_dies_in_a_container_that_lives_is_a_lost_sandbox(
         ecs.kill_agent(ecs.running()[0])
         with pytest.raises(SandboxLost, match="session agent has stopped"):
             await running
-
-
-async def test_a_pause_that_is_asked_for_again_is_looked_into_at_once(ecs: EcsStandin, tmp_path: Path) -> None:
-    ecs.behaviour = quick(pauses=True)
-    async with sandbox(ecs, poll_s=0.1) as made:  # a look is due after half a second, or when there is a reason
-        running = asyncio.ensure_future(run(made, "exec", Command(script=f"touch {tmp_path}/begun; sleep 600")))
-        await until((tmp_path / "begun").exists, "the command runs")
-        ecs.kill_agent(ecs.running()[0])
-        looked = ecs.calls["DescribeTasks"]
-        with pytest.raises(SandboxLost, match="session agent"):
-            await running
-        assert ecs.calls["DescribeTasks"] - looked <= 3
 
 
 async def test_a_look_that_is_refused_is_made_again(ecs: EcsStandin, tmp_path: Path) -> None:

@@ -10,15 +10,13 @@ import pytest
 from taxtui.errors import (
     CreateFailed,
     ExecFailed,
-    QuotaExceeded,
-    SandboxLost,
     SubstrateUnavailable,
     Throttled,
 )
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
-from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
+from taxtui.substrates.aws.failure import AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from tests.support.standins.ecs_standin import EcsStandin
 from tests.support.standins.ecs_standin_setup import options, sandbox, spec, standin
 from tests.support.waiting import until
@@ -69,18 +67,6 @@ async def test_check_tells_the_size_that_fargate_sells_and_an_open_network(ecs: 
         assert (effective.network, effective.limits(asked)) == ("full", Limits(cpus=2, memory_mib=4096))
 
 
-async def test_files_stay_between_commands_and_the_environment_reaches_them(ecs: EcsStandin) -> None:
-    async with EcsSubstrate(options(ecs)) as substrate:
-        made = await substrate.create(spec(env={"NONCE": "a b'c"}), Marks())
-        await made.wait_ready(Marks())
-        assert (await made.exec(Command(script='printf %s "$NONCE" >f'))).exit_code == 0
-        assert (await made.exec(Command(script="cat f"))).stdout == b"a b'c"
-        session = await made.open_session()
-        assert (await session.exec(Command(script="cat f; cat", stdin=b"\x00\xff\n"))).stdout == b"a b'c\x00\xff\n"
-        await session.close()
-        await made.destroy()
-
-
 async def test_hundreds_of_tasks_are_found_and_looked_up_in_batches(ecs: EcsStandin) -> None:
     async with EcsSubstrate(options(ecs)) as substrate:
         made = [await substrate.create(spec(f"taxtui-r1-{number}"), Marks()) for number in range(105)]
@@ -118,27 +104,10 @@ async def test_throttling_is_told_with_the_providers_advice(ecs: EcsStandin) -> 
     assert ecs.running() == []
 
 
-@pytest.mark.parametrize(
-    ("code", "message", "kind"),
-    [
-        ("AccessDeniedException", "x is not authorized to perform: ecs:RunTask on y", AccessDenied),
-        ("ClientException", "You've reached the limit on the number of tasks you can run concurrently", QuotaExceeded),
-        ("InvalidParameterException", "The subnet ID 'subnet-9' does not exist", CreateFailed),
-    ],
-)
-async def test_refusals_of_a_create(ecs: EcsStandin, code: str, message: str, kind: type[Exception]) -> None:
-    ecs.refuse("RunTask", code, message)
-    async with EcsSubstrate(options(ecs)) as substrate:
-        with pytest.raises(kind) as caught:
-            await substrate.create(spec(), Marks())
-    assert type(caught.value) is kind
-    assert ecs.running() == []
-
-
 async def test_no_capacity(ecs: EcsStandin) -> None:
     ecs.no_capacity = "Capacity is unavailable at this time. Please try again later"
     async with EcsSubstrate(options(ecs)) as substrate:
-        with pytest.raises(CapacityUnavailable, match="container instances or subnets"):
+        with pytest.raises(CapacityUnavailable, match="subnets in other zones"):
             await substrate.create(spec(), Marks())
 
 
@@ -174,16 +143,6 @@ async def test_a_spot_interruption_is_its_own_outcome_in_both_modes(ecs: EcsStan
             await made.destroy()
 
 
-async def test_a_container_that_runs_out_of_memory_says_so(ecs: EcsStandin) -> None:
-    async with sandbox(ecs) as made:
-        session = await made.open_session()
-        ecs.stop(ecs.running()[0], "EssentialContainerExited", "OutOfMemoryError: Container killed due to memory usage")
-        with pytest.raises(SandboxLost, match="memory_mib"):
-            await session.exec(Command(script="true"))
-        with pytest.raises(SandboxLost):
-            await session.exec(Command(script="true"))
-
-
 async def test_a_task_that_fails_to_start(ecs: EcsStandin) -> None:
     async with EcsSubstrate(options(ecs)) as substrate:
         made = await substrate.create(spec(), Marks())
@@ -202,8 +161,7 @@ async def test_check_names_what_is_missing(ecs: EcsStandin) -> None:
         assert ready.region == "us-east-1"
         assert ready.latency_ns > 0
         assert "'role bench' in us-east-1" in ready.detail
-        # 1 vCPU 0.04048 + 2 GiB x 0.004445, the least that is sold, + 0.005 for the address
-        assert "0.054 USD per sandbox-hour, 60 s at least" in ready.detail
+        assert "--prices aws-fargate" in ready.detail
         assert ready.prices == "aws-fargate"
     async with EcsSubstrate(options(ecs, spot="true")) as substrate:
         assert "FARGATE_SPOT" in (await substrate.check()).detail
@@ -213,7 +171,6 @@ async def test_check_names_what_is_missing(ecs: EcsStandin) -> None:
     for changed, complaint in (
         ({"task_role": ""}, "task_role"),
         ({"subnets": ""}, "subnets"),
-        ({"launch_type": "EC2"}, "no container instances"),
     ):
         async with EcsSubstrate(options(ecs, **changed)) as substrate:
             answer = await substrate.check()

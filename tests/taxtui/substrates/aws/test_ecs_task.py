@@ -8,12 +8,11 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws.ecs import EcsOptions
-from taxtui.substrates.aws.ecs.failure import ended, not_started, unspoken
-from taxtui.substrates.aws.ecs.task import TaskState, definition, fargate_size, run_request
+from taxtui.substrates.aws.ecs.task import TaskState, definition, ended, not_started, run_request
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 MODEL = botocore.session.get_session().get_service_model("ecs")
@@ -31,7 +30,7 @@ def options(**changed: Any) -> EcsOptions:
 
 
 def defined(**changed: Any) -> dict[str, Any]:
-    return definition(options(**changed), fargate_size(Limits()))
+    return definition(options(**changed), Limits())
 
 
 def requested(**changed: Any) -> dict[str, Any]:
@@ -40,10 +39,9 @@ def requested(**changed: Any) -> dict[str, Any]:
 
 def test_requests_are_what_the_model_allows() -> None:
     assert valid("RegisterTaskDefinition", defined())
-    assert valid("RegisterTaskDefinition", defined(launch_type="EC2", subnets="", execution_role="e"))
+    assert valid("RegisterTaskDefinition", defined(execution_role="e"))
     assert valid("RunTask", requested())
     assert valid("RunTask", requested(spot=True))
-    assert valid("RunTask", requested(launch_type="EC2", subnets=""))
 
 
 def test_a_family_is_its_content() -> None:
@@ -82,15 +80,14 @@ NO_ROOM = "Capacity is unavailable at this time. Please try again later or in a 
             SpotInterrupted,
             "Fargate Spot task back; use on-demand",
         ),
-        ("EssentialContainerExited", "OutOfMemoryError: killed", SandboxLost, "killed); raise limits.memory_mib"),
         # The task never ran: image, role, route or capacity.
-        ("TaskFailedToStart", "CannotPullContainerError: x", CreateFailed, "needs a route to the registry"),
-        ("TaskFailedToStart", "ResourceInitializationError: x", CreateFailed, "check execution_role and the subnet's"),
+        ("TaskFailedToStart", "CannotPullContainerError: x", CreateFailed, "the subnet's route to the registry"),
+        ("EssentialContainerExited", "ResourceInitializationError: x", CreateFailed, "execution_role"),
         ("TaskFailedToStart", NO_ROOM, CapacityUnavailable, "try subnets in other zones"),
         ("TaskFailedToStart", "something new", CreateFailed, "the task failed to start: something new"),
         # The task was in use.
+        ("EssentialContainerExited", "OutOfMemoryError: killed", SandboxLost, "the task has stopped: OutOfMemoryError"),
         ("EssentialContainerExited", "", SandboxLost, "the task has stopped: EssentialContainerExited"),
-        ("UserInitiated", "stopped by hand", SandboxLost, "the task has stopped: stopped by hand"),
         ("", "", SandboxLost, "the task has stopped: no reason given"),
     ],
 )
@@ -105,32 +102,14 @@ def test_every_end_of_a_task_has_its_own_message(
 @pytest.mark.parametrize(
     ("failures", "kind", "text"),
     [
-        ([{"reason": NO_ROOM}], CapacityUnavailable, "add container instances or subnets"),
-        # Each container instance has a reason; instances are not named.
-        (
-            [{"arn": "arn:x", "reason": "RESOURCE:MEMORY"}, {"reason": "RESOURCE:CPU", "detail": "none left"}],
-            CapacityUnavailable,
-            "ECS has no room for the task (RESOURCE:MEMORY; RESOURCE:CPU none left)",
-        ),
-        ([{"reason": "AGENT"}], SubstrateUnavailable, "container instances have no agent connected (AGENT)"),
-        ([{"reason": "ATTRIBUTE"}], CreateFailed, "ECS did not start the task: ATTRIBUTE"),
-        ([], CreateFailed, "ECS did not start the task: no reason given"),
+        ([{"reason": NO_ROOM}], CapacityUnavailable, "try subnets in other zones"),
+        ([{"arn": "arn:x", "reason": "A"}, {"reason": "B", "detail": "none left"}], CreateFailed, "A; B none left"),
+        ([], CreateFailed, "the task failed to start: TaskFailedToStart"),
     ],
 )
-def test_every_reason_not_to_start_a_task_has_its_own_message(
+def test_an_answer_without_a_task_says_why(
     failures: list[dict[str, str]], kind: type[SubstrateError], text: str
 ) -> None:
     error = not_started(failures)
     assert type(error) is kind
     assert text in str(error)
-
-
-def test_encryption_is_the_clusters_setting_and_anything_else_the_sessions_failure() -> None:
-    encrypted = unspoken(["KMSEncryption"])
-    assert type(encrypted) is SubstrateUnavailable
-    assert "remove the kmsKeyId" in str(encrypted)
-    other = unspoken(["A", "B"])
-    assert (type(other), str(other)) == (
-        ExecFailed,
-        "taxtui does not support an action of the session agent: A, B",
-    )

@@ -97,7 +97,7 @@ def test_a_refusal_becomes_one_of_our_errors(
 def test_silence_is_told_by_its_kind(silence: Exception, unsent: bool, text: str) -> None:
     said = unanswered(silence)
     assert (said.unsent, str(said)) == (unsent, text)
-    assert type(said.as_error(CreateFailed, "doing")) is CreateFailed
+    assert type(said.as_error(CreateFailed, "doing")) is (Throttled if unsent else CreateFailed)
 
 
 @pytest.mark.parametrize(("code", "final"), [(401, True), (403, True), (404, False), (429, False), (500, False)])

@@ -10,7 +10,6 @@ from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
-from tests.support.cancelling import cancellations
 from tests.support.cost_model.pooled import ACQUIRE, emptied, filled, measured, pod_of, ready, spec, standin, substrate
 from tests.support.standins.api_faults import NO_OPS
 from tests.support.standins.kubernetes_pool_standin import PoolStandin
@@ -154,24 +153,6 @@ async def test_a_container_that_was_restarted_is_another_sandbox(
     await box.destroy()
 
 
-async def test_broken_watches_are_made_again(
-    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    standin.fail("claims.watch", times=2, status=500)
-    standin.fail("watch", times=2, status=500)
-    assert (await measured(standin, tmp_path, monkeypatch)).end.outcome == "ok"
-
-
-async def test_watching_claims_is_forbidden(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    standin.fail("claims.watch", status=403)
-    await standin.sandboxes.stop()  # or the list before the watch may tell that the claim is ready
-    box = await substrate.create(spec(), Marks())
-    with pytest.raises(CreateFailed, match="can't be watched"):
-        await box.wait_ready(Marks())
-    standin.sandboxes.start()
-    await box.destroy()
-
-
 async def test_an_api_server_that_restarts_loses_no_trial(
     standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,21 +164,3 @@ async def test_an_api_server_that_restarts_loses_no_trial(
 
 
 # ------------------------------------------------------------------------------------------------------------- removal
-
-
-async def test_a_refused_deletion_is_requested_again(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    box = await ready(substrate)
-    standin.fail("claims.delete", reset="after")
-    await box.destroy()
-    assert standin.left() == (0, 0)
-
-
-async def test_cancelled_at_each_await_of_create(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    async for _ in cancellations(lambda number: substrate.create(spec(number), Marks())):
-        for _ in range(4):
-            for found in await substrate.find("r1"):
-                await substrate.reap(found)
-            await asyncio.sleep(0.02)
-    for found in await substrate.find("r1"):
-        await substrate.reap(found)
-    await standin.leaves(0, 0)

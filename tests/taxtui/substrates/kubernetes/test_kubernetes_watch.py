@@ -44,9 +44,9 @@ class Forgetful:
         self.lists = 0
         self.settled = asyncio.Event()
 
-    async def list(self, *about: Any) -> tuple[list[Pod], str, float]:
+    async def list(self, *about: Any) -> tuple[list[Pod], str]:
         self.lists += 1
-        return [], str(self.lists), 0.0
+        return [], str(self.lists)
 
     async def watch(self, *about: Any) -> AsyncIterator[tuple[str, Pod]]:
         if self.lists > self.times:
@@ -73,8 +73,3 @@ async def test_a_server_that_answers_410_again_and_again_is_listed_after_a_pause
     clock = Clock(monkeypatch)
     waited = await pauses(Forgetful(clock, 8, event=event), clock)
     assert waited == ([0.1] * 8 if event else [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0])
-
-
-async def test_a_version_that_has_aged_is_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    assert await pauses(Forgetful(clock, 3, lasts_s=60.0), clock) == []
