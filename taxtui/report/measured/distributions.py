@@ -1,4 +1,4 @@
-"""Distributions of a cell, for ``taxtui report --table distributions``: model time, lengths, failures, groups.
+"""Distributions of a cell, for ``taxtui report --table distributions``: model time, lengths, failures.
 
 JSON has delays for simulators too: quantiles and a lognormal fit of model time, commands, startup and set-up.
 """
@@ -14,8 +14,6 @@ from taxtui.report.formats import Section
 from taxtui.report.measured import failures
 from taxtui.report.measured.rows import HELD, MeasuredRow
 from taxtui.report.numbers import NOTHING
-
-QUANTITIES: Final = ("think", "command", "length", "failure")
 
 
 def laws_of(row: MeasuredRow) -> characterization.Laws:
@@ -34,7 +32,7 @@ def laws_of(row: MeasuredRow) -> characterization.Laws:
 def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
     """Return a table per distribution with any data."""
     result = {text_of(name): laws_of(row) for row, name in names.items()}
-    tables = [_think(result, head), _length(result, head), *failures.sections(names, head), _shared(result, head)]
+    tables = [_think(result, head), _length(result, head), *failures.sections(names, head)]
     return [table for table in tables if table is not None]
 
 
@@ -82,38 +80,13 @@ def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Cont
     return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), shortest_to_longest]
 
 
-def _shared(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.shared for item in laws.values()):
-        return None
-    columns = [head, "groups\ntrials", *(f"{quantity}\n" for quantity in QUANTITIES)]
-    lines: list[list[Content]] = []
-    for name, item in laws.items():
-        fields = {shared.quantity: shared for shared in item.shared}
-        largest = max(item.shared, key=lambda shared: shared.trials, default=None)
-        counts = _counts(largest.groups, largest.trials) if largest else _counts(0)
-        lines.append([name, counts, *(_correlation(fields.get(quantity)) for quantity in QUANTITIES)])
-    notes = [
-        "Share of the variance of trials that lies between groups: 0 none, 1 all. Computed from mean logarithms of "
-        "think and command times, from the logarithm of the length, and from success."
-    ]
-    return Section("Correlation of rollouts of one group", columns, lines, notes)
-
-
-def _correlation(shared: characterization.Shared | None) -> Content:
-    return NOTHING if shared is None else amount_cell(shared.correlation)
-
-
 def record(row: MeasuredRow) -> dict[str, Any]:
     """Return the distributions as plain data, in s, actions and hours, with the same keys in every row."""
     result = laws_of(row)
-    shared = {item.quantity: item for item in result.shared}
     return {
         "think_law": _plain(characterization.ThinkLaw, result.think),
         "length_law": _plain(characterization.LengthLaw, result.length),
         "failure_law": {**_plain(characterization.FailureLaw, result.failures), "errors": dict(result.failures.errors)},
-        "group_correlation": {
-            quantity: _plain(characterization.Shared, shared.get(quantity)) for quantity in QUANTITIES
-        },
         "delays": {name: _delay(row.cell.trials, values_of) for name, values_of in _DELAYS.items()},
         "actions_per_trajectory": _quantiles([len(trial.durations_ns) for trial in row.good], 1, "actions"),
     }
@@ -151,5 +124,4 @@ def _plain(kind: type[Any], law: Any) -> dict[str, Any]:
     fields = dict.fromkeys(kind._fields) if law is None else law._asdict()
     intervals = {key: value for key, value in fields.items() if isinstance(value, Interval)}
     plain: dict[str, Any] = fields | {key: interval._asdict() for key, interval in intervals.items()}
-    plain.pop("quantity", None)
     return plain
