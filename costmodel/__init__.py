@@ -64,8 +64,7 @@ if TYPE_CHECKING:
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet
     from costmodel.pricing.instance_sizes import sold_size
-    from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices, priced_cell
-    from costmodel.pricing.tariff import SandboxPrice
+    from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell
     from costmodel.projection import tax_bounds, warnings
     from costmodel.projection.row import (
         CAUSE_NAMES,
@@ -188,8 +187,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "workload.scenario_range": "Assumption LevelLaw",
     # pricing: price sheets: what one sandbox costs
     "pricing.instance_sizes": "sold_size",
-    "pricing.sheet": "Prices SHIPPED_PRICES load_prices priced_cell",
-    "pricing.tariff": "SandboxPrice",
+    "pricing.sheet": "Prices SHIPPED_PRICES SandboxPrice load_prices priced_cell",
     # recording: from the bytes of a file to trials
     "recording.causes": (
         "CAUSE_OF CAUSE_POLICIES DROPPED HARNESS KEPT PROVIDER RETRIED SANDBOX VERIFIER cause_of policy_of"

@@ -111,7 +111,7 @@ def measured_row(
         steps=run.steps and _with_limits(run.steps, step),
         gpu=run.gpu,
         warm_pool=warm_pool,
-        cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, wall_clock, warm_pool),
+        cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, warm_pool),
         stress=_stress(timed, training_run, worker_hours) if stressed and not by_steps else None,
         unused=options_without_data(pool, tally, training_run),
         flags=reasons(pool, timed, training_run, prices, max(doubt_ns) / (float(exact_held) or 1.0)),

@@ -77,7 +77,7 @@ def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, price
     fluid = worker_hours / training_run.usable_workers
     cost, doubted = None, dict[str, float | None]()
     if prices is not None:
-        cost = cost_of_mean(row.identity, row.trajectory_ns, prices, training_run, worker_hours, fluid)
+        cost = cost_of_mean(row.identity, row.trajectory_ns, prices, training_run, worker_hours)
         doubted = doubts(prices.sandbox(row.identity), cpu_known=False, think=False) | {warnings.BILLED_MEAN: None}
     return replace(
         projection,

@@ -265,7 +265,7 @@ def _disk(ranges: Ranges) -> Input | None:
     sheet = ranges.provider.prices
     if sheet is None or "prices" in ranges.provider.stated or ranges.prices is not None:
         return None
-    billed = [price for price in sheet.sandboxes if price.rates.usd_per_disk_gib_hour > 0]
+    billed = [price for price in sheet.sandboxes if price.rate("usd_per_disk_gib_hour") > 0]
     if not billed:
         return None
     disk = ranges.input(DISK, billed[0].disk_gib)
@@ -350,7 +350,8 @@ def _named(plan: Profile | None) -> str:
 def _with_disk(prices: Prices | None, gib: float) -> Prices | None:
     if prices is None:
         return None
-    billed = (
-        replace(price, disk_gib=gib) if price.rates.usd_per_disk_gib_hour > 0 else price for price in prices.sandboxes
-    )
+    billed = [
+        msgspec.structs.replace(price, disk_gib=gib) if price.rate("usd_per_disk_gib_hour") > 0 else price
+        for price in prices.sandboxes
+    ]
     return replace(prices, sandboxes=tuple(billed))

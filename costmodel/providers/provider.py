@@ -134,7 +134,7 @@ class Provider:
         if self.profile is not None:
             assumptions += [Assumption("limits", line, f"profile {self.profile.name}") for line in self.profile.lines]
         if self.prices is not None:
-            assumptions += [Assumption("prices", price.sheet, price.source) for price in self.prices.sandboxes]
+            assumptions += [Assumption("prices", price.sheet, price.cited) for price in self.prices.sandboxes]
         return assumptions
 
 

@@ -242,14 +242,14 @@ def _start(start: PublishedStart, default_source: str) -> ProviderRow:
 def _priced(prices: Prices) -> Iterator[ProviderRow]:
     for price in prices.sandboxes:
         texts = []
-        for rate, high, low in zip(price.rates._fields, price.rates, price.cheaper, strict=True):
+        for rate, (low, high) in price.rates.items():
             if high or low:
                 unit = rate.removeprefix("usd_per_").replace("_", "-")
                 texts.append(f"{high:g} USD/{unit}" if high == low else f"{low:g} … {high:g} USD/{unit}")
         basis = {"provisioned": "requested vCPUs", "active": "CPU time used", "greater": "the greater of both"}
-        sort = price.rates.usd_per_vcpu_hour or max(price.rates)
+        sort = price.rate("usd_per_vcpu_hour") or max(map(price.rate, price.rates))
         measure = f"CPU billed: {basis[price.cpu]}"
-        yield _row("price", _provider(price.substrate, price.variant), texts, sort, measure, prices.date, price.source)
+        yield _row("price", _provider(price.substrate, price.variant), texts, sort, measure, prices.date, price.cited)
 
 
 def _limits(profile: Profile) -> Iterator[ProviderRow]:
