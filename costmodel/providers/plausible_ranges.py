@@ -145,7 +145,7 @@ class Candidate:
         inputs = self.values("assumed") | dict(values)
         provider, training_run, prices = self.provider, self.training_run, self.prices
         if DISPATCH in inputs:
-            provider = replace(provider, dispatch=Dispatch(Span(*[inputs[DISPATCH]] * 3), (), "range"))
+            provider = replace(provider, dispatch=Dispatch(Span(*[inputs[DISPATCH]] * 3), "range"))
         if SPEED in inputs:
             provider = replace(provider, slowdown=Span(*[inputs[SPEED]] * 3))
         if LIMITS in inputs:

@@ -6,12 +6,12 @@ A value is the latest of the sources; ``low`` … ``high`` covers all sources of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,9 +20,7 @@ from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
 from costmodel.providers import published_figures
 from costmodel.providers.limits import Profile, known_profiles, load_profile
 from costmodel.recording import published
-from costmodel.recording.breakdown import parted
-from costmodel.recording.published import ProviderTable, Published, PublishedSpeed, PublishedStart
-from costmodel.recording.reader import Recording
+from costmodel.recording.published import ProviderTable, PublishedSpeed, PublishedStart
 from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.workload.scenario_range import Assumption
 
@@ -48,7 +46,6 @@ class Dispatch(NamedTuple):
     """Time to submit a command and return the result, in s."""
 
     seconds: Span  # of a command
-    each_ns: tuple[int, ...]  # of measured commands; (): one value for all
     source: str
 
 
@@ -138,11 +135,11 @@ class Provider:
         return assumptions
 
 
-def load_provider(spec: str, read: Callable[[str], Recording | Published] | None = None) -> Provider:
+def load_provider(spec: str) -> Provider:
     """Load a provider by name or from a file, with the options of the user.
 
-    ``spec`` is ``NAME[:key=value,…]``: ``dispatch`` is a duration, a range (``100ms..300ms``) or a recording that
-    ``read`` opens; ``slowdown`` is a factor or a range; ``profile`` and ``prices`` are names or files.
+    ``spec`` is ``NAME[:key=value,…]``: ``dispatch`` is a duration or a range (``100ms..300ms``), ``slowdown`` a factor
+    or a range; ``profile`` and ``prices`` are names or files.
 
     Raises:
         TrainingRunError: unknown provider or option.
@@ -154,8 +151,7 @@ def load_provider(spec: str, read: Callable[[str], Recording | Published] | None
         key, _, value = option.partition("=")
         if key not in _KEYS or not value:
             raise TrainingRunError(f"--compose {spec}: {option!r} is none of {', '.join(f'{key}=…' for key in _KEYS)}")
-        provider = _with_option(provider, key, value, read)
-        provider = replace(provider, stated=provider.stated | {key})
+        provider = _with_option(provider, key, value)
     return provider
 
 
@@ -208,39 +204,21 @@ def _from_file(path: Path) -> Provider:
     for key, value in msgspec.structs.asdict(facts.provider).items():
         if value is not None:
             neighbour = path.parent / value  # a named file is relative to this file
-            provider = _with_option(provider, key, str(neighbour) if neighbour.is_file() else value, None)
-            provider = replace(provider, stated=provider.stated | {key})
+            provider = _with_option(provider, key, str(neighbour) if neighbour.is_file() else value)
     return provider
 
 
-def _with_option(
-    provider: Provider, key: str, value: str, read: Callable[[str], Recording | Published] | None
-) -> Provider:
+def _with_option(provider: Provider, key: str, value: str) -> Provider:
+    options: dict[str, Any]
     if key == "profile":
-        return replace(provider, profile=load_profile(value))
-    if key == "prices":
-        return replace(provider, prices=load_prices(value))
-    if key == "slowdown":
-        return replace(provider, slowdown=_span(value, {"": 1.0}, key), slowdown_source="given")
-    if value[0].isdigit() or value[0] == ".":
-        return replace(provider, dispatch=Dispatch(_span(value, _UNITS, key), (), "given"))
-    if read is None:
-        raise TrainingRunError(f"dispatch must be a duration such as 120ms or 100ms..300ms, not {value!r}")
-    source = read(value)
-    if not isinstance(source, Recording):
-        raise TrainingRunError(f"dispatch={value}: published figures tell no dispatch; give a recording")
-    return replace(provider, dispatch=_measured_dispatch(source))
-
-
-def _measured_dispatch(recording: Recording) -> Dispatch:
-    trials = [trial for cell in recording.cells for trial in cell.trials if trial.ok]
-    dispatches_ns = [ns for trial in trials for ns in parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1]]
-    if not dispatches_ns:
-        raise TrainingRunError(f"{recording.name} tells no command's time inside the sandbox, hence no dispatch")
-    seconds = sum(dispatches_ns) / len(dispatches_ns) / 1e9
-    substrates = ", ".join(dict.fromkeys(cell.identity.label for cell in recording.cells))
-    description = f"{len(dispatches_ns):,} commands on {substrates} in {recording.name}"
-    return Dispatch(Span(seconds, seconds, seconds), tuple(dispatches_ns), description)
+        options = {"profile": load_profile(value)}
+    elif key == "prices":
+        options = {"prices": load_prices(value)}
+    elif key == "slowdown":
+        options = {"slowdown": _span(value, {"": 1.0}, key), "slowdown_source": "given"}
+    else:
+        options = {"dispatch": Dispatch(_span(value, _UNITS, key), "given")}
+    return replace(provider, stated=provider.stated | {key}, **options)
 
 
 def _span(text: str, units: dict[str, float], key: str) -> Span:

@@ -81,16 +81,6 @@ def test_dispatch_and_speed_are_a_range_where_they_are_given_as_one(tmp_path: Pa
     assert row.wall_clock_hours.low < row.wall_clock_hours.value < row.wall_clock_hours.high
 
 
-def test_dispatch_of_a_recording_is_named_and_used(tmp_path: Path) -> None:
-    remote = recorded(tmp_path, "remote", runs=400 * MS, substrate="acme")
-    (tmp_path / "acme.toml").write_text(PROVIDER)
-    provider = load_provider(f"{tmp_path / 'acme.toml'}:dispatch=remote.msgpack", lambda _: remote)
-    row = one(tmp_path, provider)
-    assert row.trajectory_s.mean.value == pytest.approx(0.5 + 3 * (0.6 + 0.9))
-    (dispatch,) = (found for found in row.assumptions if found.name == "dispatch")
-    assert dispatch.source == "60 commands on acme in remote.msgpack"
-
-
 def test_commands_that_are_not_split_hold_anything_from_none_to_all_of_the_dispatch(tmp_path: Path) -> None:
     whole = recorded(tmp_path, runs=-MS // MS)
     row = one(tmp_path, acme(tmp_path, '[provider]\ndispatch = "100ms"\n'), whole)
@@ -233,7 +223,7 @@ def test_the_parts_of_a_law_have_its_mean(p50_s: float, spread: float, count: in
         ("e2b:slowdown=0", "slowdown must be a factor above 0, not '0'"),
         ("e2b:slowdown=1..2..3", "slowdown must be one value or least..most"),
         ("e2b:profile=e2b", "no profile 'e2b'; shipped are"),
-        ("e2b:dispatch=run.msgpack", "dispatch must be a duration such as 120ms"),
+        ("e2b:dispatch=run.msgpack", "dispatch must be a duration in ms or s"),
     ],
 )
 def test_a_provider_that_is_not_known_or_not_well_said_is_one_line(spec: str, message: str) -> None:
@@ -256,12 +246,6 @@ def test_a_bad_file_of_a_provider_is_one_line(tmp_path: Path, more: str, message
     assert "\n" not in str(error.value)
     with pytest.raises(SourceError, match="no start has a median; add p50_s"):
         acme(tmp_path, provider=PROVIDER.replace("p50_s", "mean_s").replace("p95_s", "max_s"))
-
-
-def test_dispatch_of_a_recording_that_tells_none(tmp_path: Path) -> None:
-    unsplit = recorded(tmp_path, runs=-1)
-    with pytest.raises(TrainingRunError, match=r"run\.msgpack tells no command's time inside the sandbox"):
-        load_provider("e2b:dispatch=run", lambda _: unsplit)
 
 
 def test_published_figures_are_no_work(tmp_path: Path) -> None:
