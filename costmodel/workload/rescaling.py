@@ -98,8 +98,13 @@ def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
 def _scaling(measures: Measures, factors: dict[str, float]) -> Remaking:
     startup_ns = (measures.create_ns, measures.ready_ns, measures.preload_ns)
     create_ns, ready_ns, preload_ns = (round(ns * factors["startup"]) for ns in startup_ns)
-    parts = {name: factor for name, factor in factors.items() if name != "startup"}
-    return Remaking(startup_ns=(create_ns, ready_ns, preload_ns), **parts)
+    return Remaking(
+        startup_ns=(create_ns, ready_ns, preload_ns),
+        work=factors["work"],
+        dispatch=factors["dispatch"],
+        unsplit=factors["unsplit"],
+        harness=factors["harness"],
+    )
 
 
 def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
