@@ -111,7 +111,7 @@ if TYPE_CHECKING:
         TrialEnded,
         TrialStarted,
     )
-    from costmodel.recording.follower import Follower, RecordingSummary, read_events
+    from costmodel.recording.follower import Follower, read_events
     from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, PublishedStart, read_published
     from costmodel.recording.reader import Recording, load, load_all, read_recording, read_recordings
     from costmodel.recording.runner_health import (
@@ -195,7 +195,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "recording.events": (
         "Actions Cell Clock Event Header Health Link Mark Notice PhaseEnded RunFinished TrialEnded TrialStarted"
     ),
-    "recording.follower": "Follower RecordingSummary read_events",
+    "recording.follower": "Follower read_events",
     "recording.published": "PROVENANCE Published PublishedFigure PublishedStart read_published",
     "recording.reader": "Recording load load_all read_recording read_recordings",
     "recording.runner_health": "DISTURBED_SHARE FLOOR_LIMIT_NS LAG_LIMIT_NS RunnerFitness WorkerFitness",

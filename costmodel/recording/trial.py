@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from costmodel.recording.breakdown import NO_COMMANDS, NOTHING, Measures, Split, parted
+from costmodel.recording.breakdown import NO_COMMANDS, NOTHING, UNKNOWN, Measures, Split, parted
 from costmodel.statistics.repetitions import Origin, RunKey
 from costmodel.training.length import FIXED_LENGTH
 
@@ -81,10 +81,10 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
     actions: Split = NO_COMMANDS
     gap_ns: int = 0  # harness time before actions
     durations_ns: _Column = _EMPTY  # per action
-    gaps_ns: _Column = _EMPTY  # per action: harness time before it; empty where all are 0
-    thinks_ns: _Column = _EMPTY  # per action; empty where all are 0
+    gaps_ns: _Column = _EMPTY  # per action: harness time before it
+    thinks_ns: _Column = _EMPTY  # per action
     runs_ns: _Column = _EMPTY  # per action: inside the sandbox, or UNKNOWN
-    wrappers_ns: _Column = _EMPTY  # per action: wrapper time, 0 where unknown; empty where all are 0
+    wrappers_ns: _Column = _EMPTY  # per action: wrapper time, 0 where unknown
 
 
 def origins_of(trials: Iterable[RecordedTrial]) -> list[Origin]:
@@ -95,7 +95,7 @@ def origins_of(trials: Iterable[RecordedTrial]) -> list[Origin]:
 PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int]]](
     {
         "action": lambda trial: trial.durations_ns,
-        "run": lambda trial: parted(trial.durations_ns, trial.runs_ns)[0],
+        "run": lambda trial: [ns for ns in trial.runs_ns if ns != UNKNOWN],
         "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1],
         "wrapper": lambda trial: [ns for ns in trial.wrappers_ns if ns],
     }

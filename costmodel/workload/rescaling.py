@@ -6,7 +6,6 @@ import copy
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Final
 
 import msgspec
@@ -193,8 +192,7 @@ def _setup(trial: RecordedTrial, change: Remaking) -> Split:
 
 def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array[int]]:
     durations, runs = array("q"), array("q")
-    wrappers = trial.wrappers_ns or repeat(0, len(trial.durations_ns))
-    columns = zip(trial.durations_ns, trial.runs_ns, wrappers, strict=True)
+    columns = zip(trial.durations_ns, trial.runs_ns, trial.wrappers_ns, strict=True)
     for taken_ns, run_ns, wrapper_ns in columns:
         if run_ns == UNKNOWN:
             durations.append(round(taken_ns * change.unsplit) + change.unsplit_more_ns)

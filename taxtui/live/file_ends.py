@@ -53,12 +53,10 @@ def latest(tail: bytes, tail_start: int) -> Iterator[Event]:
     """
     frames: list[tuple[int, bytes]] = []  # offset in the file, and payload
     end: int | None = 0 if tail_start == 0 else None  # of the frame before; unknown at the beginning of the tail
-    while (start := framing.next_valid(tail, end or 0)) is not None:
+    for start, payload in framing.intact_frames(tail):
         if end is not None and start != end:
             framing.payload_at(tail, end, tail_start + end)  # raises, unless the frame is torn
             raise framing.damaged(tail_start + end, "intact frames follow")
-        payload = framing.payload_at(tail, start, tail_start + start)
-        assert payload is not None  # checked by next_valid()
         frames.append((tail_start + start, payload))
         end = start + framing.PREFIX.size + len(payload)
     if end is not None:

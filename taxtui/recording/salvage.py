@@ -33,27 +33,29 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
     payloads: list[bytes] = []
     first: Event | None = None
     chained, causality = False, Causality()
-    for start, payload in _intact(data):
-        # A frame refused by readers is not intact, even with a valid checksum.
-        with contextlib.suppress(ValueError):
-            batch = framing.decode(payload, start)
-            first = first if payloads else next(iter(batch.events), None)
-            if payloads and isinstance(next(iter(batch.events), None), Header):
-                break  # another recording was appended
-            causality.add(batch.events)
-            chained |= batch.link is not None
-            payloads.append(payload)
+    frames = framing.intact_frames(data, 0, framing.MAX_SEARCHED + SEARCHED_PER_BYTE * len(data))
+    with contextlib.suppress(SourceError):  # the search gives up
+        for start, payload in frames:
+            # A frame refused by readers is not intact, even with a valid checksum.
+            with contextlib.suppress(ValueError):
+                batch = framing.decode(payload, start)
+                first = first if payloads else next(iter(batch.events), None)
+                if payloads and isinstance(next(iter(batch.events), None), Header):
+                    break  # another recording was appended
+                causality.add(batch.events)
+                chained |= batch.link is not None
+                payloads.append(payload)
     if not isinstance(first, Header):
         raise RecordingError(f"{path}: the header is lost, nothing can be salvaged", 0)
     lost = len(data) - sum(framing.PREFIX.size + len(payload) for payload in payloads)
-    frames = _chained_anew(payloads, lost) if chained else map(framing.frame, payloads)
+    kept = _chained_anew(payloads, lost) if chained else map(framing.frame, payloads)
     try:
         file = out.open("xb")
     except OSError as error:
         raise RecordingError(f"cannot create {out}: {error.strerror}", fix="choose another name") from error
     try:
         with file:
-            file.writelines(frames)
+            file.writelines(kept)
     except BaseException as error:
         out.unlink(missing_ok=True)  # part of a file would look like a recording
         if isinstance(error, OSError):
@@ -62,17 +64,6 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
             ) from error
         raise
     return len(payloads), lost
-
-
-def _intact(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and payload of each frame with a valid checksum, until the search gives up."""
-    search, end = framing.Search(data, framing.MAX_SEARCHED + SEARCHED_PER_BYTE * len(data)), 0
-    with contextlib.suppress(SourceError):
-        while (start := search.next(end)) is not None:
-            payload = framing.payload_at(data, start, start)
-            assert payload is not None
-            end = start + framing.PREFIX.size + len(payload)
-            yield start, payload
 
 
 def _chained_anew(payloads: Sequence[bytes], lost: int) -> Iterator[bytes]:
