@@ -1,4 +1,4 @@
-"""Published facts of a provider: start-up times, limits, prices, speed.
+"""Published facts of a provider: start-up times, limits, prices.
 
 A value is the latest of the sources; ``low`` … ``high`` covers all sources of any date.
 """
@@ -6,7 +6,6 @@ A value is the latest of the sources; ``low`` … ``high`` covers all sources of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +19,7 @@ from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
 from costmodel.providers import published_figures
 from costmodel.providers.limits import Profile, known_profiles, load_profile
 from costmodel.recording import published
-from costmodel.recording.published import ProviderTable, PublishedSpeed, PublishedStart
+from costmodel.recording.published import ProviderTable, PublishedStart
 from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.workload.scenario_range import Assumption
 
@@ -163,34 +162,19 @@ def known_providers() -> list[str]:
 
 
 def _shipped(name: str) -> Provider:
-    files = published_figures.shipped()
-    starts = [start for file in files for start in file.starts if start.substrate == name]
+    starts = [start for file in published_figures.shipped() for start in file.starts if start.substrate == name]
     if not any(start.p50_s is not None for start in starts):
         raise TrainingRunError(f"no start of {name!r} is published; known are {', '.join(known_providers())}")
     if len({start.variant for start in starts}) > 1:
         variants = ", ".join(dict.fromkeys(start.variant for start in starts))
         raise TrainingRunError(f"the starts of {name!r} are of {variants}: measure it, or write a file of your own")
-    slowdown, source = _slowdown(name, [speed for file in files for speed in file.speeds])
     profile = _USUAL_PLAN.get(name, name)
     return Provider(
         substrate=name,
         starts=tuple(starts),
-        slowdown=slowdown,
-        slowdown_source=source,
         profile=load_profile(profile) if profile in known_profiles() else None,
         prices=load_prices(name) if (SHIPPED_PRICES / f"{name}.toml").is_file() else None,
     )
-
-
-def _slowdown(name: str, speeds: Sequence[PublishedSpeed]) -> tuple[Span, str]:
-    """Return the range of slowdown against the fastest published provider."""
-    published = [speed for speed in speeds if speed.substrate == name]
-    if not published:
-        return AS_RECORDED, "assumed: as fast as where the work was recorded"
-    fastest = {speed.work: min(rival.seconds for rival in speeds if rival.work == speed.work) for speed in published}
-    factors = [speed.seconds / fastest[speed.work] for speed in published]
-    source = f"{published[0].source}, {published[0].date}: {published[0].work}, against the fastest there"
-    return Span(1.0, math.sqrt(max(factors)), max(factors)), source
 
 
 def _from_file(path: Path) -> Provider:

@@ -1,4 +1,4 @@
-"""Shipped start-up times and speeds."""
+"""Shipped start-up times and other figures."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ SHIPPED: Final = Path(__file__).parent / "data" / "published"
 
 @cache
 def shipped() -> tuple[Published, ...]:
-    """Return the shipped files of starts and speeds, cached."""
+    """Return the shipped files, cached."""
     return tuple(map(read_published, sorted(SHIPPED.glob("*.toml"))))

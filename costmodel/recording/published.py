@@ -1,12 +1,12 @@
 """Published figures of substrates, as printed, each with a source and date.
 
 A file has one or more kinds of tables. ``[[rows]]`` are latencies of a whole trajectory, used wherever a recording is.
-``[[starts]]`` are start times of sandboxes by concurrency, ``[[speeds]]`` times of the same work, and ``[[figures]]``
-every other quantity, for the page of ``taxtui site``.
+``[[starts]]`` are start times of sandboxes by concurrency, and ``[[figures]]`` every other quantity, for the page of
+``taxtui site``.
 
 Published figures have no trials, hence no interval and no tail, and are marked as published wherever they appear.
-Starts, speeds and figures answer nothing alone: ``costmodel.analysis.project`` combines starts and speeds with recorded
-work. Date, source and sandbox size at the top of a file apply to every table without its own.
+Starts and figures answer nothing alone: ``costmodel.analysis.project`` combines starts with recorded work. Date,
+source and sandbox size at the top of a file apply to every table without its own.
 """
 
 from __future__ import annotations
@@ -103,18 +103,6 @@ class PublishedStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError(f"{', '.join(_ORDERED)} must ascend")
 
 
-class PublishedSpeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Duration of the same work on one substrate."""
-
-    substrate: Text
-    work: Text
-    seconds: Seconds
-    date: FigureDate
-    variant: str = ""
-    note: str = ""
-    source: str = ""
-
-
 Quantity = Literal["dispatch", "start", "suspend", "speed", "failures", "price", "limit", "scale"]
 _STATISTICS: Final = ("min", "p50", "p90", "p95", "p99", "max")
 _TIMES: Final = ("dispatch", "start", "suspend", "speed")
@@ -184,12 +172,11 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     notes: tuple[str, ...] = ()
     rows: tuple[PublishedRow, ...] = ()
     starts: tuple[PublishedStart, ...] = ()
-    speeds: tuple[PublishedSpeed, ...] = ()
     figures: tuple[PublishedFigure, ...] = ()
     provider: ProviderTable = ProviderTable()
 
     def __post_init__(self) -> None:
-        if not (self.rows or self.starts or self.speeds or self.figures):
+        if not (self.rows or self.starts or self.figures):
             raise ValueError("no [[rows]]; each needs substrate, tier, actions and trajectory_s")
         seen = set()
         for number, row in enumerate(self.rows, 1):
@@ -208,7 +195,6 @@ class Published(PublishedFile, frozen=True, kw_only=True):
 _TABLES: Final = {
     "rows": PublishedRow,
     "starts": PublishedStart,
-    "speeds": PublishedSpeed,
     "figures": PublishedFigure,
 }
 

@@ -127,7 +127,7 @@ class _Reader:
             self._trials[event.id] = cell.trials = []
             self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
-            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(
+            self._recording.workers.setdefault(self._worker, WorkerFitness()).append(
                 RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
             )
             self._recording.floors_ns[self._worker] = event.floor_ns

@@ -32,18 +32,6 @@ HITS = 1_000_000
 class Pool:
     """The trials of a cell from all recordings."""
 
-    __slots__ = (
-        "contended",
-        "cycle",
-        "identity",
-        "preload",
-        "provenance",
-        "recordings",
-        "resolution_ns",
-        "trials",
-        "unreported",
-    )
-
     def __init__(self, cell: RecordedCell, identity: CellIdentity) -> None:
         self.identity = identity
         self.cycle = cell.cycle
@@ -67,12 +55,6 @@ class Pool:
     def exposure(self) -> Exposure | None:
         """Effect of the measuring process's late seconds; None: no effect."""
         return exposure(self.trials)
-
-    @property
-    def distorted(self) -> bool:
-        """Whether this effect exceeds the resolution of the mean."""
-        exposure = self.exposure
-        return exposure is not None and exposure.matters
 
     @property
     def disturbed(self) -> bool:
@@ -143,13 +125,8 @@ class Pool:
         return self.identity._replace(actions=0)
 
 
-def unchanged(identity: CellIdentity) -> CellIdentity:
-    """Return the identity: only equal cells pool."""
-    return identity
-
-
-def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] = unchanged) -> list[Pool]:
-    """Return a pool per group of cells with equal ``alike``, in the order of first appearance."""
+def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] | None = None) -> list[Pool]:
+    """Return a pool per group of cells, equal or with equal ``alike``, in the order of first appearance."""
     by_key: dict[tuple[CellIdentity, str], Pool] = {}
     trials: dict[Pool, list[Sequence[RecordedTrial]]] = {}
     names: dict[str, str] = {}
@@ -158,7 +135,7 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             raise SourceError(f"{recording.name} and {names[recording.run_id]} hold the same run; give it once")
         names[recording.run_id] = recording.name
         for cell in recording.cells:
-            identity = alike(cell.identity)
+            identity = alike(cell.identity) if alike else cell.identity
             pool = by_key.setdefault((identity, cell.provenance), Pool(cell, identity))
             pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
             pool.unreported &= cell.unreported

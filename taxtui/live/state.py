@@ -44,7 +44,7 @@ class Runner:
 
     @property
     def lag_p99_ns(self) -> int:
-        """About ``runner_health.lag_quantile_ns``: within the width of a bucket."""
+        """About ``WorkerFitness.lag_p99_ns``: within the width of a bucket."""
         return self.lag.quantile(0.99)
 
     @property

@@ -173,21 +173,6 @@ def _published(file: Published) -> Iterator[ProviderRow]:
         yield _figure(figure, default_source)
     for start in file.starts:
         yield _start(start, default_source)
-    figures = {(figure.substrate, figure.measure) for figure in file.figures if figure.quantity == "speed"}
-    for speed in file.speeds:
-        if (speed.substrate, speed.work) not in figures:
-            values = [duration(speed.seconds * NS_PER_S)]
-            source = speed.source or default_source
-            yield _row(
-                "speed",
-                _provider(speed.substrate, speed.variant),
-                values,
-                speed.seconds,
-                speed.work,
-                speed.date,
-                source,
-                note=speed.note,
-            )
 
 
 def _figure(figure: PublishedFigure, default_source: str) -> ProviderRow:

@@ -11,9 +11,8 @@ from costmodel.recording.breakdown import UNKNOWN, Split, known_parts, measure, 
 from costmodel.recording.runner_health import (
     CPU_LIMIT_PERMILLE,
     LAG_LIMIT_NS,
-    RunnerFitness,
-    cpu_median_permille,
-    lag_quantile_ns,
+    RunnerSecond,
+    WorkerFitness,
 )
 
 many = settings(max_examples=300, deadline=None)
@@ -103,9 +102,9 @@ def test_commands_are_split_alike_at_once_in_parts_and_in_arrays(one: list[Comma
     )
 )
 def test_the_badge_is_what_the_quantiles_say(seconds: list[tuple[int, int]]) -> None:
-    fitness = RunnerFitness()
+    fitness = WorkerFitness()
     for lag_ns, cpu_permille in seconds:
-        fitness.add(lag_ns, cpu_permille)
-    assert fitness.lagged == (lag_quantile_ns([lag for lag, _ in seconds]) > LAG_LIMIT_NS)
-    assert fitness.overworked == (cpu_median_permille([cpu for _, cpu in seconds]) > CPU_LIMIT_PERMILLE)
+        fitness.append(RunnerSecond(0, 0, lag_ns, cpu_permille, 0))
+    assert fitness.lagged == (fitness.lag_p99_ns > LAG_LIMIT_NS)
+    assert fitness.overworked == (fitness.cpu_permille > CPU_LIMIT_PERMILLE)
     assert fitness.problems == ["loop lag"] * fitness.lagged + ["client CPU"] * fitness.overworked
