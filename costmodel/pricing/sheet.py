@@ -23,8 +23,7 @@ STALE_AFTER: Final = datetime.timedelta(days=365)
 
 def priced_cell(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
     """Return a cell with these limits; a price depends on nothing else."""
-    unpriced = CellIdentity._make("" for _ in CellIdentity._fields)
-    return unpriced._replace(substrate=substrate, variant=variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
+    return CellIdentity(substrate, variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
 
 
 Usd = Annotated[float, msgspec.Meta(ge=0, le=1e12)]

@@ -15,7 +15,6 @@ from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.diagnostics import refused, settings_in_use
-from costmodel.providers import published_figures
 from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
@@ -109,7 +108,8 @@ def _sources(
     assumptions = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
     doubts = []
     if provider.dispatch is None:
-        assumptions.append(_borrowed(pool, provider.substrate))
+        source = f"{', '.join(pool.sources)}: give dispatch=100ms..300ms"
+        assumptions.append(Assumption("dispatch", f"as it was on {pool.identity.label}", source))
         doubts.append(warnings.DISPATCH_BORROWED)
     if provider.slowdown.high == 1.0:
         doubts.append(warnings.SPEED_ASSUMED)
@@ -202,21 +202,3 @@ def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:
         Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
         Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),
     ]
-
-
-def _borrowed(pool: Pool, substrate: str) -> Assumption:
-    """Return the recording's dispatch, with the published range of this provider."""
-    figures = [figure for file in published_figures.shipped() for figure in file.figures]
-    matches = [figure for figure in figures if (figure.quantity, figure.substrate) == ("dispatch", substrate)]
-    values = (value for figure in matches for value in (figure.value, figure.min, figure.p50, figure.max))
-    printed = [value for value in values if value is not None]
-    if printed:
-        sources = ", ".join(dict.fromkeys(figure.source for figure in matches))
-        published = f"printed for {substrate}: {min(printed):g} to {max(printed):g} s ({sources})"
-    else:
-        published = f"no dispatch of {substrate} is published"
-    return Assumption(
-        "dispatch",
-        f"as it was on {pool.identity.label}",
-        f"{', '.join(pool.sources)}; {published}: give dispatch=100ms..300ms",
-    )

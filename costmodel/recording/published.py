@@ -60,20 +60,11 @@ class PublishedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             substrate=self.substrate,
             variant=self.variant,
             tier=self.tier,
-            tier_digest="",
             actions=self.actions,
             mode=self.mode,
-            concurrency=0,
-            arrival="",
-            think="0s",
-            acquire="create",
-            cache="unknown",
             cpu_milli=round(1000 * self.cpus),
             memory_mib=self.memory_mib,
-            network="",
-            image="",
             environment=self.source,
-            substrate_version="",
         )
 
 

@@ -27,22 +27,22 @@ class CellIdentity(NamedTuple):
     """Identity of a cell across files; trials of equal cells are pooled."""
 
     substrate: str
-    variant: str
-    tier: str
-    tier_digest: str
-    actions: int
-    mode: str
-    concurrency: int
-    arrival: str
-    think: str
-    acquire: str
-    cache: str
-    cpu_milli: int
-    memory_mib: int
-    network: str
-    image: str
-    environment: str
-    substrate_version: str
+    variant: str = ""
+    tier: str = ""
+    tier_digest: str = ""
+    actions: int = 0
+    mode: str = ""
+    concurrency: int = 0
+    arrival: str = ""
+    think: str = "0s"
+    acquire: str = "create"
+    cache: str = "unknown"
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    network: str = ""
+    image: str = ""
+    environment: str = ""
+    substrate_version: str = ""
     length: str = FIXED_LENGTH
 
     @property

@@ -67,7 +67,7 @@ def test_the_work_and_the_think_time_stay_and_the_start_is_the_providers(tmp_pat
     assert row.flags[0] == "composed"
     assert {"dispatch_borrowed", "speed_assumed"} <= set(row.flags)
     (borrowed,) = (one for one in row.assumptions if one.name == "dispatch")
-    assert (borrowed.value, borrowed.source.partition(";")[0]) == ("as it was on docker", "run.msgpack")
+    assert (borrowed.value, borrowed.source.partition(":")[0]) == ("as it was on docker", "run.msgpack")
 
 
 def test_dispatch_and_speed_are_a_range_where_they_are_given_as_one(tmp_path: Path) -> None:
