@@ -143,10 +143,16 @@ if TYPE_CHECKING:
     from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, POWER, TIE, Finding
     from costmodel.training.images import Images
     from costmodel.training.length import FIXED_LENGTH, RECORDED_LENGTH, Length
-    from costmodel.training.life_cycle import ACTIONS
-    from costmodel.training.policies import POLICIES
-    from costmodel.training.precision import Precision
-    from costmodel.training.run import ON_FAILURE, PLACEMENTS, Think, TrainingRun, poisoned_groups
+    from costmodel.training.run import (
+        ACTIONS,
+        ON_FAILURE,
+        PLACEMENTS,
+        POLICIES,
+        Precision,
+        Think,
+        TrainingRun,
+        poisoned_groups,
+    )
     from costmodel.units import MAX_INT, NS_PER_HOUR, NS_PER_S
     from costmodel.workload import characterization
     from costmodel.workload.contamination import Exposure
@@ -205,10 +211,7 @@ _PUBLIC: Final[dict[str, str]] = {
     # training: the training run to project
     "training.images": "Images",
     "training.length": "FIXED_LENGTH Length RECORDED_LENGTH",
-    "training.life_cycle": "ACTIONS",
-    "training.policies": "POLICIES",
-    "training.precision": "Precision",
-    "training.run": "ON_FAILURE PLACEMENTS Think TrainingRun poisoned_groups",
+    "training.run": "ACTIONS ON_FAILURE PLACEMENTS POLICIES Precision Think TrainingRun poisoned_groups",
     # statistics: intervals, percentiles and verdicts, without a word of the domain
     "statistics.intervals": "Between Interval mean_interval quantile ratio_interval student_t wilson_interval",
     "statistics.quantiles": "Percentile percentile percentile_with_runs worth_by_value",

@@ -17,8 +17,7 @@ from costmodel.attribution.shares import Rates
 from costmodel.errors import TrainingRunError
 from costmodel.providers.plausible_ranges import figures
 from costmodel.statistics.intervals import Interval
-from costmodel.training.life_cycle import ACTIONS
-from costmodel.training.run import TrainingRun
+from costmodel.training.run import ACTIONS, TrainingRun
 
 INPUTS: Final = {
     "suspend": ("suspend_s", "resume_s"),

@@ -16,8 +16,7 @@ from costmodel.recording.trial import RecordedTrial
 from costmodel.simulation.attempts import Retries, with_retries
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval, mean_interval
-from costmodel.training.policies import POLICIES
-from costmodel.training.run import TrainingRun
+from costmodel.training.run import POLICIES, TrainingRun
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import at_length
 
