@@ -78,10 +78,9 @@ if TYPE_CHECKING:
         Share,
     )
     from costmodel.projection.tax_bounds import MedianDispatch, Reference, check_reference_used
-    from costmodel.providers import published_figures
     from costmodel.providers.limits import Profile, known_profiles, load_profile
     from costmodel.providers.plausible_ranges import Candidate
-    from costmodel.providers.provider import Provider, known_providers, load_provider
+    from costmodel.providers.provider import Provider, known_providers, load_provider, published_figures
     from costmodel.recording import breakdown, events, framing
     from costmodel.recording.causes import (
         CAUSE_OF,
@@ -181,7 +180,7 @@ _PUBLIC: Final[dict[str, str]] = {
     # providers: substrates that were not measured: published start-up times, limits and prices
     "providers.limits": "Profile known_profiles load_profile",
     "providers.plausible_ranges": "Candidate",
-    "providers.provider": "Provider known_providers load_provider",
+    "providers.provider": "Provider known_providers load_provider published_figures",
     # projection: a row: worker-hours, wall-clock, money and warnings
     "projection.row": "Attribution BreakEven ByCause CAUSES CAUSE_NAMES Evidence GpuWaiting Row Share",
     "projection.tax_bounds": "MedianDispatch Reference check_reference_used",
@@ -234,7 +233,6 @@ _MODULES: Final[tuple[str, ...]] = (
     "analysis.concurrency_sweep",
     "recording.events",
     "recording.framing",
-    "providers.published_figures",
     "statistics.repetitions",
     "pricing.sheet",
     "projection.tax_bounds",

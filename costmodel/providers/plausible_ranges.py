@@ -17,10 +17,9 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 
 from costmodel.pricing.sheet import Prices
-from costmodel.providers import published_figures
 from costmodel.providers.estimation import estimated_at, starts_at_a_time
 from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.providers.provider import Dispatch, Provider, Span, StartLaw
+from costmodel.providers.provider import Dispatch, Provider, Span, StartLaw, published_figures
 from costmodel.toml import Document, Text
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.units import NS_PER_S
@@ -233,7 +232,7 @@ def _start(candidate: Candidate) -> Input | None:
     sources = [f"{provider.newest[-1].source}, {dates[0]} to {dates[-1]}, up to {provider.at_a_time} at a time"]
     worst = max(slowest.p50_s, usual.p50_s)
     if at_a_time > provider.at_a_time:
-        more = [start for file in published_figures.shipped() for start in file.starts if start.p50_s is not None]
+        more = [start for file in published_figures() for start in file.starts if start.p50_s is not None]
         enough = [start for start in more if start.at_a_time >= at_a_time]
         level = min(start.at_a_time for start in enough) if enough else max(start.at_a_time for start in more)
         busiest = max((start for start in more if start.at_a_time == level), key=lambda start: start.p50_s or 0.0)

@@ -7,27 +7,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
-from costmodel.providers import published_figures
 from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.recording import published
-from costmodel.recording.published import ProviderTable, PublishedStart
+from costmodel.recording.published import Published, PublishedStart, read_published
 from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.workload.scenario_range import Assumption
 
+SHIPPED_FIGURES: Final = Path(__file__).parent / "data" / "published"
 NORMAL_95: Final = NormalDist().inv_cdf(0.95)
 _USUAL_PLAN: Final = {"e2b": "e2b-pro", "novita": "novita-enterprise", "vercel": "vercel-pro"}
 """Default plan of a provider with several."""
-_KEYS: Final = ProviderTable.__struct_fields__
+_KEYS: Final = ("dispatch", "slowdown", "profile", "prices")
 _UNITS: Final = {"ms": 1e-3, "s": 1.0}
+
+
+@cache
+def published_figures() -> tuple[Published, ...]:
+    """Return the shipped files of start-up times and other figures, cached."""
+    return tuple(map(read_published, sorted(SHIPPED_FIGURES.glob("*.toml"))))
 
 
 class Span(NamedTuple):
@@ -156,13 +160,11 @@ def load_provider(spec: str) -> Provider:
 
 def known_providers() -> list[str]:
     """Return the providers with a published median start."""
-    return sorted(
-        {start.substrate for file in published_figures.shipped() for start in file.starts if start.p50_s is not None}
-    )
+    return sorted({start.substrate for file in published_figures() for start in file.starts if start.p50_s is not None})
 
 
 def _shipped(name: str) -> Provider:
-    starts = [start for file in published_figures.shipped() for start in file.starts if start.substrate == name]
+    starts = [start for file in published_figures() for start in file.starts if start.substrate == name]
     if not any(start.p50_s is not None for start in starts):
         raise TrainingRunError(f"no start of {name!r} is published; known are {', '.join(known_providers())}")
     if len({start.variant for start in starts}) > 1:
@@ -178,18 +180,13 @@ def _shipped(name: str) -> Provider:
 
 
 def _from_file(path: Path) -> Provider:
-    """Load a file of a substrate's figures; the ``[provider]`` table has the options."""
-    facts = published.read_published(path)
+    """Load a file of a substrate's starts."""
+    facts = read_published(path)
     if len({(start.substrate, start.variant) for start in facts.starts}) != 1:
         raise SourceError(f"{path}: a provider is one substrate; give [[starts]] of one, with p50_s")
     if all(start.p50_s is None for start in facts.starts):
         raise SourceError(f"{path}: no start has a median; add p50_s = ?")
-    provider = Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
-    for key, value in msgspec.structs.asdict(facts.provider).items():
-        if value is not None:
-            neighbour = path.parent / value  # a named file is relative to this file
-            provider = _with_option(provider, key, str(neighbour) if neighbour.is_file() else value)
-    return provider
+    return Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
 
 
 def _with_option(provider: Provider, key: str, value: str) -> Provider:

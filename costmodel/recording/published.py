@@ -140,15 +140,6 @@ class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError("a share must be at most 1")
 
 
-class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of a substrate's file, in the format of ``costmodel.providers.provider``."""
-
-    dispatch: Text | None = None
-    slowdown: Text | None = None
-    profile: Text | None = None
-    prices: Text | None = None
-
-
 class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Printed figures, as in the file."""
 
@@ -164,7 +155,6 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     rows: tuple[PublishedRow, ...] = ()
     starts: tuple[PublishedStart, ...] = ()
     figures: tuple[PublishedFigure, ...] = ()
-    provider: ProviderTable = ProviderTable()
 
     def __post_init__(self) -> None:
         if not (self.rows or self.starts or self.figures):

@@ -47,15 +47,6 @@ class _Ended(NamedTuple):
         return ns if self.ended.outcome == OK else None
 
 
-class _Second(NamedTuple):
-    """A second of a measuring process."""
-
-    run_id: str
-    worker: int
-    at_unix_ns: int
-    health: events.Health
-
-
 _TRIAL: Final = (
     FrameColumn("run_id", str, "id of the measurement; sorts by time"),
     FrameColumn("repetition", int, "from 0", "started.repetition"),
@@ -140,18 +131,6 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("stderr_bytes", int, ""),
         FrameColumn("wrapper_ns", int, "wrapper time"),
     ),
-    "health": (
-        FrameColumn("run_id", str, ""),
-        FrameColumn("worker", int, "measuring process"),
-        FrameColumn("at_unix_ns", int, ""),
-        FrameColumn("lag_p50_ns", int, "event loop lag: excess of a 10 ms sleep", "health.lag_p50_ns"),
-        FrameColumn("lag_p99_ns", int, "", "health.lag_p99_ns"),
-        FrameColumn("lag_max_ns", int, "", "health.lag_max_ns"),
-        FrameColumn("cpu_permille", int, "of one core", "health.cpu_permille"),
-        FrameColumn("in_flight", int, "trials", "health.in_flight"),
-        FrameColumn("pool_waits", int, "calls without a free thread", "health.pool_waits"),
-        FrameColumn("floor_ns", int, "median of spawning `true`", lambda row: _optional(row.health.floor_ns)),
-    ),
 }
 """Table → columns in order; docs/measurement.md defines the durations."""
 
@@ -196,7 +175,6 @@ class _Reader:
         self._table = table
         self._values = _values(table)
         self._run_id = ""
-        self._worker = 0
         self._anchor_unix_ns = 0
         self._cells: dict[int, RecordedCell] = {}
         self._open: dict[int, tuple[events.TrialStarted, OpenTrial, int]] = {}
@@ -206,11 +184,9 @@ class _Reader:
         if isinstance(event, events.Header):
             self._run_id = event.run_id
         elif isinstance(event, events.Clock):
-            self._worker, self._anchor_unix_ns = event.worker, event.unix_ns
+            self._anchor_unix_ns = event.unix_ns
         elif isinstance(event, events.Cell):
             self._cells[event.id] = RecordedCell(event)
-        elif isinstance(event, events.Health) and self._table == "health":
-            yield self._values(_Second(self._run_id, self._worker, self._anchor_unix_ns + event.at_ns, event))
         elif isinstance(event, events.TrialStarted):
             started_unix_ns = self._anchor_unix_ns + event.start_ns
             self._open[event.trial] = event, OpenTrial(event, RunKey(self._run_id, event.repetition)), started_unix_ns

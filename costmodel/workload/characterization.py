@@ -25,10 +25,6 @@ from costmodel.units import NS_PER_HOUR
 
 MAX_LOG: Final = 700.0
 """Largest argument of ``exp``."""
-STARTING: Final = frozenset({"create", "reset", "ready"})
-"""Phases of a start; a later failure belongs to the running sandbox."""
-AFTERWARDS: Final = frozenset({"verify", "cleanup", "snapshot", "fork", "build"})
-"""Phases after the trajectory: their failures do not count."""
 
 
 class ThinkLaw(NamedTuple):
@@ -58,21 +54,6 @@ class LengthLaw(NamedTuple):
     longest: int
 
 
-class FailureLaw(NamedTuple):
-    """Failure rate of starts, and failures of running sandboxes per hour.
-
-    Starts have Wilson's interval. The hazard: the interval of a Poisson count, or the clustered interval where wider.
-    """
-
-    attempts: int
-    starts_failed: int
-    per_start: Interval
-    failures: int  # of running sandboxes
-    exposure_h: float  # total running time of the sandboxes
-    per_hour: Interval | None  # None: no running time
-    errors: tuple[tuple[str, int], ...]  # classes of failures, most frequent first
-
-
 class CauseRate(NamedTuple):
     """Trials with the same cause of their end."""
 
@@ -81,19 +62,6 @@ class CauseRate(NamedTuple):
     share: Interval  # of all counted trials
     per_hour: Interval | None  # per hour of sandbox life; None: unknown
     treatment: str  # retried, kept or dropped
-
-
-class Laws(NamedTuple):
-    """Distributions of a cell; None or empty: unknown."""
-
-    think: ThinkLaw | None
-    length: LengthLaw | None
-    failures: FailureLaw
-
-
-def laws(trials: Sequence[RecordedTrial]) -> Laws:
-    """Estimate all distributions of counted trials, at least one."""
-    return Laws(think_law(trials), length_law(trials), failure_law(trials))
 
 
 def think_law(trials: Sequence[RecordedTrial]) -> ThinkLaw | None:
@@ -141,26 +109,6 @@ def length_law(trials: Sequence[RecordedTrial]) -> LengthLaw | None:
     clusters = [trial.group or index for index, trial in enumerate(trials) if trial.ok]
     p50, p95 = kaplan_meier(ended, cut, (0.5, 0.95))
     return LengthLaw(len(ended), len(cut), mean_interval(ended, clusters), p50, p95, min(ended), max(ended))
-
-
-def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
-    """Estimate failures of starts and of running sandboxes, from at least one trial."""
-    failed = [trial for trial in trials if not trial.ok]
-    starts_failed = sum(trial.failed_in in STARTING for trial in failed)
-    events = [int(not trial.ok and trial.failed_in not in STARTING | AFTERWARDS) for trial in trials]
-    hours = [trial.sandbox_ns / NS_PER_HOUR for trial in trials]
-    exposure_h, count = math.fsum(hours), sum(events)
-    per_hour = hazard(events, hours, [trial.group or index for index, trial in enumerate(trials)])
-    errors = Counter(trial.error or "unknown" for trial in failed)
-    return FailureLaw(
-        attempts=len(trials),
-        starts_failed=starts_failed,
-        per_start=wilson_interval(starts_failed, len(trials)),
-        failures=count,
-        exposure_h=exposure_h,
-        per_hour=per_hour,
-        errors=tuple(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
-    )
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:

@@ -12,7 +12,7 @@ from taxtui.commands.files import find_recording, write_new_file
 from taxtui.errors import UsageError
 from taxtui.export import BY_NAME, FORMATS, NAMES
 
-TABLES: Final = ("trials", "actions", "health")
+TABLES: Final = ("trials", "actions")
 
 
 @click.command("export", epilog="\n".join(f"{item.name}: {item.about}." for item in FORMATS))
@@ -29,7 +29,7 @@ TABLES: Final = ("trials", "actions", "health")
     help="Write to a new file.  [standard output]",
 )
 def command(recordings: tuple[str, ...], form: str | None, table: str | None, out: Path | None) -> None:
-    """Export trials, commands and the runner's health as rows, spans or metrics.
+    """Export trials and commands as rows, spans or metrics.
 
     Durations are in nanoseconds; Prometheus metrics are in seconds. docs/columns.md has every column.
     """

@@ -8,10 +8,10 @@ import pytest
 
 from costmodel import SourceError, TrainingRun, load, project
 from costmodel.providers import plausible_ranges
-from costmodel.providers.published_figures import shipped
+from costmodel.providers.provider import published_figures
 from costmodel.recording.published import PublishedFigure
 
-FACTS = {facts.name: facts for facts in shipped()}
+FACTS = {facts.name: facts for facts in published_figures()}
 
 
 FIGURES = [figure for facts in FACTS.values() for figure in facts.figures]

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.intervals import Interval
 from costmodel.workload.characterization import (
-    failure_law,
+    hazard,
     kaplan_meier,
-    laws,
     length_law,
     poisson_interval,
     think_law,
@@ -37,15 +37,19 @@ def trial(
     *,
     group: str = "",
     failed_in: str = "",
-    error: str = "",
     hours: float = 1.0,
 ) -> RecordedTrial:
     one = RecordedTrial("r", 0)
     one.thinks_ns = array("q", (round(s * 1e9) for s in thinks_s))
     one.durations_ns = array("q", [10**6] * (len(thinks_s) if actions is None else actions))
-    one.ok, one.failed_in, one.error, one.group = not failed_in, failed_in, error, group
+    one.ok, one.failed_in, one.group = not failed_in, failed_in, group
     one.sandbox_ns = round(hours * HOUR_NS)
     return one
+
+
+def failures_per_hour(trials: Sequence[RecordedTrial]) -> Interval | None:
+    hours = [one.sandbox_ns / HOUR_NS for one in trials]
+    return hazard([int(not one.ok) for one in trials], hours, [one.group or n for n, one in enumerate(trials)])
 
 
 # ---------------------------------------------------------------------------------------- against what is published
@@ -98,7 +102,7 @@ def test_a_hazard_is_in_its_interval() -> None:
         for _ in range(80):
             until_h, wanted_h = rng.expovariate(0.5), rng.uniform(0.2, 1.0)
             trials.append(trial(hours=min(until_h, wanted_h), failed_in="action" if until_h < wanted_h else ""))
-        per_hour = failure_law(trials).per_hour
+        per_hour = failures_per_hour(trials)
         assert per_hour is not None
         found.append((per_hour.low, per_hour.high))
     assert _covered(found, 0.5) >= 0.92
@@ -107,27 +111,12 @@ def test_a_hazard_is_in_its_interval() -> None:
 # ----------------------------------------------------------------------------------------------- what is counted how
 
 
-def test_failures_are_of_starts_or_of_what_ran() -> None:
-    trials = [
-        *[trial(hours=2.0)] * 6,
-        trial(hours=0.5, failed_in="ready", error="ReadyTimeout"),
-        trial(hours=0.5, failed_in="action", error="SandboxLost"),
-        trial(hours=1.0, failed_in="action", error="SandboxLost"),
-        trial(hours=1.0, failed_in="verify", error="VerifierTimeoutError"),
-    ]
-    law = failure_law(trials)
-    assert (law.attempts, law.starts_failed, law.failures, law.exposure_h) == (10, 1, 2, 15.0)
-    assert law.per_hour is not None
-    assert law.per_hour.value == pytest.approx(2 / 15)
-    assert law.errors == (("SandboxLost", 2), ("ReadyTimeout", 1), ("VerifierTimeoutError", 1))
-
-
 def test_groups_that_fail_together_widen_the_hazard() -> None:
     apart = [trial(group=f"g{i}", failed_in="action" if i % 8 == 0 else "") for i in range(80)]
     together = [trial(group=f"g{i % 10}", failed_in="action" if i % 10 == 0 else "") for i in range(80)]
     widths = []
     for trials in (apart, together):
-        per_hour = failure_law(trials).per_hour
+        per_hour = failures_per_hour(trials)
         assert per_hour is not None
         assert per_hour.low is not None
         assert per_hour.high is not None
@@ -142,13 +131,12 @@ def test_a_failed_trial_is_longer_than_it_became() -> None:
 
 
 def test_nothing_is_said_without_data() -> None:
-    found = laws([trial(actions=3), trial([0.0, 0.0])])
-    assert found.think is None
+    assert think_law([trial(actions=3), trial([0.0, 0.0])]) is None
     assert length_law([trial(actions=3, failed_in="action")]) is None
     one = think_law([trial([0.0, 8.0])])
     assert one is not None
     assert (one.median_s.value, one.median_s.low, one.thinks) == (pytest.approx(8.0), None, 1)
-    assert failure_law([trial(hours=0.0)]).per_hour is None
+    assert failures_per_hour([trial(hours=0.0)]) is None
 
 
 @settings(max_examples=60)
@@ -175,7 +163,6 @@ def test_the_laws_are_a_table_of_their_own() -> None:
         .invoke(command, [RUN, "--table", "distributions", "--format", "json"], catch_exceptions=False)
         .stdout
     )
-    assert row["failure_law"]["attempts"] == row["trials"]
     assert row["think_law"] == dict.fromkeys(row["think_law"])
     assert "think_law" not in CliRunner().invoke(command, [RUN, "--format", "json"]).stdout
 
