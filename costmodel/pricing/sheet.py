@@ -260,8 +260,8 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
     sandboxes = []
     for stanza in sheet.sandbox:
         date = stanza.date or sheet.date
-        dated = {"sheet": f"{title} ({date})", "stale": now - date > STALE_AFTER}
-        sandboxes.append(SandboxPrice(**msgspec.structs.asdict(stanza), **dated))
+        sheet_date, stale = f"{title} ({date})", now - date > STALE_AFTER
+        sandboxes.append(SandboxPrice(**msgspec.structs.asdict(stanza), sheet=sheet_date, stale=stale))
     return Prices(
         title=title,
         date=sheet.date,

@@ -29,6 +29,17 @@ _AT_LEAST_0: Final = (  # noqa: SIM905
 ).split()
 
 
+def check_counts(trajectories: int, workers: int) -> None:
+    """Refuse impossible counts.
+
+    Raises:
+        TrainingRunError: trajectories below 0, workers below 1, or a fraction.
+    """
+    for name, count, lowest in (("trajectories", trajectories, 0), ("workers", workers, 1)):
+        if not isinstance(count, int) or isinstance(count, bool) or count < lowest:
+            raise TrainingRunError(f"{name} must be a whole number of at least {lowest}, not {count}")
+
+
 def launched(size: int, over_provision: float) -> int:
     """Return the launched rollouts of a step that keeps ``size``."""
     return math.ceil(size * (1 + over_provision) - 1e-9)
@@ -171,13 +182,11 @@ class TrainingRun:
         check_combinations(self)
 
     def _check_numbers(self) -> None:
-        counts = {"trajectories": 0, "workers": 1} | dict.fromkeys(_COUNTS, 1)
-        if not isinstance(self.actions, Length):
-            counts["actions"] = 1
-        for name, lowest in counts.items():
+        check_counts(self.trajectories, self.workers)
+        for name in (*_COUNTS, *["actions"] * (not isinstance(self.actions, Length))):
             count = getattr(self, name)
-            if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < lowest):
-                raise TrainingRunError(f"{name} must be a whole number of at least {lowest}, not {count}")
+            if count is not None and (not isinstance(count, int) or count < 1):
+                raise TrainingRunError(f"{name} must be a whole number of at least 1, not {count}")
         for name in _ABOVE_0:
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:
