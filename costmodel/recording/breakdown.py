@@ -79,7 +79,7 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
     wrapper_ns: int = 0  # taxtui's shell wrappers; 0: unknown, and part of dispatch
 
     @classmethod
-    def of(cls, durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int]) -> Self:
+    def of(cls, durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int] = ()) -> Self:
         """Split columns of one length; ``known_parts`` returns the second and third."""
         divided = UNKNOWN not in runs_ns
         works_ns = runs_ns if divided else [run for run in runs_ns if run != UNKNOWN]
