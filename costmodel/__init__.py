@@ -154,9 +154,8 @@ if TYPE_CHECKING:
     )
     from costmodel.units import MAX_INT, NS_PER_HOUR, NS_PER_S
     from costmodel.workload import characterization
-    from costmodel.workload.contamination import Exposure
-    from costmodel.workload.pool import Pool, pools
-    from costmodel.workload.scenario_range import Assumption, LevelLaw
+    from costmodel.workload.pool import Exposure, Pool, pools
+    from costmodel.workload.rescaling import Assumption, LevelLaw
 
 _PUBLIC: Final[dict[str, str]] = {
     # analysis: questions about rows: ranking, comparison, decision, thresholds, concurrency sweep
@@ -187,9 +186,8 @@ _PUBLIC: Final[dict[str, str]] = {
     # simulation: makespans of attempts on workers
     "simulation.makespan": "expected_max makespan_bounds",
     # workload: the trials of a cell as attempts of the asked length and concurrency
-    "workload.contamination": "Exposure",
-    "workload.pool": "Pool pools",
-    "workload.scenario_range": "Assumption LevelLaw",
+    "workload.pool": "Exposure Pool pools",
+    "workload.rescaling": "Assumption LevelLaw",
     # pricing: price sheets: what one sandbox costs
     "pricing.instance_sizes": "sold_size",
     "pricing.sheet": "Prices SHIPPED_PRICES SandboxPrice load_prices priced_cell",

@@ -7,7 +7,7 @@ from typing import Final
 
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.run import TrainingRun, poisoned_groups
-from costmodel.workload.scenario_range import Assumption
+from costmodel.workload.rescaling import Assumption
 
 REQUESTED: Final = "asked for"
 STEP_MODEL_RULES: Final = "rules of the step model"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from costmodel.pricing.sheet import Prices, SandboxPrice
-from costmodel.pricing.tariff import ACTIVE, FREE, Meter, billed_ns
+from costmodel.pricing.sheet import ACTIVE, FREE, Meter, Prices, SandboxPrice, billed_ns
 from costmodel.projection import warnings
 from costmodel.projection.row import Cost, PoolUse
 from costmodel.projection.wall_clock import TimedRun, launched_amount

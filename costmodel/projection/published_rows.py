@@ -16,7 +16,7 @@ from costmodel.statistics.intervals import Interval
 from costmodel.training.length import Length
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
-from costmodel.workload.scenario_range import Assumption
+from costmodel.workload.rescaling import Assumption
 
 
 def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None) -> list[Row]:

@@ -19,8 +19,7 @@ from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
-from costmodel.workload.rescaling import Remaking, remade
-from costmodel.workload.scenario_range import Alternatives, Assumption
+from costmodel.workload.rescaling import Alternatives, Assumption, Remaking, remade
 
 FAILURES: Final = "failures"
 PULLS: Final = "image pulls and builds"

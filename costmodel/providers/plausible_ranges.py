@@ -24,7 +24,7 @@ from costmodel.toml import Document, Text
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
-from costmodel.workload.scenario_range import Alternatives
+from costmodel.workload.rescaling import Alternatives
 
 DISPATCH, FAILURES, BURST, IMAGE, START, LIMITS, DISK, SPEED = INPUTS = (
     *("dispatch", "failure_rate", "failure_burst", "image", "start", "limits", "disk", "work_speed"),

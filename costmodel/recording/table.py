@@ -39,14 +39,14 @@ class _Ended(NamedTuple):
     trial: RecordedTrial
     ended: events.TrialEnded
 
-    def split(self, ns: int) -> int | None:
-        """Return a part of the commands' time; None unless all commands of the success are divided."""
-        return ns if self.ended.outcome == OK and self.trial.measures.divided else None
 
-    def of_success(self, ns: int) -> int | None:
-        return ns if self.ended.outcome == OK else None
+def _of_success(name: str, *, divided: bool = False) -> Callable[[_Ended], int | None]:
+    """Return a getter of a measure; None in a failure, and with ``divided`` where a command is undivided."""
+    read = attrgetter(f"trial.measures.{name}")
+    return lambda row: read(row) if row.ended.outcome == OK and (row.trial.measures.divided or not divided) else None
 
 
+_wrapper = _of_success("wrapper_ns")
 _TRIAL: Final = (
     FrameColumn("run_id", str, "id of the measurement; sorts by time"),
     FrameColumn("repetition", int, "from 0", "started.repetition"),
@@ -93,28 +93,17 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("fresh_episode_ns", int, "until the first action", "trial.measures.fresh_episode_ns"),
         FrameColumn("trajectory_ns", int, "held − queued − think", "trial.measures.trajectory_ns"),
         FrameColumn("held_ns", int, "occupied time", "trial.measures.held_ns"),
-        FrameColumn(
-            "work_ns", int, "in-sandbox time of set-up and actions", lambda row: row.split(row.trial.measures.work_ns)
-        ),
-        FrameColumn(
-            "dispatch_ns", int, "dispatch of set-up and actions", lambda row: row.split(row.trial.measures.dispatch_ns)
-        ),
-        FrameColumn(
-            "unsplit_ns", int, "undivided command time", lambda row: row.of_success(row.trial.measures.unsplit_ns)
-        ),
-        FrameColumn("harness_ns", int, "runner gap", lambda row: row.of_success(row.trial.measures.harness_ns)),
+        FrameColumn("work_ns", int, "in-sandbox time of set-up and actions", _of_success("work_ns", divided=True)),
+        FrameColumn("dispatch_ns", int, "dispatch of set-up and actions", _of_success("dispatch_ns", divided=True)),
+        FrameColumn("unsplit_ns", int, "undivided command time", _of_success("unsplit_ns")),
+        FrameColumn("harness_ns", int, "runner gap", _of_success("harness_ns")),
         FrameColumn("queued_ns", int, "throttled", "trial.measures.queued_ns"),
         FrameColumn("think_ns", int, "model time", "trial.measures.think_ns"),
         FrameColumn("cleanup_ns", int, "", "trial.measures.cleanup_ns"),
         FrameColumn("verify_ns", int, "the task's own tests", "trial.measures.verify_ns"),
         FrameColumn("sandbox_ns", int, "billed life without clean-up", "trial.sandbox_ns"),
         FrameColumn("complete", bool, "no command is missing", "trial.complete"),
-        FrameColumn(
-            "wrapper_ns",
-            int,
-            "wrapper time of set-up and actions",
-            lambda row: row.of_success(row.trial.measures.wrapper_ns) or None,
-        ),
+        FrameColumn("wrapper_ns", int, "wrapper time of set-up and actions", lambda row: _wrapper(row) or None),
         FrameColumn("cause", str, "of the failure or limit", "trial.cause"),
     ),
     "actions": (

@@ -6,7 +6,7 @@ import copy
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,6 @@ from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool, one_per_level
-from costmodel.workload.scenario_range import Alternatives, LevelLaw
 
 Part = Callable[[Measures], int]
 _PARTS: Final[dict[str, Part]] = {
@@ -29,6 +28,36 @@ _PARTS: Final[dict[str, Part]] = {
     "harness": lambda measures: measures.harness_ns,
 }
 """Parts with a curve of their own over concurrency; think time and throttles are constant."""
+
+
+class Assumption(NamedTuple):
+    """An unmeasured input of a row."""
+
+    name: str  # field of the training run, or the assumed input
+    value: str
+    source: str
+
+
+class LevelLaw(NamedTuple):
+    """Derivation of a row from cells at several concurrencies."""
+
+    levels: tuple[tuple[int, float], ...]  # concurrency, and occupied time of a success in s without think time
+    at_a_time: int  # concurrency of the row
+    beyond: float  # multiple of the highest level; 1: not beyond
+    law: str  # in words: at a level, between two, or beyond
+
+
+class Alternatives(NamedTuple):
+    """Inputs of one row; without ends the pool is as recorded."""
+
+    value: Pool
+    training_run: TrainingRun
+    prices: Prices | None
+    ends: tuple[Pool, ...] = ()  # low and high scenario of unmeasured inputs
+    assumptions: tuple[Assumption, ...] = ()
+    flags: tuple[str, ...] = ()
+    levels: LevelLaw | None = None
+    at_least: bool = False  # no upper limit
 
 
 def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices | None) -> Alternatives:

@@ -20,7 +20,7 @@ from costmodel.projection.row import Share
 from costmodel.training.images import Images
 from costmodel.training.length import Length
 from costmodel.training.run import Think
-from costmodel.workload.scenario_range import Assumption
+from costmodel.workload.rescaling import Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.layout import to_markdown

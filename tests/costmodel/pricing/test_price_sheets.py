@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import PriceError, Row, Think, TrainingRun, load, load_prices, project
-from costmodel.pricing.sheet import SHIPPED_PRICES, priced_cell
-from costmodel.pricing.tariff import PARTS, Meter
+from costmodel.pricing.sheet import PARTS, SHIPPED_PRICES, Meter, priced_cell
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import Cost
 from costmodel.workload.pool import pools

@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from costmodel.pricing.tariff import billed_ns
+from costmodel.pricing.sheet import billed_ns
 from costmodel.projection.wall_clock import limits, run_in_time
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.trial import RecordedTrial

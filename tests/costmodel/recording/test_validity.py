@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from costmodel import Recording, TrainingRun, load, project
 from costmodel.recording.runner_health import RunnerSecond, WorkerFitness
-from costmodel.workload.contamination import exposure
+from costmodel.workload.pool import exposure
 from taxtui.cli import app
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
