@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet
     from costmodel.pricing.instance_sizes import sold_size
-    from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices, priced_cell
-    from costmodel.pricing.tariff import SandboxPrice
+    from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell
     from costmodel.projection import tax_bounds, warnings
     from costmodel.projection.row import (
         CAUSE_NAMES,
@@ -68,9 +67,10 @@ if TYPE_CHECKING:
         Share,
     )
     from costmodel.projection.tax_bounds import MedianDispatch, Reference, check_reference_used
-    from costmodel.providers import published_figures
     from costmodel.providers.limits import Profile, known_profiles, load_profile
     from costmodel.providers.provider import Provider, known_providers, load_provider
+    from costmodel.providers.plausible_ranges import Candidate
+    from costmodel.providers.provider import Provider, known_providers, load_provider, published_figures
     from costmodel.recording import breakdown, events, framing
     from costmodel.recording.causes import (
         CAUSE_OF,
@@ -100,7 +100,7 @@ if TYPE_CHECKING:
         TrialEnded,
         TrialStarted,
     )
-    from costmodel.recording.follower import Follower, RecordingSummary, read_events
+    from costmodel.recording.follower import Follower, read_events
     from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, PublishedStart, read_published
     from costmodel.recording.reader import Recording, load, load_all, read_recording, read_recordings
     from costmodel.recording.runner_health import (
@@ -131,15 +131,23 @@ if TYPE_CHECKING:
     from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, POWER, TIE, Finding
     from costmodel.training.images import Images
     from costmodel.training.length import FIXED_LENGTH, RECORDED_LENGTH, Length
-    from costmodel.training.life_cycle import ACTIONS
-    from costmodel.training.policies import POLICIES
-    from costmodel.training.precision import Precision
-    from costmodel.training.run import ON_FAILURE, PLACEMENTS, Think, TrainingRun, poisoned_groups
+    from costmodel.training.run import (
+        ACTIONS,
+        ON_FAILURE,
+        PLACEMENTS,
+        POLICIES,
+        Precision,
+        Think,
+        TrainingRun,
+        poisoned_groups,
+    )
     from costmodel.units import MAX_INT, NS_PER_HOUR, NS_PER_S
     from costmodel.workload import characterization
     from costmodel.workload.contamination import Exposure
     from costmodel.workload.pool import Pool, pools
     from costmodel.workload.scenario_range import Alternatives, Assumption, LevelLaw
+    from costmodel.workload.pool import Exposure, Pool, pools
+    from costmodel.workload.rescaling import Assumption, LevelLaw
 
 _PUBLIC: Final[dict[str, str]] = {
     # analysis: questions about rows: ranking, comparison, decision, thresholds, concurrency sweep
@@ -158,20 +166,19 @@ _PUBLIC: Final[dict[str, str]] = {
     "attribution.assumptions": "MEASURED_INPUT STEP_MODEL_RULES",
     # providers: substrates that were not measured: published start-up times, limits and prices
     "providers.limits": "Profile known_profiles load_profile",
-    "providers.provider": "Provider known_providers load_provider",
+    "providers.plausible_ranges": "Candidate",
+    "providers.provider": "Provider known_providers load_provider published_figures",
     # projection: a row: worker-hours, wall-clock, money and warnings
     "projection.row": "Attribution ByCause CAUSES CAUSE_NAMES Evidence GpuWaiting Row Share",
     "projection.tax_bounds": "MedianDispatch Reference check_reference_used",
     # simulation: makespans of attempts on workers
     "simulation.makespan": "expected_max makespan_bounds",
     # workload: the trials of a cell as attempts of the asked length and concurrency
-    "workload.contamination": "Exposure",
-    "workload.pool": "Pool pools",
-    "workload.scenario_range": "Alternatives Assumption LevelLaw",
+    "workload.pool": "Exposure Pool pools",
+    "workload.rescaling": "Alternatives Assumption LevelLaw",
     # pricing: price sheets: what one sandbox costs
     "pricing.instance_sizes": "sold_size",
-    "pricing.sheet": "Prices SHIPPED_PRICES load_prices priced_cell",
-    "pricing.tariff": "SandboxPrice",
+    "pricing.sheet": "Prices SHIPPED_PRICES SandboxPrice load_prices priced_cell",
     # recording: from the bytes of a file to trials
     "recording.causes": (
         "CAUSE_OF CAUSE_POLICIES DROPPED HARNESS KEPT PROVIDER RETRIED SANDBOX VERIFIER cause_of policy_of"
@@ -179,7 +186,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "recording.events": (
         "Actions Cell Clock Event Header Health Link Mark Notice PhaseEnded RunFinished TrialEnded TrialStarted"
     ),
-    "recording.follower": "Follower RecordingSummary read_events",
+    "recording.follower": "Follower read_events",
     "recording.published": "PROVENANCE Published PublishedFigure PublishedStart read_published",
     "recording.reader": "Recording load load_all read_recording read_recordings",
     "recording.runner_health": "DISTURBED_SHARE FLOOR_LIMIT_NS LAG_LIMIT_NS RunnerFitness WorkerFitness",
@@ -189,10 +196,7 @@ _PUBLIC: Final[dict[str, str]] = {
     # training: the training run to project
     "training.images": "Images",
     "training.length": "FIXED_LENGTH Length RECORDED_LENGTH",
-    "training.life_cycle": "ACTIONS",
-    "training.policies": "POLICIES",
-    "training.precision": "Precision",
-    "training.run": "ON_FAILURE PLACEMENTS Think TrainingRun poisoned_groups",
+    "training.run": "ACTIONS ON_FAILURE PLACEMENTS POLICIES Precision Think TrainingRun poisoned_groups",
     # statistics: intervals, percentiles and verdicts, without a word of the domain
     "statistics.intervals": "Between Interval mean_interval quantile ratio_interval student_t wilson_interval",
     "statistics.quantiles": "Percentile percentile percentile_with_runs worth_by_value",
@@ -214,7 +218,6 @@ _MODULES: Final[tuple[str, ...]] = (
     "analysis.concurrency_sweep",
     "recording.events",
     "recording.framing",
-    "providers.published_figures",
     "statistics.repetitions",
     "pricing.sheet",
     "projection.tax_bounds",

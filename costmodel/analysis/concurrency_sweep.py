@@ -98,7 +98,7 @@ class _Step:
         for trial in pool.trials:
             groups.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
         rates = [
-            [BlockRate.of((t.start_ns, t.freed_ns, t.ok) for t in trials) for trials in workers.values()]
+            [BlockRate.of([(t.start_ns, t.freed_ns, t.ok) for t in trials]) for trials in workers.values()]
             for workers in groups.values()
         ]
         self.spans: list[RateSpan] = [together(workers, self.concurrency) for workers in rates]

@@ -22,6 +22,10 @@ from costmodel.statistics.intervals import Between
 from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool, by_levels, nearest_length, pools
 from costmodel.workload.scenario_range import Alternatives
+from costmodel.workload.estimator import Tally
+from costmodel.workload.length_extrapolation import EXACT
+from costmodel.workload.pool import Pool, attempts, by_levels, nearest_length, pools
+from costmodel.workload.rescaling import Alternatives
 
 if TYPE_CHECKING:
     from costmodel.providers.provider import Provider

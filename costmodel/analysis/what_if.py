@@ -21,6 +21,7 @@ from costmodel.statistics.intervals import Interval
 from costmodel.training.life_cycle import ACTIONS
 from costmodel.training.run import TrainingRun
 from costmodel.workload.scenario_range import Alternatives
+from costmodel.training.run import ACTIONS, TrainingRun
 
 INPUTS: Final = {
     "suspend": ("suspend_s", "resume_s"),

@@ -9,6 +9,8 @@ from costmodel.projection.diagnostics import settings_in_use
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.run import Think, TrainingRun, poisoned_groups
 from costmodel.workload.scenario_range import Assumption
+from costmodel.training.run import TrainingRun, poisoned_groups
+from costmodel.workload.rescaling import Assumption
 
 REQUESTED: Final = "asked for"
 STEP_MODEL_RULES: Final = "rules of the step model"

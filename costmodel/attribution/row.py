@@ -13,7 +13,7 @@ from costmodel.attribution.replications import Progress, Replications, repeated
 from costmodel.attribution.shares import Rates, attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
-from costmodel.projection.cost import no_surer, nodes_usd, plus
+from costmodel.projection.cost import no_surer
 from costmodel.projection.row import Attribution, Cost, PoolUse, Row, Share, Steps, WallClock
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
@@ -204,7 +204,6 @@ def _answered(
             part * mean(Rates.of(training_run, pool, prices).sandbox_usd),
             idle_hours,
             hours,
-            wall_clock,
         ),
     )
 
@@ -217,22 +216,18 @@ def _cost(
     sandbox_usd: float,
     idle_hours: float,
     hours: Interval,
-    wall_clock: WallClock,
 ) -> Cost:
-    """Return the bill of sandboxes, pool, workers and the sheet's nodes, without GPUs and the training run's nodes.
+    """Return the bill of sandboxes, pool and workers, without GPUs and nodes.
 
     Its relative limits are at least those of the worker-hours and of the row's earlier bill.
     """
     assert prices is not None
     rates = Rates.of(training_run, pool, prices)
     idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
-    price = prices.sandbox(pool.identity)
-    at_a_time = min(training_run.usable_workers, training_run.trajectories) + (training_run.warm_pool or 0)
-    by_node = nodes_usd(price, pool.identity, at_a_time, wall_clock, training_run)
     billed = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(
-        sandbox_usd=plus(billed, by_node),
+        sandbox_usd=billed,
         idle_pool_usd=idle,
         worker_usd=None if prices.worker_usd_hour is None else worker,
-        total_usd=sandbox_usd + by_node.value + idle + worker,
+        total_usd=sandbox_usd + idle + worker,
     )

@@ -19,7 +19,6 @@ from costmodel.attribution.assumptions import assumptions
 from costmodel.attribution.replications import Replications
 from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
-from costmodel.projection.cost import nodes
 from costmodel.projection.row import Attribution, GpuWaiting, Share
 from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.simulation.timeline import StepTaken
@@ -60,8 +59,6 @@ class Rates(NamedTuple):
         if prices is None:
             return cls(lasting, 0.0, 0.0, suspended or 0.0, priced or bool(suspended))
         price = prices.sandbox(pool.identity)
-        at_a_time = min(training_run.usable_workers, training_run.trajectories) + (training_run.warm_pool or 0)
-        lasting += nodes(price, pool.identity, at_a_time, training_run) * price.rates.usd_per_node_hour
         suspended = price.suspended_usd_hour() if suspended is None else suspended
         return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), suspended, priced)
 

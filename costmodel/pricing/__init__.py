@@ -1,5 +1,5 @@
 """Price sheets: the price of a sandbox.
 
-Contains the sheets and how they are read (``sheet``), how billed time and dollars follow from a sandbox's life
-(``tariff``), the sizes that a provider sells (``instance_sizes``), and the shipped sheets (``data``).
+Contains the sheets, and how billed time and dollars follow from a sandbox's life (``sheet``), the sizes that a provider
+sells (``instance_sizes``), and the shipped sheets (``data``).
 """

@@ -3,28 +3,209 @@
 from __future__ import annotations
 
 import datetime
-import math
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
 from costmodel.errors import NoPrice, PriceError
-from costmodel.pricing.instance_sizes import SIZES
-from costmodel.pricing.tariff import BILLED, PROVISIONED, CpuBasis, IdleBilling, Node, SandboxPrice, UsdRates, titled
+from costmodel.pricing.instance_sizes import SIZES, Size, sold_size
 from costmodel.recording.trial import CellIdentity
-from costmodel.toml import Count, Document, MalformedDocument, Text
-from costmodel.units import MAX_INT
+from costmodel.toml import Document, MalformedDocument, Text
+from costmodel.units import MAX_INT, NS_PER_HOUR
 
 SHIPPED_PRICES: Final = Path(__file__).parent / "data"
 STALE_AFTER: Final = datetime.timedelta(days=365)
+PARTS: Final = 10**12
+"""Parts of a dollar: whole numbers keep sums over millions of attempts exact."""
+PROVISIONED: Final = "provisioned"
+ACTIVE: Final = "active"
+GREATER: Final = "greater"
+CpuBasis = Literal["provisioned", "active", "greater"]
+"""Measure of vCPU-hours: requested vCPUs, used CPU time, or the larger."""
+BILLED: Final = "billed"
+FREE: Final = "free"
+IdleBilling = Literal["billed", "free"]
+"""Whether an idle sandbox is billed."""
 
 
 def priced_cell(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
     """Return a cell with these limits; a price depends on nothing else."""
-    unpriced = CellIdentity._make("" for _ in CellIdentity._fields)
-    return unpriced._replace(substrate=substrate, variant=variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
+    return CellIdentity(substrate, variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
+
+
+def billed_ns(ns: int, minimum_ns: int, increment_ns: int) -> int:
+    """Return billed time for ``ns`` of use: whole increments, at least the minimum; 0 without use."""
+    return 0 if ns <= 0 else max(minimum_ns, -(-ns // increment_ns) * increment_ns)
+
+
+class Meter(NamedTuple):
+    """Rates of a sandbox of a certain size; a bill is in whole parts of a dollar times ns per hour."""
+
+    exists: int  # per hour of existence, in parts
+    cpu: int  # per hour of CPU time, in parts
+    create: int
+    included_milli: int  # vCPUs with CPU time in ``exists``
+    minimum_ns: int
+    increment_ns: int
+
+    def billed(self, exists_ns: int, cpu_ns: int) -> int:
+        """Return the bill for a lifetime and CPU time."""
+        clock_ns = billed_ns(exists_ns, self.minimum_ns, self.increment_ns)
+        beyond_ns = max(0, cpu_ns - self.included_milli * clock_ns // 1000)
+        return self.exists * clock_ns + self.cpu * beyond_ns + self.create * (exists_ns > 0)
+
+    @staticmethod
+    def usd(billed: float) -> float:
+        return billed / PARTS / NS_PER_HOUR
+
+
+Usd = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+# Not tuple[Usd, Usd]: in a union with a bounded number, msgspec 0.22 crashes on that at the next garbage collection.
+UsdSpan = Usd | Annotated[tuple[Usd, ...], msgspec.Meta(min_length=2, max_length=2)]
+"""One value, or the lowest and highest of several sources."""
+Amount = Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)]
+_NEEDS: Final = {"usd_per_unit_hour": "gib_per_unit", "usd_per_disk_gib_hour": "disk_gib"}
+"""Key → needed key."""
+
+
+class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ``[[sandbox]]`` of a sheet, as in the file."""
+
+    substrate: Text  # substrate, or provider of `--compose`
+    source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]  # a list where sources disagree
+    minimum_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT / 1e9)]  # least time that is billed, in seconds
+    increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # billed time is rounded up to a multiple
+    variant: str | None = None  # only for this runtime or instance type
+    date: datetime.date | None = None  # date of the price; default: the sheet's
+    sizes: str = ""  # sold sizes: `fargate` or `vercel`; a request is billed as the next larger size
+    cpu: CpuBasis = PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
+    idle: IdleBilling = BILLED  # `free` where time without a request is not billed
+    usd_per_hour: UsdSpan | None = None  # sandbox of any size
+    usd_per_vcpu_hour: UsdSpan | None = None  # vCPU
+    usd_per_gib_hour: UsdSpan | None = None  # GiB of requested memory
+    usd_per_unit_hour: UsdSpan | None = None  # unit: the larger of vCPUs and GiB / `gib_per_unit`
+    usd_per_address_hour: UsdSpan | None = None  # public address of a sandbox
+    usd_per_disk_hour: UsdSpan | None = None  # whole disk of a sandbox
+    usd_per_disk_gib_hour: UsdSpan | None = None  # GiB of disk; needs `disk_gib`
+    usd_per_create: UsdSpan | None = None  # creation of a sandbox
+    usd_per_egress_gib: UsdSpan | None = None  # GiB of egress; not in the bill, and rows carry a warning
+    disk_gib: Amount = 0.0  # disk of a sandbox
+    gib_per_unit: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)] = 0.0  # GiB of a unit
+
+    def __post_init__(self) -> None:
+        """Check for a price, and for missing keys."""
+        if not self.rates:
+            raise ValueError(f"no price; give at least one of {', '.join(USD_RATES)}")
+        for key, needed in _NEEDS.items():
+            if key in self.rates and not getattr(self, needed):
+                raise ValueError(f"{key} needs {needed}; add {needed} = ?")
+        if self.cpu != PROVISIONED and self.usd_per_vcpu_hour is None:
+            raise ValueError(f"cpu = {self.cpu!r} needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?")
+        if self.sizes and self.sizes not in SIZES:
+            raise ValueError(f"unknown sizes {self.sizes!r}; known: {', '.join(SIZES)}")
+        for rate, (low, high) in self.rates.items():
+            if low > high:
+                raise ValueError(f"{rate} must be [least, most], not [{low:g}, {high:g}]")
+            if low < high and len(self.sources) < 2:
+                raise ValueError(f"{rate} is a range, which needs the sources that disagree; source = [..]")
+
+    @property
+    def rates(self) -> dict[str, tuple[float, float]]:
+        """Rate → lowest and highest value of the sources."""
+        spans = {rate: usd for rate in USD_RATES if (usd := getattr(self, rate)) is not None}
+        return {rate: (usd[0], usd[1]) if isinstance(usd, tuple) else (usd, usd) for rate, usd in spans.items()}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,) if isinstance(self.source, str) else self.source
+
+
+USD_RATES: Final = tuple(key for key in PricedSandbox.__struct_fields__ if key.startswith("usd_per_"))
+
+
+class SandboxPrice(PricedSandbox, frozen=True, kw_only=True):
+    """Price of a substrate's sandboxes, with the title of its sheet."""
+
+    sheet: str  # title, and date of the price
+    stale: bool  # older than a year when loaded
+
+    @property
+    def cited(self) -> str:
+        return "; ".join(self.sources)
+
+    @property
+    def minimum_ns(self) -> int:
+        return round(self.minimum_s * 1e9)
+
+    @property
+    def increment_ns(self) -> int:
+        return round(self.increment_s * 1e9)
+
+    @property
+    def disputed(self) -> bool:
+        """Whether the sources disagree."""
+        return any(low < high for low, high in self.rates.values())
+
+    def rate(self, name: str, *, lowest: bool = False) -> float:
+        """Return the highest or lowest value of a rate; 0: not charged."""
+        low, high = self.rates.get(name, (0.0, 0.0))
+        return low if lowest else high
+
+    def size(self, identity: CellIdentity) -> Size:
+        """Return the billed size. Raises ``PriceError`` if no size is large enough."""
+        request = Size(identity.cpu_milli, identity.memory_mib)
+        size = sold_size(self.sizes, *request) if self.sizes else request
+        if size is None:
+            wanted = f"{request.cpu_milli / 1000:g} vCPU and {request.memory_mib} MiB"
+            raise PriceError(f"{self.sizes} sells nothing with {wanted}; ask for less")
+        return size
+
+    def meter(self, identity: CellIdentity, *, lowest: bool = False) -> Meter:
+        """Return the meter; ``lowest``: at the lowest rates. Raises as ``size``."""
+        usd = {rate: low if lowest else high for rate, (low, high) in self.rates.items()}
+        size = self.size(identity)
+        vcpus, gib = size.cpu_milli / 1000, size.memory_mib / 1024
+        amounts = {
+            "usd_per_hour": 1.0,
+            "usd_per_vcpu_hour": 0.0 if self.cpu == ACTIVE else vcpus,
+            "usd_per_gib_hour": gib,
+            "usd_per_unit_hour": max(vcpus, gib / self.gib_per_unit) if self.gib_per_unit else 0.0,
+            "usd_per_address_hour": 1.0,
+            "usd_per_disk_hour": 1.0,
+            "usd_per_disk_gib_hour": self.disk_gib,
+        }
+        cpu_usd_hour = 0.0 if self.cpu == PROVISIONED else usd.get("usd_per_vcpu_hour", 0.0)
+        return Meter(
+            exists=round(sum(amount * usd.get(rate, 0.0) for rate, amount in amounts.items()) * PARTS),
+            cpu=round(cpu_usd_hour * PARTS),
+            create=round(usd.get("usd_per_create", 0.0) * PARTS) * NS_PER_HOUR,
+            included_milli=size.cpu_milli if self.cpu == GREATER else 0,
+            minimum_ns=self.minimum_ns,
+            increment_ns=self.increment_ns,
+        )
+
+    def usd_hour(self, identity: CellIdentity) -> float:
+        """Return the hourly rate of an idle sandbox. Raises as ``size``."""
+        return self.meter(identity).exists / PARTS
+
+    def idle_usd_hour(self, identity: CellIdentity) -> float:
+        """Return the hourly rate of a ready sandbox. Raises as ``size``."""
+        return 0.0 if self.idle == FREE else self.usd_hour(identity)
+
+    def suspended_usd_hour(self) -> float:
+        """Return the hourly rate of a suspended sandbox: its disk."""
+        return self.rate("usd_per_disk_hour") + self.disk_gib * self.rate("usd_per_disk_gib_hour")
+
+    def usd(self, identity: CellIdentity, sandbox_ns: int, cpu_ns: int | None = None) -> Fraction:
+        """Return the cost of a sandbox with a lifetime of ``sandbox_ns``.
+
+        Unknown CPU time (None) counts as all vCPUs busy.
+        """
+        used_ns = sandbox_ns * identity.cpu_milli // 1000 if cpu_ns is None else cpu_ns
+        return Fraction(self.meter(identity).billed(sandbox_ns, used_ns), PARTS * NS_PER_HOUR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,89 +257,6 @@ class Prices:
         )
 
 
-Usd = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
-# Not tuple[Usd, Usd]: in a union with a bounded number, msgspec 0.22 crashes on that at the next garbage collection.
-UsdSpan = Usd | Annotated[tuple[Usd, ...], msgspec.Meta(min_length=2, max_length=2)]
-"""One value, or the lowest and highest of several sources."""
-Amount = Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)]
-_NODE: Final = ("sandboxes_per_node", "node_vcpus", "node_gib")
-_AMOUNTS: Final = ("disk_gib", "free_vcpus", "free_gib", "free_disk_gib", "gib_per_unit")
-_NEEDS: Final = {
-    "usd_per_unit_hour": ("gib_per_unit",),
-    "usd_per_disk_gib_hour": ("disk_gib",),
-    "usd_per_node_hour": ("sandboxes_per_node", "node_vcpus and node_gib"),
-    "free_vcpus": ("usd_per_vcpu_hour",),
-    "free_gib": ("usd_per_gib_hour",),
-    "free_disk_gib": ("usd_per_disk_gib_hour",),
-    **{key: ("usd_per_node_hour",) for key in _NODE},
-}
-"""Key → keys; at least one is needed."""
-
-
-class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ``[[sandbox]]`` of a sheet, as in the file."""
-
-    substrate: Text  # substrate, or provider of `--compose`
-    source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]  # a list where sources disagree
-    minimum_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT / 1e9)]  # least time that is billed, in seconds
-    increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # billed time is rounded up to a multiple
-    variant: str | None = None  # only for this runtime or instance type
-    date: datetime.date | None = None  # date of the price; default: the sheet's
-    sizes: str = ""  # sold sizes: `fargate` or `vercel`; a request is billed as the next larger size
-    cpu: CpuBasis = PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
-    idle: IdleBilling = BILLED  # `free` where time without a request is not billed
-    usd_per_hour: UsdSpan | None = None  # sandbox of any size
-    usd_per_vcpu_hour: UsdSpan | None = None  # vCPU
-    usd_per_gib_hour: UsdSpan | None = None  # GiB of requested memory
-    usd_per_unit_hour: UsdSpan | None = None  # unit: the larger of vCPUs and GiB / `gib_per_unit`
-    usd_per_address_hour: UsdSpan | None = None  # public address of a sandbox
-    usd_per_disk_hour: UsdSpan | None = None  # whole disk of a sandbox
-    usd_per_disk_gib_hour: UsdSpan | None = None  # GiB of disk; needs `disk_gib`
-    usd_per_node_hour: UsdSpan | None = None  # node; needs `sandboxes_per_node`, or `node_vcpus` and `node_gib`
-    usd_per_create: UsdSpan | None = None  # creation of a sandbox
-    usd_per_egress_gib: UsdSpan | None = None  # GiB of egress; not in the bill, and rows carry a warning
-    disk_gib: Amount | None = None  # disk of a sandbox
-    free_vcpus: Amount | None = None  # free vCPUs of each sandbox
-    free_gib: Amount | None = None  # free memory of each sandbox
-    free_disk_gib: Amount | None = None  # free disk of each sandbox
-    gib_per_unit: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None  # GiB of a unit
-    sandboxes_per_node: Count | None = None  # sandboxes on a node
-    node_vcpus: Amount | None = None  # vCPUs of a node
-    node_gib: Amount | None = None  # memory of a node
-
-    def __post_init__(self) -> None:
-        """Check for a price, and for missing keys."""
-        if not self.rates:
-            raise ValueError(f"no price; give at least one of {', '.join(UsdRates._fields)}")
-        for key, needed in _NEEDS.items():
-            if self.has(key) and not any(all(map(self.has, need.split(" and "))) for need in needed):
-                raise ValueError(f"{key} needs {' or '.join(needed)}; add {needed[0]} = ?")
-        if self.cpu != PROVISIONED and self.usd_per_vcpu_hour is None:
-            raise ValueError(f"cpu = {self.cpu!r} needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?")
-        if self.has("sandboxes_per_node") and (spare := [key for key in _NODE[1:] if self.has(key)]):
-            raise ValueError(f"sandboxes_per_node says how many fit; leave {spare[0]} out")
-        if self.sizes and self.sizes not in SIZES:
-            raise ValueError(f"unknown sizes {self.sizes!r}; known: {', '.join(SIZES)}")
-        for rate, (low, high) in self.rates.items():
-            if low > high:
-                raise ValueError(f"{rate} must be [least, most], not [{low:g}, {high:g}]")
-            if low < high and len(self.sources) < 2:
-                raise ValueError(f"{rate} is a range, which needs the sources that disagree; source = [..]")
-
-    def has(self, key: str) -> bool:
-        return getattr(self, key) is not None
-
-    @property
-    def rates(self) -> dict[str, tuple[float, float]]:
-        """Rate → lowest and highest value of the sources."""
-        spans = {rate: getattr(self, rate) for rate in UsdRates._fields if self.has(rate)}
-        return {rate: (usd[0], usd[1]) if isinstance(usd, tuple) else (usd, usd) for rate, usd in spans.items()}
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return (self.source,) if isinstance(self.source, str) else self.source
-
-
 class PricedWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ``[worker]`` of a sheet."""
 
@@ -195,36 +293,15 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
     except MalformedDocument as error:
         raise PriceError(str(error)) from error
     title, now = sheet.title or file.name, today or datetime.datetime.now(datetime.UTC).date()
+    sandboxes = []
+    for stanza in sheet.sandbox:
+        date = stanza.date or sheet.date
+        sheet_date, stale = f"{title} ({date})", now - date > STALE_AFTER
+        sandboxes.append(SandboxPrice(**msgspec.structs.asdict(stanza), sheet=sheet_date, stale=stale))
     return Prices(
         title=title,
         date=sheet.date,
-        sandboxes=tuple(_sandbox(stanza, title, stanza.date or sheet.date, now) for stanza in sheet.sandbox),
+        sandboxes=tuple(sandboxes),
         worker_usd_hour=None if sheet.worker is None else sheet.worker.usd_per_hour,
         stale=now - sheet.date > STALE_AFTER,
-    )
-
-
-def _sandbox(stanza: PricedSandbox, title: str, date: datetime.date, today: datetime.date) -> SandboxPrice:
-    node = None
-    if stanza.usd_per_node_hour is not None:
-        node = Node(
-            stanza.sandboxes_per_node,
-            math.inf if stanza.node_vcpus is None else stanza.node_vcpus,
-            math.inf if stanza.node_gib is None else stanza.node_gib,
-        )
-    return SandboxPrice(
-        substrate=stanza.substrate,
-        variant=stanza.variant,
-        rates=UsdRates(**{rate: high for rate, (_, high) in stanza.rates.items()}),
-        cheaper=UsdRates(**{rate: low for rate, (low, _) in stanza.rates.items()}),
-        cpu=stanza.cpu,
-        idle=stanza.idle,
-        node=node,
-        sizes=stanza.sizes,
-        minimum_ns=round(stanza.minimum_s * 1e9),
-        increment_ns=round(stanza.increment_s * 1e9),
-        source="; ".join(stanza.sources),
-        sheet=titled(title, date),
-        stale=today - date > STALE_AFTER,
-        **{key: getattr(stanza, key) for key in _AMOUNTS if stanza.has(key)},
     )

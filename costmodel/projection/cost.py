@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 
-from costmodel.errors import TrainingRunError
-from costmodel.pricing.sheet import Prices
-from costmodel.pricing.tariff import ACTIVE, FREE, Meter, SandboxPrice, billed_ns
+from costmodel.pricing.sheet import ACTIVE, FREE, Meter, Prices, SandboxPrice, billed_ns
 from costmodel.projection import warnings
-from costmodel.projection.row import Cost, PoolUse, WallClock
+from costmodel.projection.row import Cost, PoolUse
 from costmodel.projection.wall_clock import TimedRun, launched_amount
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.trial import CellIdentity
@@ -26,23 +23,17 @@ def cost(
     prices: Prices,
     training_run: TrainingRun,
     worker_hours: Interval,
-    wall_clock: WallClock,
     warm_pool: PoolUse | None,
 ) -> Cost:
     """Return the bill: each attempt is billed with its own minimum and increment.
 
-    With over-provisioning each launch is billed until its end or cut. Nodes are billed for the duration of the run,
-    enough for all simultaneous sandboxes. Where sources disagree, or usage is known within limits only, the value is
-    the middle.
+    With over-provisioning each launch is billed until its end or cut. Where sources disagree, or usage is
+    known within limits only, the value is the middle.
     """
     price = prices.sandbox(pool.identity)
     lower = _sandboxes(timed, training_run, price.meter(pool.identity, lowest=True), _LowerUse(price, pool))
     upper = _sandboxes(timed, training_run, price.meter(pool.identity), _UpperUse(price, pool))
     sandbox = _across(lower, upper).not_negative()
-    at_a_time = min(training_run.usable_workers, training_run.trajectories) + (
-        warm_pool.idle_sandboxes if warm_pool else 0.0
-    )
-    sandbox = plus(sandbox, nodes_usd(price, pool.identity, at_a_time, wall_clock, training_run))
     idle = 0.0
     if warm_pool is not None:
         idle = price.idle_usd_hour(pool.identity) * warm_pool.idle_sandboxes * timed.run.wall.value_ns / NS_PER_HOUR
@@ -64,7 +55,6 @@ def cost_of_mean(
     prices: Prices,
     training_run: TrainingRun,
     worker_hours: float,
-    wall_hours: float,
 ) -> Cost:
     """Return the bill if every trajectory took ``trajectory_ns``, without an interval.
 
@@ -77,10 +67,6 @@ def cost_of_mean(
         for meter, cpu_ns in ((price.meter(identity, lowest=True), 0), (price.meter(identity), most_cpu_ns))
     )
     sandbox = _across(lower, upper)
-    if price.node is not None:
-        at_a_time = min(training_run.usable_workers, training_run.trajectories)
-        wall_clock = WallClock(wall_hours, None, None, wall_hours, "fluid", None)
-        sandbox = plus(sandbox, nodes_usd(price, identity, at_a_time, wall_clock, training_run))
     worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
     return Cost(
         sandbox_usd=sandbox,
@@ -100,7 +86,7 @@ def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> dict[str, fl
         warnings.PRICES_DISPUTED: price.disputed,
         warnings.CPU_UNKNOWN: price.cpu == ACTIVE and not cpu_known,
         warnings.IDLE_UNKNOWN: price.idle == FREE and think,
-        warnings.EGRESS_LEFT_OUT: price.rates.usd_per_egress_gib > 0,
+        warnings.EGRESS_LEFT_OUT: price.rate("usd_per_egress_gib") > 0,
     }
     return {flag: None for flag, holds in conditions.items() if holds}
 
@@ -138,7 +124,7 @@ class _LowerUse(_UpperUse):
 
 
 def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _UpperUse) -> Interval:
-    """Return the bill of all attempts, without nodes and idle pool sandboxes."""
+    """Return the bill of all attempts, without idle pool sandboxes."""
     tally, run = timed.tally, timed.run
     billed = tally.per_success(
         lambda sample: list(map(meter.billed, use.exists_ns(sample), use.cpu_ns(sample))),
@@ -157,46 +143,8 @@ def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _U
     return launched_amount(one_by_one, Meter.usd(paid), run.outcome)
 
 
-def nodes_usd(
-    price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock, training_run: TrainingRun
-) -> Interval:
-    """Return the price sheet's bill of nodes from the first start to the last end."""
-    number = nodes(price, identity, sandboxes, training_run)
-    if not number:
-        return Interval(0.0, 0.0, 0.0)
-    lower_usd_hour, upper_usd_hour = number * price.cheaper.usd_per_node_hour, number * price.rates.usd_per_node_hour
-    value, low, high = wall_clock.value, wall_clock.low, wall_clock.high
-    return _across(
-        Interval(
-            lower_usd_hour * value,
-            None if low is None else lower_usd_hour * low,
-            None if high is None else lower_usd_hour * high,
-        ),
-        Interval(
-            upper_usd_hour * value,
-            None if low is None else upper_usd_hour * low,
-            None if high is None else upper_usd_hour * high,
-        ),
-    )
-
-
-def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, training_run: TrainingRun) -> int:
-    """Return the number of billed nodes: the training run's, or enough for ``sandboxes``; 0: the sheet bills none.
-
-    Raises ``TrainingRunError`` where the training run prices nodes too, and ``PriceError`` where no node fits a
-    sandbox.
-    """
-    if price.node is None:
-        return 0
-    if training_run.node_usd_hour is not None:
-        raise TrainingRunError(
-            f"nodes have one price: leave --node-usd-hour out, or usd_per_node_hour of {price.sheet}"
-        )
-    return training_run.nodes or math.ceil(sandboxes / price.node.fit(price.size(identity)))
-
-
 def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float]:
-    """Return a function from lifetimes of sandboxes in ns to dollars, without nodes.
+    """Return a function from lifetimes of sandboxes in ns to dollars.
 
     CPU time is proportional to lifetime, as over all trials. Where usage is known within limits, the result is the
     middle.
@@ -213,7 +161,8 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
 
     def bill(clocks_ns: Iterable[int]) -> float:
         clocks = list(clocks_ns)
-        return Meter.usd(sum(meter.billed_of(clocks, exists, cpu) for meter, exists, cpu in bills) / len(bills))
+        billed = (meter.billed(round(ns * exists), round(ns * cpu)) for meter, exists, cpu in bills for ns in clocks)
+        return Meter.usd(sum(billed) / len(bills))
 
     return bill
 
@@ -237,14 +186,6 @@ def _across(lower: Interval, upper: Interval) -> Interval:
     low = lower.value if lower.low is None else lower.low
     high = upper.value if upper.high is None else upper.high
     return Interval((lower.value + upper.value) / 2, low, high)
-
-
-def plus(first: Interval, second: Interval) -> Interval:
-    """Return a sum of fully correlated parts."""
-    ends = zip(first, second, strict=True)
-    value, low, high = (None if a is None or b is None else a + b for a, b in ends)
-    assert value is not None
-    return Interval(value, low, high)
 
 
 def no_surer(amount: Interval, than: Interval) -> Interval:

@@ -104,7 +104,7 @@ def measured_row(pool: Pool, training_run: TrainingRun, prices: Prices | None, r
         steps=run.steps and _with_limits(run.steps, step),
         gpu=run.gpu,
         warm_pool=warm_pool,
-        cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, wall_clock, warm_pool),
+        cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, warm_pool),
         unused=options_without_data(pool, tally, training_run),
         flags=reasons(pool, timed, training_run, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, training_run, estimated, whole.tail),

@@ -16,7 +16,7 @@ from costmodel.statistics.intervals import Interval
 from costmodel.training.length import Length
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
-from costmodel.workload.scenario_range import Assumption
+from costmodel.workload.rescaling import Assumption
 
 
 def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None) -> list[Row]:
@@ -24,16 +24,15 @@ def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None)
 
     Raises:
         TrainingRunError: the training run asks for what one latency cannot answer; the message names the options and
-        the file. SourceError: the file holds none, but starts or speeds.
+        the file. SourceError: the file holds none, but starts.
         PriceError: the sheet lacks a price.
     """
     if not summary.rows:
-        substrates = [start.substrate for start in summary.starts] + [speed.substrate for speed in summary.speeds]
-        if not substrates:
+        if not summary.starts:
             raise SourceError(f"{summary.name} has figures for the page of taxtui site only, and no latency")
         raise SourceError(
-            f"{summary.name} holds no latency of a trajectory but how long {_kinds(summary)}: "
-            f"give work that was recorded, and --compose {substrates[0]}"
+            f"{summary.name} holds no latency of a trajectory but how long sandboxes take to start: "
+            f"give work that was recorded, and --compose {summary.starts[0].substrate}"
         )
     if unused := refused(training_run, PROVENANCE):
         raise TrainingRunError(
@@ -41,11 +40,6 @@ def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None)
             f"leave {'it' if len(unused) == 1 else 'them'} out, or {summary.name}"
         )
     return [_row(row, summary, training_run, prices) for row in summary.rows]
-
-
-def _kinds(summary: Published) -> str:
-    kinds = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
-    return " and ".join(kinds)
 
 
 def _printed(row: PublishedRow, summary: Published) -> Assumption:
@@ -77,7 +71,7 @@ def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, price
     fluid = worker_hours / training_run.usable_workers
     cost, doubted = None, dict[str, float | None]()
     if prices is not None:
-        cost = cost_of_mean(row.identity, row.trajectory_ns, prices, training_run, worker_hours, fluid)
+        cost = cost_of_mean(row.identity, row.trajectory_ns, prices, training_run, worker_hours)
         doubted = doubts(prices.sandbox(row.identity), cpu_known=False, think=False) | {warnings.BILLED_MEAN: None}
     return replace(
         projection,

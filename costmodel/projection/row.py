@@ -22,6 +22,8 @@ from costmodel.statistics.repetitions import Basis, Estimate
 from costmodel.statistics.verdict import Finding
 from costmodel.training.length import Length
 from costmodel.workload.scenario_range import Assumption, LevelLaw
+from costmodel.workload.estimator import StraightLine
+from costmodel.workload.rescaling import Assumption, LevelLaw
 
 CAUSES: Final = (
     "create",

@@ -96,7 +96,7 @@ DO: Final = {
     COMPOSED: "measure the provider",
     STAND_IN: "measure the provider itself",
     LENGTH_UNKNOWN: "ask for the published length",
-    DISPATCH_BORROWED: "--compose NAME:dispatch=RECORDING or =100ms..300ms",
+    DISPATCH_BORROWED: "--compose NAME:dispatch=100ms..300ms",
     SPEED_ASSUMED: "--compose NAME:slowdown=1..1.5",
     OPTION_UNUSED: "leave out the option, or the row",
     FIRST_CYCLE: "record 50 actions or more",

@@ -15,19 +15,17 @@ from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.diagnostics import refused, settings_in_use
-from costmodel.providers import published_figures
 from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
-from costmodel.workload.rescaling import Remaking, remade
-from costmodel.workload.scenario_range import Alternatives, Assumption
+from costmodel.workload.rescaling import Alternatives, Assumption, Remaking, remade
 
 FAILURES: Final = "failures"
 PULLS: Final = "image pulls and builds"
 
 if TYPE_CHECKING:
-    from costmodel.providers.provider import Dispatch, Provider, StartLaw
+    from costmodel.providers.provider import Provider, StartLaw
 
 
 def workloads(pools: Iterable[Pool]) -> list[Pool]:
@@ -109,7 +107,8 @@ def _sources(
     assumptions = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
     doubts = []
     if provider.dispatch is None:
-        assumptions.append(_borrowed(pool, provider.substrate))
+        source = f"{', '.join(pool.sources)}: give dispatch=100ms..300ms"
+        assumptions.append(Assumption("dispatch", f"as it was on {pool.identity.label}", source))
         doubts.append(warnings.DISPATCH_BORROWED)
     if provider.slowdown.high == 1.0:
         doubts.append(warnings.SPEED_ASSUMED)
@@ -156,33 +155,23 @@ def _pool(
     starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
     Random(seed).shuffle(starts_ns)  # one per trial, independent of the trial
     new.trials = [
-        remade(trial, _change(trial, provider, end, start_ns, Random(f"{seed}:{index}")))
-        for index, (trial, start_ns) in enumerate(zip(trials, starts_ns, strict=False))
+        remade(trial, _change(trial, provider, end, start_ns))
+        for trial, start_ns in zip(trials, starts_ns, strict=False)
     ]
     return new
 
 
-def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int, rng: Random) -> Remaking:
-    dispatches = None if provider.dispatch is None else _dispatches(trial, provider.dispatch, end, rng)
-    more_ns = 0
-    if provider.dispatch is not None:
-        # An undivided command contains an unknown part, from none to all, of the recorded dispatch.
-        more_ns = round(provider.dispatch.seconds[end] * (0.0, 0.5, 1.0)[end] * NS_PER_S)
+def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int) -> Remaking:
+    dispatch_ns = None if provider.dispatch is None else round(provider.dispatch.seconds[end] * NS_PER_S)
     return Remaking(
-        startup=lambda measures: (start_ns, 0, measures.preload_ns),
+        startup_ns=(start_ns, 0, trial.measures.preload_ns),
         work=provider.slowdown[end],
-        dispatches=None if dispatches is None else lambda _: dispatches,
+        dispatch_ns=dispatch_ns,
         unsplit=provider.slowdown[end],
-        unsplit_more_ns=more_ns,
+        # An undivided command contains an unknown part, from none to all, of the recorded dispatch.
+        unsplit_more_ns=round((dispatch_ns or 0) * (0.0, 0.5, 1.0)[end]),
         ends=False,
     )
-
-
-def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random) -> list[int]:
-    count = len(trial.durations_ns)
-    if dispatch.each_ns:
-        return rng.choices(dispatch.each_ns, k=count)
-    return [round(dispatch.seconds[end] * NS_PER_S)] * count
 
 
 def _identity(identity: CellIdentity, provider: Provider) -> CellIdentity:
@@ -212,21 +201,3 @@ def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:
         Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
         Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),
     ]
-
-
-def _borrowed(pool: Pool, substrate: str) -> Assumption:
-    """Return the recording's dispatch, with the published range of this provider."""
-    figures = [figure for file in published_figures.shipped() for figure in file.figures]
-    matches = [figure for figure in figures if (figure.quantity, figure.substrate) == ("dispatch", substrate)]
-    values = (value for figure in matches for value in (figure.value, figure.min, figure.p50, figure.max))
-    printed = [value for value in values if value is not None]
-    if printed:
-        sources = ", ".join(dict.fromkeys(figure.source for figure in matches))
-        published = f"printed for {substrate}: {min(printed):g} to {max(printed):g} s ({sources})"
-    else:
-        published = f"no dispatch of {substrate} is published"
-    return Assumption(
-        "dispatch",
-        f"as it was on {pool.identity.label}",
-        f"{', '.join(pool.sources)}; {published}: give dispatch=RECORDING or dispatch=100ms..300ms",
-    )

@@ -71,11 +71,8 @@ class Profile(ProfileFile, frozen=True, kw_only=True):
         limits = {field: getattr(self, limit) for limit, field in _LIMITS.items()}
         if fields.get("create_rate") is not None:
             limits["create_burst"] = None
-        set_fields = {field for field in limits if fields.get(field) is not None}
-        return {
-            **fields,
-            **{field: value for field, value in limits.items() if value is not None and field not in set_fields},
-        }
+        unset = {field: value for field, value in limits.items() if value is not None and fields.get(field) is None}
+        return {**fields, **unset}
 
     @property
     def lines(self) -> list[str]:

@@ -17,15 +17,14 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 
 from costmodel.pricing.sheet import Prices
-from costmodel.providers import published_figures
 from costmodel.providers.estimation import estimated_at, starts_at_a_time
 from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.providers.provider import Dispatch, Provider, Span, StartLaw
+from costmodel.providers.provider import Dispatch, Provider, Span, StartLaw, published_figures
 from costmodel.toml import Document, Text
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
-from costmodel.workload.scenario_range import Alternatives
+from costmodel.workload.rescaling import Alternatives
 
 DISPATCH, FAILURES, BURST, IMAGE, START, LIMITS, DISK, SPEED = INPUTS = (
     *("dispatch", "failure_rate", "failure_burst", "image", "start", "limits", "disk", "work_speed"),
@@ -98,8 +97,10 @@ class Candidate:
     provider: Provider
     training_run: TrainingRun
     prices: Prices | None
-    inputs: tuple[Input, ...]
+    stated: frozenset[str]  # fields of the training run that the user gave for this provider alone
+    images_gb: tuple[float, ...]  # sizes of the images that the run needs, where known
     plans: tuple[Profile | None, ...]  # indexed by the value of ``limits``
+    inputs: tuple[Input, ...] = ()
 
     @classmethod
     def of(
@@ -111,26 +112,18 @@ class Candidate:
         stated: frozenset[str] = frozenset(),
         images_gb: Sequence[float] = (),
     ) -> Candidate:
-        """Find the unmeasured inputs of a pool's work at a provider.
-
-        ``stated`` names the fields of the training run that the user gave for this provider alone. ``images_gb`` are
-        sizes of the images that the run needs, where they are known.
-        """
-        plans = _plans(provider)
-        ranged = Ranges(pool, provider, training_run, prices, stated, tuple(images_gb))
-        inputs = [item for make in _MADE if (item := make(ranged)) is not None and item.best != item.worst]
-        limits = _limits(ranged, plans)
-        if limits is not None:
-            inputs.append(limits)
-        order = {name: place for place, name in enumerate(INPUTS)}
-        return cls(
+        """Find the unmeasured inputs of a pool's work at a provider."""
+        candidate = cls(
             pool=pool,
             provider=provider,
             training_run=training_run,
             prices=prices,
-            inputs=tuple(sorted(inputs, key=lambda item: order[item.name])),
-            plans=plans,
+            stated=stated,
+            images_gb=tuple(images_gb),
+            plans=_plans(provider),
         )
+        inputs = (make(candidate) for make in _MADE)
+        return replace(candidate, inputs=tuple(item for item in inputs if item is not None and item.best != item.worst))
 
     def values(self, end: Literal["assumed", "best", "worst"]) -> dict[str, float]:
         """Return all inputs at the same end of the ranges."""
@@ -145,7 +138,7 @@ class Candidate:
         inputs = self.values("assumed") | dict(values)
         provider, training_run, prices = self.provider, self.training_run, self.prices
         if DISPATCH in inputs:
-            provider = replace(provider, dispatch=Dispatch(Span(*[inputs[DISPATCH]] * 3), (), "range"))
+            provider = replace(provider, dispatch=Dispatch(Span(*[inputs[DISPATCH]] * 3), "range"))
         if SPEED in inputs:
             provider = replace(provider, slowdown=Span(*[inputs[SPEED]] * 3))
         if LIMITS in inputs:
@@ -169,17 +162,6 @@ class Candidate:
         rate = inputs.get(FAILURES, 0.0)
         return 1.0 if self.training_run.step_rollouts is not None else 1 + rate / (1 - rate) / 2
 
-
-class Ranges(NamedTuple):
-    """Inputs of a range."""
-
-    pool: Pool
-    provider: Provider
-    training_run: TrainingRun
-    prices: Prices | None
-    stated: frozenset[str]
-    images_gb: tuple[float, ...]
-
     def published(self, name: str) -> tuple[list[RangeFigure], bool]:
         """Return the provider's figures, or all figures if the provider's are no range, and whether all are used."""
         all_of_it = [figure for figure in figures() if figure.input == name]
@@ -188,7 +170,7 @@ class Ranges(NamedTuple):
             return own_figures, False
         return all_of_it, True
 
-    def input(self, name: str, assumed: float, *, either: bool = False, reverse: bool = False) -> Input:
+    def range_of(self, name: str, assumed: float, *, either: bool = False, reverse: bool = False) -> Input:
         """Return the published range of an input; ``reverse``: the highest value is the cheapest."""
         printed, of_others = self.published(name)
         low, high = min(figure.low for figure in printed), max(figure.high for figure in printed)
@@ -201,40 +183,40 @@ def _at_a_time(pool: Pool, provider: Provider, training_run: TrainingRun) -> int
     return starts_at_a_time(training_run, provider, [trial for trial in pool.trials if trial.ok])
 
 
-def _dispatch(ranges: Ranges) -> Input | None:
-    stated_dispatch = ranges.provider.dispatch
+def _dispatch(candidate: Candidate) -> Input | None:
+    stated_dispatch = candidate.provider.dispatch
     if stated_dispatch is not None:
         low, value, high = stated_dispatch.seconds
         return Input(DISPATCH, "s per action", value, low, high, (STATED,))
-    good = [trial.measures.dispatch_ns for trial in ranges.pool.trials if trial.ok]
-    actions = sum(len(trial.durations_ns) for trial in ranges.pool.trials if trial.ok)
-    return ranges.input(DISPATCH, sum(good) / max(1, actions) / NS_PER_S)
+    good = [trial.measures.dispatch_ns for trial in candidate.pool.trials if trial.ok]
+    actions = sum(len(trial.durations_ns) for trial in candidate.pool.trials if trial.ok)
+    return candidate.range_of(DISPATCH, sum(good) / max(1, actions) / NS_PER_S)
 
 
-def _failures(ranges: Ranges) -> Input | None:
-    if {"failure_rate", "failure_hazard"} & ranges.stated:
+def _failures(candidate: Candidate) -> Input | None:
+    if {"failure_rate", "failure_hazard"} & candidate.stated:
         return None
-    failures = ranges.input(FAILURES, ranges.training_run.failure_rate or 0.0)
-    return failures._replace(either=ranges.training_run.effective_on_failure in (MASK, KEEP))
+    failures = candidate.range_of(FAILURES, candidate.training_run.failure_rate or 0.0)
+    return failures._replace(either=candidate.training_run.effective_on_failure in (MASK, KEEP))
 
 
-def _burst(ranges: Ranges) -> Input | None:
-    training_run = ranges.training_run
-    if training_run.step_rollouts is None or {"failure_burst", "failure_hazard"} & ranges.stated:
+def _burst(candidate: Candidate) -> Input | None:
+    training_run = candidate.training_run
+    if training_run.step_rollouts is None or {"failure_burst", "failure_hazard"} & candidate.stated:
         return None
-    if "failure_rate" in ranges.stated and not training_run.failure_rate:
+    if "failure_rate" in candidate.stated and not training_run.failure_rate:
         return None
     either = training_run.effective_on_failure in (MASK, KEEP, RESAMPLE)
-    return ranges.input(BURST, float(training_run.failure_burst), either=either, reverse=True)
+    return candidate.range_of(BURST, float(training_run.failure_burst), either=either, reverse=True)
 
 
-def _image(ranges: Ranges) -> Input | None:
-    if "images" in ranges.stated or ranges.training_run.images is not None:
+def _image(candidate: Candidate) -> Input | None:
+    if "images" in candidate.stated or candidate.training_run.images is not None:
         return None
-    if not ranges.images_gb:
-        return ranges.input(IMAGE, 0.0)
-    printed, _ = ranges.published(_GB_S)
-    mean_gb = math.fsum(ranges.images_gb) / len(ranges.images_gb)
+    if not candidate.images_gb:
+        return candidate.range_of(IMAGE, 0.0)
+    printed, _ = candidate.published(_GB_S)
+    mean_gb = math.fsum(candidate.images_gb) / len(candidate.images_gb)
     slowest = min(figure.low for figure in printed)
     sources = tuple(
         f"{mean_gb:.3g} GB on average; {figure.source} ({figure.date})" for figure in printed if figure.low == slowest
@@ -242,15 +224,15 @@ def _image(ranges: Ranges) -> Input | None:
     return Input(IMAGE, "s per start", 0.0, 0.0, mean_gb / slowest, sources, of_others=True)
 
 
-def _start(ranges: Ranges) -> Input | None:
-    provider = ranges.provider
-    at_a_time = _at_a_time(ranges.pool, provider, ranges.training_run)
+def _start(candidate: Candidate) -> Input | None:
+    provider = candidate.provider
+    at_a_time = _at_a_time(candidate.pool, provider, candidate.training_run)
     quickest, usual, slowest = provider.start_laws(at_a_time)
     dates = sorted({str(start.date) for start in provider.starts})
     sources = [f"{provider.newest[-1].source}, {dates[0]} to {dates[-1]}, up to {provider.at_a_time} at a time"]
     worst = max(slowest.p50_s, usual.p50_s)
     if at_a_time > provider.at_a_time:
-        more = [start for file in published_figures.shipped() for start in file.starts if start.p50_s is not None]
+        more = [start for file in published_figures() for start in file.starts if start.p50_s is not None]
         enough = [start for start in more if start.at_a_time >= at_a_time]
         level = min(start.at_a_time for start in enough) if enough else max(start.at_a_time for start in more)
         busiest = max((start for start in more if start.at_a_time == level), key=lambda start: start.p50_s or 0.0)
@@ -261,28 +243,23 @@ def _start(ranges: Ranges) -> Input | None:
     return Input(START, "s, the median", assumed, min(quickest.p50_s, assumed), worst, tuple(sources), len(sources) > 1)
 
 
-def _disk(ranges: Ranges) -> Input | None:
-    sheet = ranges.provider.prices
-    if sheet is None or "prices" in ranges.provider.stated or ranges.prices is not None:
+def _disk(candidate: Candidate) -> Input | None:
+    sheet = candidate.provider.prices
+    if sheet is None or "prices" in candidate.provider.stated or candidate.prices is not None:
         return None
-    billed = [price for price in sheet.sandboxes if price.rates.usd_per_disk_gib_hour > 0]
+    billed = [price for price in sheet.sandboxes if price.rate("usd_per_disk_gib_hour") > 0]
     if not billed:
         return None
-    disk = ranges.input(DISK, billed[0].disk_gib)
-    worst = max(disk.worst, *ranges.images_gb) if ranges.images_gb else disk.worst
+    disk = candidate.range_of(DISK, billed[0].disk_gib)
+    worst = max(disk.worst, *candidate.images_gb) if candidate.images_gb else disk.worst
     return disk._replace(worst=worst, best=min(disk.best, disk.assumed))
 
 
-def _speed(ranges: Ranges) -> Input | None:
-    if "slowdown" in ranges.provider.stated:
-        low, value, high = ranges.provider.slowdown
+def _speed(candidate: Candidate) -> Input | None:
+    if "slowdown" in candidate.provider.stated:
+        low, value, high = candidate.provider.slowdown
         return Input(SPEED, "times as long", value, low, high, (STATED,))
-    return ranges.input(SPEED, ranges.provider.slowdown.value)
-
-
-_MADE: Final[tuple[Callable[[Ranges], Input | None], ...]] = (
-    *(_dispatch, _failures, _burst, _image, _start, _disk, _speed),
-)
+    return candidate.range_of(SPEED, candidate.provider.slowdown.value)
 
 
 def _plans(provider: Provider) -> tuple[Profile | None, ...]:
@@ -326,13 +303,16 @@ def _looseness(plan: Profile | None) -> tuple[float, float, float]:
     )
 
 
-def _limits(ranges: Ranges, plans: Sequence[Profile | None]) -> Input | None:
+def _limits(candidate: Candidate) -> Input | None:
     """Return the range over plans, unless the user states the plan or its limits."""
-    stated = ranges.stated | {name for name in _LIMIT_FIELDS[:2] if getattr(ranges.training_run, name) is not None}
-    if "profile" in ranges.provider.stated or stated & {"profile", *_LIMIT_FIELDS} or len(plans) < 2:
+    plans = candidate.plans
+    stated = candidate.stated | {
+        name for name in _LIMIT_FIELDS[:2] if getattr(candidate.training_run, name) is not None
+    }
+    if "profile" in candidate.provider.stated or stated & {"profile", *_LIMIT_FIELDS} or len(plans) < 2:
         return None
-    has_own_plan = any(plan is not None and plan.substrate == ranges.provider.substrate for plan in plans)
-    used = plans.index(ranges.provider.profile)
+    has_own_plan = any(plan is not None and plan.substrate == candidate.provider.substrate for plan in plans)
+    used = plans.index(candidate.provider.profile)
     sources = tuple(dict.fromkeys(f"{plan.title}: {plan.source} ({plan.date})" for plan in plans if plan is not None))
     names = tuple(map(_named, plans))
     return Input(LIMITS, "", float(used), 0.0, float(len(plans) - 1), sources, not has_own_plan, names)
@@ -350,7 +330,14 @@ def _named(plan: Profile | None) -> str:
 def _with_disk(prices: Prices | None, gib: float) -> Prices | None:
     if prices is None:
         return None
-    billed = (
-        replace(price, disk_gib=gib) if price.rates.usd_per_disk_gib_hour > 0 else price for price in prices.sandboxes
-    )
+    billed = [
+        msgspec.structs.replace(price, disk_gib=gib) if price.rate("usd_per_disk_gib_hour") > 0 else price
+        for price in prices.sandboxes
+    ]
     return replace(prices, sandboxes=tuple(billed))
+
+
+_MADE: Final[tuple[Callable[[Candidate], Input | None], ...]] = (
+    *(_dispatch, _failures, _burst, _image, _start, _limits, _disk, _speed),
+)
+"""In the order of ``INPUTS``."""

@@ -1,4 +1,4 @@
-"""Published facts of a provider: start-up times, limits, prices, speed.
+"""Published facts of a provider: start-up times, limits, prices.
 
 A value is the latest of the sources; ``low`` … ``high`` covers all sources of any date.
 """
@@ -6,31 +6,32 @@ A value is the latest of the sources; ``low`` … ``high`` covers all sources of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
-from typing import Final, NamedTuple
-
-import msgspec
+from typing import Any, Final, NamedTuple
 
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
-from costmodel.providers import published_figures
 from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.recording import published
-from costmodel.recording.breakdown import parted
-from costmodel.recording.published import ProviderTable, Published, PublishedSpeed, PublishedStart
-from costmodel.recording.reader import Recording
+from costmodel.recording.published import Published, PublishedStart, read_published
 from costmodel.statistics.scalability import Level, LevelCurve
-from costmodel.workload.scenario_range import Assumption
+from costmodel.workload.rescaling import Assumption
 
+SHIPPED_FIGURES: Final = Path(__file__).parent / "data" / "published"
 NORMAL_95: Final = NormalDist().inv_cdf(0.95)
 _USUAL_PLAN: Final = {"e2b": "e2b-pro", "novita": "novita-enterprise", "vercel": "vercel-pro"}
 """Default plan of a provider with several."""
-_KEYS: Final = ProviderTable.__struct_fields__
+_KEYS: Final = ("dispatch", "slowdown", "profile", "prices")
 _UNITS: Final = {"ms": 1e-3, "s": 1.0}
+
+
+@cache
+def published_figures() -> tuple[Published, ...]:
+    """Return the shipped files of start-up times and other figures, cached."""
+    return tuple(map(read_published, sorted(SHIPPED_FIGURES.glob("*.toml"))))
 
 
 class Span(NamedTuple):
@@ -48,7 +49,6 @@ class Dispatch(NamedTuple):
     """Time to submit a command and return the result, in s."""
 
     seconds: Span  # of a command
-    each_ns: tuple[int, ...]  # of measured commands; (): one value for all
     source: str
 
 
@@ -134,15 +134,15 @@ class Provider:
         if self.profile is not None:
             assumptions += [Assumption("limits", line, f"profile {self.profile.name}") for line in self.profile.lines]
         if self.prices is not None:
-            assumptions += [Assumption("prices", price.sheet, price.source) for price in self.prices.sandboxes]
+            assumptions += [Assumption("prices", price.sheet, price.cited) for price in self.prices.sandboxes]
         return assumptions
 
 
-def load_provider(spec: str, read: Callable[[str], Recording | Published] | None = None) -> Provider:
+def load_provider(spec: str) -> Provider:
     """Load a provider by name or from a file, with the options of the user.
 
-    ``spec`` is ``NAME[:key=value,…]``: ``dispatch`` is a duration, a range (``100ms..300ms``) or a recording that
-    ``read`` opens; ``slowdown`` is a factor or a range; ``profile`` and ``prices`` are names or files.
+    ``spec`` is ``NAME[:key=value,…]``: ``dispatch`` is a duration or a range (``100ms..300ms``), ``slowdown`` a factor
+    or a range; ``profile`` and ``prices`` are names or files.
 
     Raises:
         TrainingRunError: unknown provider or option.
@@ -154,93 +154,52 @@ def load_provider(spec: str, read: Callable[[str], Recording | Published] | None
         key, _, value = option.partition("=")
         if key not in _KEYS or not value:
             raise TrainingRunError(f"--compose {spec}: {option!r} is none of {', '.join(f'{key}=…' for key in _KEYS)}")
-        provider = _with_option(provider, key, value, read)
-        provider = replace(provider, stated=provider.stated | {key})
+        provider = _with_option(provider, key, value)
     return provider
 
 
 def known_providers() -> list[str]:
     """Return the providers with a published median start."""
-    return sorted(
-        {start.substrate for file in published_figures.shipped() for start in file.starts if start.p50_s is not None}
-    )
+    return sorted({start.substrate for file in published_figures() for start in file.starts if start.p50_s is not None})
 
 
 def _shipped(name: str) -> Provider:
-    files = published_figures.shipped()
-    starts = [start for file in files for start in file.starts if start.substrate == name]
+    starts = [start for file in published_figures() for start in file.starts if start.substrate == name]
     if not any(start.p50_s is not None for start in starts):
         raise TrainingRunError(f"no start of {name!r} is published; known are {', '.join(known_providers())}")
     if len({start.variant for start in starts}) > 1:
         variants = ", ".join(dict.fromkeys(start.variant for start in starts))
         raise TrainingRunError(f"the starts of {name!r} are of {variants}: measure it, or write a file of your own")
-    slowdown, source = _slowdown(name, [speed for file in files for speed in file.speeds])
     profile = _USUAL_PLAN.get(name, name)
     return Provider(
         substrate=name,
         starts=tuple(starts),
-        slowdown=slowdown,
-        slowdown_source=source,
         profile=load_profile(profile) if profile in known_profiles() else None,
         prices=load_prices(name) if (SHIPPED_PRICES / f"{name}.toml").is_file() else None,
     )
 
 
-def _slowdown(name: str, speeds: Sequence[PublishedSpeed]) -> tuple[Span, str]:
-    """Return the range of slowdown against the fastest published provider."""
-    published = [speed for speed in speeds if speed.substrate == name]
-    if not published:
-        return AS_RECORDED, "assumed: as fast as where the work was recorded"
-    fastest = {speed.work: min(rival.seconds for rival in speeds if rival.work == speed.work) for speed in published}
-    factors = [speed.seconds / fastest[speed.work] for speed in published]
-    source = f"{published[0].source}, {published[0].date}: {published[0].work}, against the fastest there"
-    return Span(1.0, math.sqrt(max(factors)), max(factors)), source
-
-
 def _from_file(path: Path) -> Provider:
-    """Load a file of a substrate's figures; the ``[provider]`` table has the options."""
-    facts = published.read_published(path)
+    """Load a file of a substrate's starts."""
+    facts = read_published(path)
     if len({(start.substrate, start.variant) for start in facts.starts}) != 1:
         raise SourceError(f"{path}: a provider is one substrate; give [[starts]] of one, with p50_s")
     if all(start.p50_s is None for start in facts.starts):
         raise SourceError(f"{path}: no start has a median; add p50_s = ?")
-    provider = Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
-    for key, value in msgspec.structs.asdict(facts.provider).items():
-        if value is not None:
-            neighbour = path.parent / value  # a named file is relative to this file
-            provider = _with_option(provider, key, str(neighbour) if neighbour.is_file() else value, None)
-            provider = replace(provider, stated=provider.stated | {key})
-    return provider
+    return Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
 
 
-def _with_option(
-    provider: Provider, key: str, value: str, read: Callable[[str], Recording | Published] | None
-) -> Provider:
+def _with_option(provider: Provider, key: str, value: str) -> Provider:
+    options: dict[str, Any]
     if key == "profile":
-        return replace(provider, profile=load_profile(value))
-    if key == "prices":
-        return replace(provider, prices=load_prices(value))
-    if key == "slowdown":
-        return replace(provider, slowdown=_span(value, {"": 1.0}, key), slowdown_source="given")
-    if value[0].isdigit() or value[0] == ".":
-        return replace(provider, dispatch=Dispatch(_span(value, _UNITS, key), (), "given"))
-    if read is None:
-        raise TrainingRunError(f"dispatch must be a duration such as 120ms or 100ms..300ms, not {value!r}")
-    source = read(value)
-    if not isinstance(source, Recording):
-        raise TrainingRunError(f"dispatch={value}: published figures tell no dispatch; give a recording")
-    return replace(provider, dispatch=_measured_dispatch(source))
-
-
-def _measured_dispatch(recording: Recording) -> Dispatch:
-    trials = [trial for cell in recording.cells for trial in cell.trials if trial.ok]
-    dispatches_ns = [ns for trial in trials for ns in parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1]]
-    if not dispatches_ns:
-        raise TrainingRunError(f"{recording.name} tells no command's time inside the sandbox, hence no dispatch")
-    seconds = sum(dispatches_ns) / len(dispatches_ns) / 1e9
-    substrates = ", ".join(dict.fromkeys(cell.identity.label for cell in recording.cells))
-    description = f"{len(dispatches_ns):,} commands on {substrates} in {recording.name}"
-    return Dispatch(Span(seconds, seconds, seconds), tuple(dispatches_ns), description)
+        options = {"profile": load_profile(value)}
+    elif key == "prices":
+        options = {"prices": load_prices(value)}
+    elif key == "slowdown":
+        options = {"slowdown": _span(value, {"": 1.0}, key), "slowdown_source": "given"}
+    else:
+        options = {"dispatch": Dispatch(_span(value, _UNITS, key), "given")}
+    return replace(provider, stated=provider.stated | {key}, **options)
 
 
 def _span(text: str, units: dict[str, float], key: str) -> Span:

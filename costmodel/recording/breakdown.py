@@ -25,57 +25,46 @@ STARTED: Final = frozenset({"started", "running"})
 """Milestones of the sandbox's process; time before them is orchestration."""
 
 
-def known_runs(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> Sequence[int]:
-    """Return valid in-sandbox times: empty means all 0; longer than the command means UNKNOWN."""
-    if not runs_ns:
-        return [0] * len(durations_ns)
-    if len(runs_ns) != len(durations_ns):
-        return [UNKNOWN] * len(durations_ns)  # the commands of the values are unknown
-    if not any(map(operator.gt, runs_ns, durations_ns)):
-        return runs_ns
-    return [run if run <= duration else UNKNOWN for run, duration in zip(runs_ns, durations_ns, strict=True)]
+def known_parts(
+    durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int]
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Return valid in-sandbox times (else UNKNOWN) and wrapper times (else 0) of columns as in a recording.
 
-
-def known_wrappers(durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int]) -> Sequence[int]:
-    """Return valid wrapper times: empty if none is known, else 0 where unknown.
-
-    A wrapper time is unknown where the in-sandbox time is, and where both exceed the command. ``runs_ns`` is the result
-    of ``known_runs``.
+    An empty in-sandbox column means all 0. A time longer than its command is invalid, and so is a wrapper time without
+    an in-sandbox time.
     """
-    if len(wrappers_ns) != len(durations_ns):
-        return ()
+    count = len(durations_ns)
+    if not runs_ns:
+        runs_ns = [0] * count
+    elif len(runs_ns) != count:
+        runs_ns = [UNKNOWN] * count  # the commands of the values are unknown
+    elif any(map(operator.gt, runs_ns, durations_ns)):
+        runs_ns = [run if run <= duration else UNKNOWN for run, duration in zip(runs_ns, durations_ns, strict=True)]
+    if len(wrappers_ns) != count:
+        return runs_ns, [0] * count
     columns = zip(durations_ns, runs_ns, wrappers_ns, strict=True)
-    wrappers = [
+    return runs_ns, [
         wrapper if 0 < wrapper <= duration - run and run != UNKNOWN else 0 for duration, run, wrapper in columns
     ]
-    return wrappers if any(wrappers) else ()
 
 
 def parted(
-    durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int] = ()
+    durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int]
 ) -> tuple[Sequence[int], Sequence[int]]:
     """Return command time and dispatch of each command with a known in-sandbox time.
 
-    Dispatch excludes known wrapper time; ``wrappers_ns`` is the result of ``known_wrappers``.
+    Dispatch excludes known wrapper time; ``known_parts`` returns the second and third column.
     """
-    if len(wrappers_ns):
-        durations_ns = list(map(operator.sub, durations_ns, wrappers_ns))
-    if UNKNOWN in runs_ns:
-        pairs = [(duration, run) for duration, run in zip(durations_ns, runs_ns, strict=True) if run != UNKNOWN]
-        durations_ns, runs_ns = [duration for duration, _ in pairs], [run for _, run in pairs]
-    return runs_ns, list(map(operator.sub, durations_ns, runs_ns))
+    columns = zip(durations_ns, runs_ns, wrappers_ns, strict=True)
+    known = [(run, duration - run - wrapper) for duration, run, wrapper in columns if run != UNKNOWN]
+    return [run for run, _ in known], [dispatch for _, dispatch in known]
 
 
-def cpu_of(durations_ns: Sequence[int], cpus_ns: Sequence[int]) -> int | None:
-    """Return the total CPU time of a column's commands; None if any is unknown."""
-    if len(cpus_ns) != len(durations_ns) or UNKNOWN in cpus_ns:
+def plus_cpu(total_ns: int | None, durations_ns: Sequence[int], cpus_ns: Sequence[int]) -> int | None:
+    """Add the CPU time of a column's commands; None if any is unknown."""
+    if total_ns is None or len(cpus_ns) != len(durations_ns) or UNKNOWN in cpus_ns:
         return None
-    return sum(cpus_ns)
-
-
-def both(first: int | None, second: int | None) -> int | None:
-    """Return the sum, or None if either part is None."""
-    return None if first is None or second is None else first + second
+    return total_ns + sum(cpus_ns)
 
 
 class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -91,24 +80,14 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @classmethod
     def of(cls, durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int] = ()) -> Self:
-        """Split columns of one length; ``known_runs`` and ``known_wrappers`` return the second and third."""
-        if UNKNOWN not in runs_ns:
-            work_ns, wrapper_ns = sum(runs_ns), sum(wrappers_ns)
-            return cls(work_ns, sum(durations_ns) - work_ns - wrapper_ns, 0, True, wrapper_ns)
-        return cls.of_parted(durations_ns, *parted(durations_ns, runs_ns, wrappers_ns), wrappers_ns)
-
-    @classmethod
-    def of_parted(
-        cls,
-        durations_ns: Sequence[int],
-        works_ns: Sequence[int],
-        dispatches_ns: Sequence[int],
-        wrappers_ns: Sequence[int] = (),
-    ) -> Self:
-        """Split columns by the result of ``parted``."""
-        work_ns, dispatch_ns, wrapper_ns = sum(works_ns), sum(dispatches_ns), sum(wrappers_ns)
-        unsplit_ns = sum(durations_ns) - work_ns - dispatch_ns - wrapper_ns
-        return cls(work_ns, dispatch_ns, unsplit_ns, len(works_ns) == len(durations_ns), wrapper_ns)
+        """Split columns of one length; ``known_parts`` returns the second and third."""
+        divided = UNKNOWN not in runs_ns
+        works_ns = runs_ns if divided else [run for run in runs_ns if run != UNKNOWN]
+        work_ns, wrapper_ns, taken_ns = sum(works_ns), sum(wrappers_ns), sum(durations_ns)
+        unsplit_ns = 0
+        if not divided:
+            unsplit_ns = sum(ns for ns, run in zip(durations_ns, runs_ns, strict=True) if run == UNKNOWN)
+        return cls(work_ns, taken_ns - work_ns - wrapper_ns - unsplit_ns, unsplit_ns, divided, wrapper_ns)
 
     def plus(self, second: Split) -> Split:
         """Add more commands."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
-
-import msgspec
 
 from costmodel.errors import SourceError
 from costmodel.recording.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished, TrialEnded, TrialStarted
 from costmodel.recording.framing import Chain, FrameParser, damaged, decode
+from costmodel.recording.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished
+from costmodel.recording.framing import SALVAGE, Chain, FrameParser, damaged, decode
 from costmodel.recording.validation import Causality
 from costmodel.regular_file import open_regular
 
@@ -21,8 +21,6 @@ READ_BYTES: Final = 256 << 10
 
 class Follower:
     """Reads a growing or complete recording."""
-
-    CHUNK_BYTES: Final = 1 << 20
 
     def __init__(self, path: Path) -> None:
         try:
@@ -34,11 +32,11 @@ class Follower:
         self.skipped = 0  # events of later versions
         self.frames = 0
         self.events = 0
+        self.torn_bytes = 0  # at the end of the file
         self._empty = True
         self._end: RunFinished | None = None
         self._parser = FrameParser()
         self.chain = Chain()  # up to the last frame that was read
-        self._trials = EndedTrials()
         self._causality = Causality()
         self._damage: SourceError | None = None  # raised after the events before it
 
@@ -48,7 +46,13 @@ class Follower:
         return self._parser.offset
 
     @property
+    def size_bytes(self) -> int:
+        """Bytes of a file that was read to its end."""
+        return self.offset + self.torn_bytes
+
+    @property
     def chained(self) -> bool:
+        """Whether each frame has the checksum of the frame before; False: an early version."""
         return bool(self.chain.chained)
 
     @property
@@ -58,9 +62,9 @@ class Follower:
     @property
     def complete(self) -> bool:
         """Whether the run has ended with the reported number of trials."""
-        return self._end is not None and self._trials.outcomes == +Counter(self._end.counts)
+        return self._end is not None and self._causality.outcomes == +Counter(self._end.counts)
 
-    def poll(self, max_bytes: int = 1 << 20) -> list[Event]:
+    def poll(self, max_bytes: int = READ_BYTES) -> list[Event]:
         """Return the events appended since the last call, about ``max_bytes``; empty only at the end of the file.
 
         Raises:
@@ -69,9 +73,7 @@ class Follower:
         if self._damage:
             raise self._damage
         events: list[Event] = []
-        chunk_bytes = min(self.CHUNK_BYTES, max_bytes)
-        while (max_bytes > 0 or not events) and (chunk := self._file.read(chunk_bytes)):
-            max_bytes -= len(chunk)
+        while not events and (chunk := self._file.read(max_bytes)):
             self._empty = False
             try:
                 for offset, payload in self._parser.feed(chunk):
@@ -97,7 +99,6 @@ class Follower:
         self.frames += 1
         self.skipped += batch.unknown
         self.events += len(events)
-        self._trials.add(events)
         if events and isinstance(events[-1], RunFinished):
             self._end = events[-1]
         return events
@@ -122,31 +123,16 @@ class Follower:
         reason = error.problem.removeprefix("damaged at byte 0: ")
         return SourceError(f"{self.path}: not a taxtui recording: {reason}", 0)
 
-    def finish(self) -> int:
-        """Return the bytes of a torn tail once the whole file was read. Raises ``SourceError`` as ``poll``."""
+    def finish(self) -> Header:
+        """Check the end of the file once all of it was read; return the header. Raises ``SourceError`` as ``poll``."""
         if self.header is None:
             problem = "the file is empty" if self._empty else "not a taxtui recording: it has no header"
             raise SourceError(f"{self.path}: {problem}", 0)
         try:
-            return self._parser.finish()
+            self.torn_bytes = self._parser.finish()
         except SourceError as error:
             raise self._explain(error) from error
-
-    def summary(self) -> RecordingSummary:
-        """Return the facts of the whole file once all its events were read. Raises ``SourceError`` as ``poll``."""
-        torn = self.finish()
-        assert self.header is not None  # finish() has checked it
-        return RecordingSummary(
-            header=self.header,
-            complete=self.complete,
-            ended=self.ended,
-            frames=self.frames,
-            events=self.events,
-            skipped=self.skipped,
-            torn_bytes=torn,
-            size_bytes=self.offset + torn,
-            chained=self.chained,
-        )
+        return self.header
 
     def close(self) -> None:
         self._file.close()
@@ -158,44 +144,15 @@ class Follower:
         self.close()
 
 
-class RecordingSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts of a whole file."""
-
-    header: Header
-    complete: bool  # ends with RunFinished and the reported number of trials
-    ended: bool  # ends with RunFinished
-    frames: int
-    events: int
-    skipped: int
-    torn_bytes: int
-    size_bytes: int
-    chained: bool  # each frame has the checksum of the frame before; False: an early version
-
-
-class EndedTrials:
-    """Counts trials by outcome without warm-ups, as ``RunFinished`` does."""
-
-    def __init__(self) -> None:
-        self._warm_ups: set[int] = set()
-        self.outcomes: Counter[str] = Counter()
-
-    def add(self, events: Iterable[Event]) -> None:
-        for event in events:
-            if type(event) is TrialStarted:
-                if event.warm_up:
-                    self._warm_ups.add(event.trial)
-            elif type(event) is TrialEnded and event.trial not in self._warm_ups:
-                self.outcomes[event.outcome] += 1
-
-
-def read_events(path: Path, apply: Callable[[Event], object]) -> RecordingSummary:
-    """Call ``apply`` with every event of a finished or crashed recording, in order.
+def read_events(path: Path, apply: Callable[[Event], object]) -> Follower:
+    """Call ``apply`` with every event of a finished or crashed recording, in order; return the facts of the file.
 
     Raises:
         SourceError: with the offset in bytes of the damage; the events before it have been applied.
     """
     with Follower(path) as follower:
-        while events := follower.poll(READ_BYTES):
+        while events := follower.poll():
             for event in events:
                 apply(event)
-        return follower.summary()
+        follower.finish()
+    return follower

@@ -156,11 +156,11 @@ class FrameParser:
             SourceError: intact frames follow the torn one, so the file is damaged.
         """
         try:
-            behind = next_valid(self._buffer, 1)
+            behind = next(intact_frames(self._buffer, 1), None)
         except SourceError as error:
             raise damaged(self.offset, f"{error} follow") from error
         if behind is not None:
-            follows = f"the frame's length is wrong, intact frames follow at byte {self.offset + behind}"
+            follows = f"the frame's length is wrong, intact frames follow at byte {self.offset + behind[0]}"
             raise damaged(self.offset, follows)
         return len(self._buffer)
 
@@ -188,29 +188,26 @@ def damaged(offset: int, problem: str) -> SourceError:
     return SourceError(f"damaged at byte {offset}: {problem}", offset)
 
 
-class Search:
-    """Searches arbitrary bytes for frames with a valid checksum."""
+def intact_frames(
+    data: bytes | bytearray, start: int = 0, max_searched: int = MAX_SEARCHED
+) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and payload of each frame with a valid checksum in arbitrary bytes, from ``start``.
 
-    def __init__(self, data: bytes | bytearray, max_bytes: int = MAX_SEARCHED) -> None:
-        self._data = data
-        self._budget = max_bytes
-
-    def next(self, start: int) -> int | None:
-        """Return where the next valid frame begins, at or after ``start``. Raises ``SourceError`` where it gives up."""
-        while (match := _BEGINNING.search(self._data, start)) is not None:
-            start = match.start()
-            del match  # releases the buffer
-            try:
-                if payload_at(self._data, start, start) is not None:
-                    return start
-            except SourceError:
-                self._budget -= PREFIX.unpack_from(self._data, start)[1]
-                if self._budget < 0:
-                    raise SourceError("too many beginnings of frames", start) from None
+    Raises:
+        SourceError: more than ``max_searched`` bytes of false beginnings.
+    """
+    while (match := _BEGINNING.search(data, start)) is not None:
+        start = match.start()
+        del match  # releases the buffer
+        try:
+            payload = payload_at(data, start, start)
+        except SourceError:
+            payload = None
+            max_searched -= PREFIX.unpack_from(data, start)[1]
+            if max_searched < 0:
+                raise SourceError("too many beginnings of frames", start) from None
+        if payload is None:
             start += 1
-        return None
-
-
-def next_valid(data: bytes | bytearray, start: int) -> int | None:
-    """Return where the next valid frame begins, at or after ``start``. Raises as ``Search.next``."""
-    return Search(data).next(start)
+        else:
+            yield start, payload
+            start += PREFIX.size + len(payload)

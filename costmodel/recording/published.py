@@ -1,12 +1,12 @@
 """Published figures of substrates, as printed, each with a source and date.
 
 A file has one or more kinds of tables. ``[[rows]]`` are latencies of a whole trajectory, used wherever a recording is.
-``[[starts]]`` are start times of sandboxes by concurrency, ``[[speeds]]`` times of the same work, and ``[[figures]]``
-every other quantity, for the page of ``taxtui site``.
+``[[starts]]`` are start times of sandboxes by concurrency, and ``[[figures]]`` every other quantity, for the page of
+``taxtui site``.
 
 Published figures have no trials, hence no interval and no tail, and are marked as published wherever they appear.
-Starts, speeds and figures answer nothing alone: ``costmodel.analysis.project`` combines starts and speeds with recorded
-work. Date, source and sandbox size at the top of a file apply to every table without its own.
+Starts and figures answer nothing alone: ``costmodel.analysis.project`` combines starts with recorded work. Date,
+source and sandbox size at the top of a file apply to every table without its own.
 """
 
 from __future__ import annotations
@@ -60,20 +60,11 @@ class PublishedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             substrate=self.substrate,
             variant=self.variant,
             tier=self.tier,
-            tier_digest="",
             actions=self.actions,
             mode=self.mode,
-            concurrency=0,
-            arrival="",
-            think="0s",
-            acquire="create",
-            cache="unknown",
             cpu_milli=round(1000 * self.cpus),
             memory_mib=self.memory_mib,
-            network="",
-            image="",
             environment=self.source,
-            substrate_version="",
         )
 
 
@@ -101,18 +92,6 @@ class PublishedStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError(f"no time; give at least one of mean_s, {', '.join(_ORDERED)}")
         if ordered != sorted(ordered):
             raise ValueError(f"{', '.join(_ORDERED)} must ascend")
-
-
-class PublishedSpeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Duration of the same work on one substrate."""
-
-    substrate: Text
-    work: Text
-    seconds: Seconds
-    date: FigureDate
-    variant: str = ""
-    note: str = ""
-    source: str = ""
 
 
 Quantity = Literal["dispatch", "start", "suspend", "speed", "failures", "price", "limit", "scale"]
@@ -161,15 +140,6 @@ class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError("a share must be at most 1")
 
 
-class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of a substrate's file, in the format of ``costmodel.providers.provider``."""
-
-    dispatch: Text | None = None
-    slowdown: Text | None = None
-    profile: Text | None = None
-    prices: Text | None = None
-
-
 class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Printed figures, as in the file."""
 
@@ -184,12 +154,10 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     notes: tuple[str, ...] = ()
     rows: tuple[PublishedRow, ...] = ()
     starts: tuple[PublishedStart, ...] = ()
-    speeds: tuple[PublishedSpeed, ...] = ()
     figures: tuple[PublishedFigure, ...] = ()
-    provider: ProviderTable = ProviderTable()
 
     def __post_init__(self) -> None:
-        if not (self.rows or self.starts or self.speeds or self.figures):
+        if not (self.rows or self.starts or self.figures):
             raise ValueError("no [[rows]]; each needs substrate, tier, actions and trajectory_s")
         seen = set()
         for number, row in enumerate(self.rows, 1):
@@ -208,7 +176,6 @@ class Published(PublishedFile, frozen=True, kw_only=True):
 _TABLES: Final = {
     "rows": PublishedRow,
     "starts": PublishedStart,
-    "speeds": PublishedSpeed,
     "figures": PublishedFigure,
 }
 

@@ -12,12 +12,10 @@ from costmodel.recording.breakdown import (
     STARTED,
     UNKNOWN,
     Split,
-    both,
-    cpu_of,
     held_ns,
-    known_runs,
-    known_wrappers,
+    known_parts,
     measure,
+    plus_cpu,
     start_delay_ns,
 )
 from costmodel.recording.causes import recorded_cause
@@ -39,8 +37,6 @@ PARTS: Final = (events.PhaseEnded, events.Actions)
 class RecordedCell:
     """One cell of a recording."""
 
-    __slots__ = ("cycle", "identity", "preload", "provenance", "resolution_ns", "trials", "unreported")
-
     def __init__(self, event: events.Cell) -> None:
         self.identity = CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))
         self.cycle = max(1, event.cycle)
@@ -54,22 +50,6 @@ class RecordedCell:
 
 class Recording:
     """The cells of a file with their trials, completeness and health."""
-
-    __slots__ = (
-        "at_once",
-        "cells",
-        "complete",
-        "cpu_permille",
-        "distorted",
-        "floor_ns",
-        "floors_ns",
-        "lag_p99_ns",
-        "name",
-        "run_id",
-        "skipped",
-        "torn_bytes",
-        "workers",
-    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -147,7 +127,7 @@ class _Reader:
             self._trials[event.id] = cell.trials = []
             self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
-            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(
+            self._recording.workers.setdefault(self._worker, WorkerFitness()).append(
                 RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
             )
             self._recording.floors_ns[self._worker] = event.floor_ns
@@ -187,21 +167,6 @@ class _Reader:
 class OpenTrial:
     """A started and unfinished trial."""
 
-    __slots__ = (
-        "cell",
-        "cpu_ns",
-        "create_ns",
-        "last_ns",
-        "phases",
-        "setup_commands",
-        "start_delay_ns",
-        "start_ns",
-        "started_ns",
-        "think_ns",
-        "trial",
-        "warm_up",
-    )
-
     def __init__(self, event: events.TrialStarted, run: RunKey, worker: int = 0) -> None:
         self.cell = event.cell
         self.warm_up = event.warm_up
@@ -211,7 +176,6 @@ class OpenTrial:
         self.phases: dict[str, int] = {}
         self.last_ns = event.start_ns  # end of the last phase
         self.setup_commands = 0
-        self.think_ns = 0
         self.cpu_ns: int | None = 0  # of set-up and actions; None: unknown
         self.start_delay_ns = start_delay_ns(event.scheduled_ns, event.start_ns)
         self.trial = RecordedTrial(run, event.block, event.start_ns, worker)
@@ -245,43 +209,27 @@ class OpenTrial:
         trial = self.trial
         trial.complete &= event.first == self.setup_commands
         self.setup_commands += len(event.duration_ns)
-        self.cpu_ns = both(self.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
-        runs_ns = known_runs(event.duration_ns, event.run_ns)
-        wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns)
-        trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
+        self.cpu_ns = plus_cpu(self.cpu_ns, event.duration_ns, event.cpu_ns)
+        parts = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
+        trial.setup = trial.setup.plus(Split.of(event.duration_ns, *parts))
 
     def _actions(self, event: events.Actions) -> None:
-        trial = self.trial
-        gaps_ns, thinks_ns = event.gap_ns, event.think_ns
+        trial, count = self.trial, len(event.duration_ns)
         if event.first != len(trial.durations_ns):
             trial.complete = False
             return
-        self.cpu_ns = both(self.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
-        runs_ns = known_runs(event.duration_ns, event.run_ns)
-        wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns)
-        trial.actions = trial.actions.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
+        self.cpu_ns = plus_cpu(self.cpu_ns, event.duration_ns, event.cpu_ns)
+        runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
         trial.durations_ns.extend(event.duration_ns)
         trial.runs_ns.extend(runs_ns)
-        if gaps_ns:
-            trial.gap_ns += sum(gaps_ns)
-            trial.gaps_ns.extend([0] * (event.first - len(trial.gaps_ns)))
-            trial.gaps_ns.extend(gaps_ns)
-        if wrappers_ns:
-            trial.wrappers_ns.extend([0] * (event.first - len(trial.wrappers_ns)))
-            trial.wrappers_ns.extend(wrappers_ns)
-        if thinks_ns:
-            self.think_ns += sum(thinks_ns)
-            trial.thinks_ns.extend([0] * (event.first - len(trial.thinks_ns)))
-            trial.thinks_ns.extend(thinks_ns)
+        trial.wrappers_ns.extend(wrappers_ns)
+        trial.gaps_ns.extend(events.column(event.gap_ns, count))
+        trial.thinks_ns.extend(events.column(event.think_ns, count))
 
     def closed(self, event: events.TrialEnded) -> RecordedTrial:
         trial = self.trial
-        if trial.gaps_ns:
-            trial.gaps_ns.extend([0] * (len(trial.durations_ns) - len(trial.gaps_ns)))
-        if trial.thinks_ns:
-            trial.thinks_ns.extend([0] * (len(trial.durations_ns) - len(trial.thinks_ns)))
-        if trial.wrappers_ns:
-            trial.wrappers_ns.extend([0] * (len(trial.durations_ns) - len(trial.wrappers_ns)))
+        trial.gap_ns = sum(trial.gaps_ns)
+        trial.actions = Split.of(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)
         trial.ok = event.outcome == OK
         trial.failed_in, trial.error = event.phase, event.error
         trial.cause = recorded_cause(event.outcome, event.error, event.phase, event.cause)
@@ -293,7 +241,7 @@ class OpenTrial:
             trial.actions,
             held_ns=held_ns(self.start_ns, event.end_ns, self.phases),
             queued_ns=event.queued_ns,
-            think_ns=self.think_ns,
+            think_ns=sum(trial.thinks_ns),
             orchestration_ns=self._orchestration_ns() if self.started_ns else None,
             cpu_ns=self.cpu_ns,
             start_delay_ns=self.start_delay_ns,

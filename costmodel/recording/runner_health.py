@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -32,7 +31,7 @@ class RunnerSecond(NamedTuple):
     pool_waits: int
 
 
-@dataclass(slots=True)
+@dataclass
 class RunnerFitness:
     """Counts of the measuring process's seconds, for a stream of any length."""
 
@@ -48,12 +47,12 @@ class RunnerFitness:
 
     @property
     def lagged(self) -> bool:
-        """Whether ``lag_quantile_ns`` is above its limit: more than one second in a hundred is late."""
+        """Whether ``WorkerFitness.lag_p99_ns`` is above its limit: more than one second in a hundred is late."""
         return self.late > self.seconds // 100
 
     @property
     def overworked(self) -> bool:
-        """Whether ``cpu_median_permille`` is above its limit: more than half of the seconds are busy."""
+        """Whether ``WorkerFitness.cpu_permille`` is above its limit: more than half of the seconds are busy."""
         return self.busy > self.seconds // 2
 
     @property
@@ -62,21 +61,19 @@ class RunnerFitness:
         return ["loop lag"] * self.lagged + ["client CPU"] * self.overworked
 
 
-class WorkerFitness:
+class WorkerFitness(RunnerFitness):
     """All seconds of one measuring process. A second extends from the previous report to its own."""
 
-    __slots__ = ("_bad", "_counts", "_seconds")
-
     def __init__(self) -> None:
+        super().__init__()
         self._bad: list[tuple[int, int]] = []
-        self._counts = RunnerFitness()
         self._seconds: list[RunnerSecond] = []
 
-    def add(self, second: RunnerSecond) -> None:
+    def append(self, second: RunnerSecond) -> None:
         """Add the next second."""
         if second.lag_p99_ns > LAG_LIMIT_NS or second.cpu_permille > CPU_LIMIT_PERMILLE:
             self._bad.append((self._seconds[-1].at_ns if self._seconds else 0, second.at_ns))
-        self._counts.add(second.lag_p99_ns, second.cpu_permille)
+        self.add(second.lag_p99_ns, second.cpu_permille)
         self._seconds.append(second)
 
     def within(self, start_ns: int, end_ns: int) -> list[RunnerSecond]:
@@ -94,26 +91,13 @@ class WorkerFitness:
         return shared_ns / (end_ns - start_ns) if end_ns > start_ns else 0.0
 
     @property
-    def problems(self) -> list[str]:
-        """Reasons for a warning."""
-        return self._counts.problems
-
-    @property
     def lag_p99_ns(self) -> int:
-        """Event loop lag, as ``lag_quantile_ns``."""
-        return lag_quantile_ns([second.lag_p99_ns for second in self._seconds])
+        """Lag at rank ⌈0.99·n⌉: one bad second is a warning in a short run, not in an hour; 0: no second."""
+        lags_ns = sorted(second.lag_p99_ns for second in self._seconds)
+        return lags_ns[-1 - len(lags_ns) // 100] if lags_ns else 0
 
     @property
     def cpu_permille(self) -> int:
-        """CPU time, as ``cpu_median_permille``."""
-        return cpu_median_permille([second.cpu_permille for second in self._seconds])
-
-
-def lag_quantile_ns(lags_ns: Sequence[int]) -> int:
-    """Return the lag at rank ⌈0.99·n⌉: one bad second is a warning in a short run, not in an hour; 0: no second."""
-    return sorted(lags_ns)[-1 - len(lags_ns) // 100] if lags_ns else 0
-
-
-def cpu_median_permille(cpus_permille: Sequence[int]) -> int:
-    """Return the CPU time at rank ⌈n/2⌉; 0: no second."""
-    return sorted(cpus_permille)[(len(cpus_permille) - 1) // 2] if cpus_permille else 0
+        """CPU time at rank ⌈n/2⌉; 0: no second."""
+        cpus = sorted(second.cpu_permille for second in self._seconds)
+        return cpus[(len(cpus) - 1) // 2] if cpus else 0

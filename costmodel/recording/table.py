@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from costmodel.errors import SourceError
 from costmodel.recording import events
-from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_runs, known_wrappers
-from costmodel.recording.follower import READ_BYTES, Follower
+from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_parts
+from costmodel.recording.follower import Follower
 from costmodel.recording.reader import OK, OpenTrial, RecordedCell
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
@@ -25,64 +26,85 @@ class FrameColumn(NamedTuple):
     name: str
     kind: type[int] | type[str] | type[bool]
     about: str
+    source: str | Callable[[Any], Value] = ""  # attribute of the row's source, or a function of it; "": the name
 
 
+class _Ended(NamedTuple):
+    """An ended trial with its events."""
+
+    run_id: str
+    cell: RecordedCell
+    started: events.TrialStarted
+    start_unix_ns: int
+    trial: RecordedTrial
+    ended: events.TrialEnded
+
+
+def _of_success(name: str, *, divided: bool = False) -> Callable[[_Ended], int | None]:
+    """Return a getter of a measure; None in a failure, and with ``divided`` where a command is undivided."""
+    read = attrgetter(f"trial.measures.{name}")
+    return lambda row: read(row) if row.ended.outcome == OK and (row.trial.measures.divided or not divided) else None
+
+
+_wrapper = _of_success("wrapper_ns")
 _TRIAL: Final = (
     FrameColumn("run_id", str, "id of the measurement; sorts by time"),
-    FrameColumn("repetition", int, "from 0"),
-    FrameColumn("trial", int, "number within the measurement"),
-)
-_CELL: Final = (
-    FrameColumn("cell", str, "digest; trials of equal cells pool"),
-    FrameColumn("substrate", str, ""),
-    FrameColumn("variant", str, "runtime, transport or instance type"),
-    FrameColumn("tier", str, ""),
-    FrameColumn("mode", str, "exec or session"),
-    FrameColumn("concurrency", int, "trials at a time"),
-    FrameColumn("arrival", str, "start of trials"),
-    FrameColumn("acquire", str, "create, reset, pool:NAME …"),
-    FrameColumn("provenance", str, "measured, stand_in or imported"),
+    FrameColumn("repetition", int, "from 0", "started.repetition"),
+    FrameColumn("trial", int, "number within the measurement", "started.trial"),
 )
 COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
     "trials": (
         *_TRIAL,
-        *_CELL,
-        FrameColumn("actions", int, "finished actions"),
-        FrameColumn("attempt", int, "from 0"),
-        FrameColumn("warm_up", bool, "not counted"),
-        FrameColumn("block", int, "trials shuffled together"),
-        FrameColumn("task", str, "digest of the prompt or problem"),
-        FrameColumn("group", str, "digest; rollouts of the same prompt"),
-        FrameColumn("training_step", int, ""),
-        FrameColumn("node", str, "digest of the machine"),
-        FrameColumn("image", str, "digest, where trials of a cell differ"),
-        FrameColumn("image_bytes", int, ""),
-        FrameColumn("outcome", str, "ok, failed, timeout, cancelled or interrupted"),
-        FrameColumn("phase", str, "phase of the failure"),
-        FrameColumn("error", str, "class of the error"),
+        FrameColumn("cell", str, "digest; trials of equal cells pool", "cell.identity.cell_id"),
+        FrameColumn("substrate", str, "", "cell.identity.substrate"),
+        FrameColumn("variant", str, "runtime, transport or instance type", "cell.identity.variant"),
+        FrameColumn("tier", str, "", "cell.identity.tier"),
+        FrameColumn("mode", str, "exec or session", "cell.identity.mode"),
+        FrameColumn("concurrency", int, "trials at a time", "cell.identity.concurrency"),
+        FrameColumn("arrival", str, "start of trials", "cell.identity.arrival"),
+        FrameColumn("acquire", str, "create, reset, pool:NAME …", "cell.identity.acquire"),
+        FrameColumn("provenance", str, "measured, stand_in or imported", "cell.provenance"),
+        FrameColumn("actions", int, "finished actions", lambda row: len(row.trial.durations_ns)),
+        FrameColumn("attempt", int, "from 0", "started.attempt"),
+        FrameColumn("warm_up", bool, "not counted", "started.warm_up"),
+        FrameColumn("block", int, "trials shuffled together", lambda row: _optional(row.started.block)),
+        FrameColumn("task", str, "digest of the prompt or problem", "started.task"),
+        FrameColumn("group", str, "digest; rollouts of the same prompt", "started.group"),
+        FrameColumn("training_step", int, "", lambda row: _optional(row.started.training_step)),
+        FrameColumn("node", str, "digest of the machine", "ended.node"),
+        FrameColumn("image", str, "digest, where trials of a cell differ", "started.image"),
+        FrameColumn("image_bytes", int, "", lambda row: _optional(row.started.image_bytes)),
+        FrameColumn("outcome", str, "ok, failed, timeout, cancelled or interrupted", "ended.outcome"),
+        FrameColumn("phase", str, "phase of the failure", "ended.phase"),
+        FrameColumn("error", str, "class of the error", "ended.error"),
         FrameColumn("start_unix_ns", int, "first create request"),
-        FrameColumn("late_ns", int, "start delay"),
-        FrameColumn("response_ns", int, "start delay + occupied time"),
-        FrameColumn("create_ns", int, ""),
-        FrameColumn("ready_ns", int, ""),
-        FrameColumn("preload_ns", int, ""),
-        FrameColumn("setup_ns", int, "phase"),
-        FrameColumn("cold_start_ns", int, "create and ready"),
-        FrameColumn("fresh_episode_ns", int, "until the first action"),
-        FrameColumn("trajectory_ns", int, "held − queued − think"),
-        FrameColumn("held_ns", int, "occupied time"),
-        FrameColumn("work_ns", int, "in-sandbox time of set-up and actions"),
-        FrameColumn("dispatch_ns", int, "dispatch of set-up and actions"),
-        FrameColumn("unsplit_ns", int, "undivided command time"),
-        FrameColumn("harness_ns", int, "runner gap"),
-        FrameColumn("queued_ns", int, "throttled"),
-        FrameColumn("think_ns", int, "model time"),
-        FrameColumn("cleanup_ns", int, ""),
-        FrameColumn("verify_ns", int, "the task's own tests"),
-        FrameColumn("sandbox_ns", int, "billed life without clean-up"),
-        FrameColumn("complete", bool, "no command is missing"),
-        FrameColumn("wrapper_ns", int, "wrapper time of set-up and actions"),
-        FrameColumn("cause", str, "of the failure or limit"),
+        FrameColumn("late_ns", int, "start delay", "trial.measures.start_delay_ns"),
+        FrameColumn(
+            "response_ns",
+            int,
+            "start delay + occupied time",
+            lambda row: row.trial.measures.response_ns if has_schedule(row.cell.identity.arrival) else None,
+        ),
+        FrameColumn("create_ns", int, "", "trial.measures.create_ns"),
+        FrameColumn("ready_ns", int, "", "trial.measures.ready_ns"),
+        FrameColumn("preload_ns", int, "", "trial.measures.preload_ns"),
+        FrameColumn("setup_ns", int, "phase", "trial.measures.setup_ns"),
+        FrameColumn("cold_start_ns", int, "create and ready", "trial.measures.cold_start_ns"),
+        FrameColumn("fresh_episode_ns", int, "until the first action", "trial.measures.fresh_episode_ns"),
+        FrameColumn("trajectory_ns", int, "held − queued − think", "trial.measures.trajectory_ns"),
+        FrameColumn("held_ns", int, "occupied time", "trial.measures.held_ns"),
+        FrameColumn("work_ns", int, "in-sandbox time of set-up and actions", _of_success("work_ns", divided=True)),
+        FrameColumn("dispatch_ns", int, "dispatch of set-up and actions", _of_success("dispatch_ns", divided=True)),
+        FrameColumn("unsplit_ns", int, "undivided command time", _of_success("unsplit_ns")),
+        FrameColumn("harness_ns", int, "runner gap", _of_success("harness_ns")),
+        FrameColumn("queued_ns", int, "throttled", "trial.measures.queued_ns"),
+        FrameColumn("think_ns", int, "model time", "trial.measures.think_ns"),
+        FrameColumn("cleanup_ns", int, "", "trial.measures.cleanup_ns"),
+        FrameColumn("verify_ns", int, "the task's own tests", "trial.measures.verify_ns"),
+        FrameColumn("sandbox_ns", int, "billed life without clean-up", "trial.sandbox_ns"),
+        FrameColumn("complete", bool, "no command is missing", "trial.complete"),
+        FrameColumn("wrapper_ns", int, "wrapper time of set-up and actions", lambda row: _wrapper(row) or None),
+        FrameColumn("cause", str, "of the failure or limit", "trial.cause"),
     ),
     "actions": (
         *_TRIAL,
@@ -97,18 +119,6 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("stdout_bytes", int, ""),
         FrameColumn("stderr_bytes", int, ""),
         FrameColumn("wrapper_ns", int, "wrapper time"),
-    ),
-    "health": (
-        FrameColumn("run_id", str, ""),
-        FrameColumn("worker", int, "measuring process"),
-        FrameColumn("at_unix_ns", int, ""),
-        FrameColumn("lag_p50_ns", int, "event loop lag: excess of a 10 ms sleep"),
-        FrameColumn("lag_p99_ns", int, ""),
-        FrameColumn("lag_max_ns", int, ""),
-        FrameColumn("cpu_permille", int, "of one core"),
-        FrameColumn("in_flight", int, "trials"),
-        FrameColumn("pool_waits", int, "calls without a free thread"),
-        FrameColumn("floor_ns", int, "median of spawning `true`"),
     ),
 }
 """Table → columns in order; docs/measurement.md defines the durations."""
@@ -141,7 +151,7 @@ def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> I
     for path in map(Path, paths):
         reader = _Reader(table)
         with Follower(path) as follower:
-            while batch := follower.poll(READ_BYTES):
+            while batch := follower.poll():
                 for event in batch:
                     yield from reader.rows(event)
             follower.finish()
@@ -152,8 +162,8 @@ class _Reader:
 
     def __init__(self, table: str) -> None:
         self._table = table
+        self._values = _values(table)
         self._run_id = ""
-        self._worker = 0
         self._anchor_unix_ns = 0
         self._cells: dict[int, RecordedCell] = {}
         self._open: dict[int, tuple[events.TrialStarted, OpenTrial, int]] = {}
@@ -163,11 +173,9 @@ class _Reader:
         if isinstance(event, events.Header):
             self._run_id = event.run_id
         elif isinstance(event, events.Clock):
-            self._worker, self._anchor_unix_ns = event.worker, event.unix_ns
+            self._anchor_unix_ns = event.unix_ns
         elif isinstance(event, events.Cell):
             self._cells[event.id] = RecordedCell(event)
-        elif isinstance(event, events.Health) and self._table == "health":
-            yield self._health(event)
         elif isinstance(event, events.TrialStarted):
             started_unix_ns = self._anchor_unix_ns + event.start_ns
             self._open[event.trial] = event, OpenTrial(event, RunKey(self._run_id, event.repetition)), started_unix_ns
@@ -182,96 +190,27 @@ class _Reader:
         elif isinstance(event, events.TrialEnded) and event.trial in self._open:
             started, trial, started_unix_ns = self._open.pop(event.trial)
             if self._table == "trials" and (cell := self._cells.get(started.cell)):
-                yield self._trial(cell, started, started_unix_ns, trial.closed(event), event)
-
-    def _trial(
-        self,
-        cell: RecordedCell,
-        started: events.TrialStarted,
-        started_unix_ns: int,
-        trial: RecordedTrial,
-        ended: events.TrialEnded,
-    ) -> TableRow:
-        identity, measures = cell.identity, trial.measures
-        ok = ended.outcome == OK
-        split = ok and measures.divided
-        return (
-            self._run_id,
-            started.repetition,
-            started.trial,
-            identity.cell_id,
-            identity.substrate,
-            identity.variant,
-            identity.tier,
-            identity.mode,
-            identity.concurrency,
-            identity.arrival,
-            identity.acquire,
-            cell.provenance,
-            len(trial.durations_ns),
-            started.attempt,
-            started.warm_up,
-            _optional(started.block),
-            started.task,
-            started.group,
-            _optional(started.training_step),
-            ended.node,
-            started.image,
-            _optional(started.image_bytes),
-            ended.outcome,
-            ended.phase,
-            ended.error,
-            started_unix_ns,
-            measures.start_delay_ns,
-            measures.response_ns if has_schedule(identity.arrival) else None,
-            measures.create_ns,
-            measures.ready_ns,
-            measures.preload_ns,
-            measures.setup_ns,
-            measures.cold_start_ns,
-            measures.fresh_episode_ns,
-            measures.trajectory_ns,
-            measures.held_ns,
-            measures.work_ns if split else None,
-            measures.dispatch_ns if split else None,
-            measures.unsplit_ns if ok else None,
-            measures.harness_ns if ok else None,
-            measures.queued_ns,
-            measures.think_ns,
-            measures.cleanup_ns,
-            measures.verify_ns,
-            trial.sandbox_ns,
-            trial.complete,
-            measures.wrapper_ns or None if ok else None,
-            trial.cause,
-        )
+                yield self._values(_Ended(self._run_id, cell, started, started_unix_ns, trial.closed(event), event))
 
     def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[TableRow]:
-        count = len(event.duration_ns)
-        runs_ns = known_runs(event.duration_ns, event.run_ns)
-        optional = (event.think_ns, event.gap_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
-        thinks, gaps, codes, outs, errs = (values or [0] * count for values in optional)
-        cpus_ns = event.cpu_ns or [UNKNOWN] * count
-        wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns) or [0] * count
-        row_columns = (thinks, gaps, event.duration_ns, runs_ns, cpus_ns, codes, outs, errs, wrappers_ns)
-        for index, row in enumerate(zip(*row_columns, strict=True), event.first):
-            think, gap, duration, run, cpu, code, out, err, wrapper = row
-            head = (self._run_id, started.repetition, started.trial, event.step, index, think, gap, duration)
-            yield (*head, _optional(run), _optional(cpu), _optional(code), out, err, wrapper or None)
-
-    def _health(self, event: events.Health) -> TableRow:
-        return (
-            self._run_id,
-            self._worker,
-            self._anchor_unix_ns + event.at_ns,
-            event.lag_p50_ns,
-            event.lag_p99_ns,
-            event.lag_max_ns,
-            event.cpu_permille,
-            event.in_flight,
-            event.pool_waits,
-            _optional(event.floor_ns),
+        count, empty = len(event.duration_ns), events.column
+        runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
+        optional = (runs_ns, empty(event.cpu_ns, count, UNKNOWN), empty(event.exit_code, count))
+        columns = (
+            *(empty(event.think_ns, count), empty(event.gap_ns, count), event.duration_ns),
+            *([_optional(value) for value in values] for values in optional),
+            *(empty(event.stdout_bytes, count), empty(event.stderr_bytes, count)),
+            [wrapper_ns or None for wrapper_ns in wrappers_ns],
         )
+        for index, row in enumerate(zip(*columns, strict=True), event.first):
+            yield (self._run_id, started.repetition, started.trial, event.step, index, *row)
+
+
+def _values(table: str) -> Callable[[Any], TableRow]:
+    """Return the function from the source of a row to its values."""
+    sources = [column.source or column.name for column in COLUMNS[table]]
+    read = [attrgetter(source) if isinstance(source, str) else source for source in sources]
+    return lambda row: tuple(get(row) for get in read)
 
 
 def _optional(value: int) -> int | None:

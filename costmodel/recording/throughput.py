@@ -1,13 +1,13 @@
 """Trials per second at a concurrency, from the start of each trial and the release of its slot.
 
 Slots fill together and empty together. Only the time with all slots taken counts: from a block's first start to its
-last start. Live counts while events arrive, the report afterwards.
+last start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Final, NamedTuple, Self
 
 ROUNDS: Final = 3
@@ -25,55 +25,24 @@ class RateSpan(NamedTuple):
         return self.successes / self.ns * 1e9 if self.ns else 0.0
 
 
-@dataclass(slots=True)
-class BlockRate:
-    """Rate of one block on one worker. Events come in order of time, ends before starts at equal instants."""
+class BlockRate(NamedTuple):
+    """Rate of one block on one worker, and the most trials in flight."""
 
-    first_ns: int = 0
-    last_start_ns: int = 0
-    last_end_ns: int = 0
-    begun: int = 0
-    in_flight: int = 0
-    lanes: int = 0  # maximum in flight
-    successes: int = 0
-    successes_at_last_start: int = 0
-
-    def start(self, at_ns: int) -> None:
-        """Count the start of a trial."""
-        self.first_ns = at_ns if not self.begun else self.first_ns
-        self.last_start_ns, self.successes_at_last_start = at_ns, self.successes
-        self.begun += 1
-        self.in_flight += 1
-        self.lanes = max(self.lanes, self.in_flight)
-
-    def end(self, at_ns: int, *, ok: bool) -> None:
-        """Count the end of a trial, which releases its slot."""
-        self.in_flight -= 1
-        self.successes += ok
-        self.last_end_ns = max(self.last_end_ns, at_ns)
-
-    @property
-    def span(self) -> RateSpan:
-        """Time with all slots taken, or the whole block with too few rounds."""
-        if self.begun >= ROUNDS * self.lanes and self.begun > self.lanes:
-            return RateSpan(self.successes_at_last_start, self.last_start_ns - self.first_ns)
-        return RateSpan(self.successes, max(0, self.last_end_ns - self.first_ns))
+    span: RateSpan
+    lanes: int
 
     @classmethod
-    def of(cls, trials: Iterable[tuple[int, int, bool]]) -> Self:
-        """Count trials, each as (start, release of the slot, success)."""
-        rates = cls()
-        steps = [(at_ns, kind, ok) for start, end, ok in trials for at_ns, kind, ok in ((start, 1, ok), (end, 0, ok))]
-        for at_ns, kind, ok in sorted(steps):
-            if kind:
-                rates.start(at_ns)
-            else:
-                rates.end(at_ns, ok=ok)
-        return rates
+    def of(cls, trials: Sequence[tuple[int, int, bool]]) -> Self:
+        """Count trials, each as (start, release of the slot, success): at equal instants ends come before starts.
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return replace(self)
+        The span is the time with all slots taken, or the whole block with too few rounds.
+        """
+        changes = sorted((at_ns, change) for start, end, _ in trials for at_ns, change in ((start, 1), (end, -1)))
+        lanes = max(accumulate(change for _, change in changes))
+        first, last = min(start for start, _, _ in trials), max(start for start, _, _ in trials)
+        if len(trials) < ROUNDS * lanes or len(trials) <= lanes:
+            last = max(end for _, end, _ in trials)
+        return cls(RateSpan(sum(ok and end <= last for _, end, ok in trials), last - first), lanes)
 
 
 def together(workers: Sequence[BlockRate], concurrency: int) -> RateSpan:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from costmodel.recording.breakdown import NO_COMMANDS, NOTHING, Measures, Split, parted
+from costmodel.recording.breakdown import NO_COMMANDS, NOTHING, UNKNOWN, Measures, Split, parted
 from costmodel.statistics.repetitions import Origin, RunKey
 from costmodel.training.length import FIXED_LENGTH
 
@@ -27,22 +27,22 @@ class CellIdentity(NamedTuple):
     """Identity of a cell across files; trials of equal cells are pooled."""
 
     substrate: str
-    variant: str
-    tier: str
-    tier_digest: str
-    actions: int
-    mode: str
-    concurrency: int
-    arrival: str
-    think: str
-    acquire: str
-    cache: str
-    cpu_milli: int
-    memory_mib: int
-    network: str
-    image: str
-    environment: str
-    substrate_version: str
+    variant: str = ""
+    tier: str = ""
+    tier_digest: str = ""
+    actions: int = 0
+    mode: str = ""
+    concurrency: int = 0
+    arrival: str = ""
+    think: str = "0s"
+    acquire: str = "create"
+    cache: str = "unknown"
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    network: str = ""
+    image: str = ""
+    environment: str = ""
+    substrate_version: str = ""
     length: str = FIXED_LENGTH
 
     @property
@@ -81,10 +81,10 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
     actions: Split = NO_COMMANDS
     gap_ns: int = 0  # harness time before actions
     durations_ns: _Column = _EMPTY  # per action
-    gaps_ns: _Column = _EMPTY  # per action: harness time before it; empty where all are 0
-    thinks_ns: _Column = _EMPTY  # per action; empty where all are 0
+    gaps_ns: _Column = _EMPTY  # per action: harness time before it
+    thinks_ns: _Column = _EMPTY  # per action
     runs_ns: _Column = _EMPTY  # per action: inside the sandbox, or UNKNOWN
-    wrappers_ns: _Column = _EMPTY  # per action: wrapper time, 0 where unknown; empty where all are 0
+    wrappers_ns: _Column = _EMPTY  # per action: wrapper time, 0 where unknown
 
 
 def origins_of(trials: Iterable[RecordedTrial]) -> list[Origin]:
@@ -95,7 +95,7 @@ def origins_of(trials: Iterable[RecordedTrial]) -> list[Origin]:
 PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int]]](
     {
         "action": lambda trial: trial.durations_ns,
-        "run": lambda trial: parted(trial.durations_ns, trial.runs_ns)[0],
+        "run": lambda trial: [ns for ns in trial.runs_ns if ns != UNKNOWN],
         "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1],
         "wrapper": lambda trial: [ns for ns in trial.wrappers_ns if ns],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -46,6 +47,8 @@ class Causality:
         self._started: set[int] = set()
         self._open: dict[int, InCourse] = {}
         self._ended = False
+        self._warm_ups: set[int] = set()
+        self.outcomes: Counter[str] = Counter()  # trials by outcome without warm-ups, as in ``RunFinished``
 
     def add(self, events: Sequence[Event]) -> None:
         """Check the next events. Raises ``ValueError`` for a contradiction."""
@@ -57,9 +60,7 @@ class Causality:
                 if event.phase not in AFTERWARDS and (trial := opened.get(event.trial)) is not None:
                     trial.passed(event)
             elif isinstance(event, Actions):
-                taken_ns = accounted_ns(event)
-                if (trial := opened.get(event.trial)) is not None:
-                    trial.spent_ns += taken_ns
+                opened.get(event.trial, InCourse(0)).took(event)
             elif isinstance(event, TrialStarted):
                 self._start(event)
             elif isinstance(event, TrialEnded):
@@ -84,10 +85,14 @@ class Causality:
         if event.trial in self._started:
             raise ValueError(f"trial {event.trial} starts twice")
         self._started.add(event.trial)
+        if event.warm_up:
+            self._warm_ups.add(event.trial)
         self._open[event.trial] = InCourse(event.start_ns)
 
     def _end(self, event: TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)
+        if event.trial not in self._warm_ups:
+            self.outcomes[event.outcome] += 1
         if trial is None:
             return  # start is missing, as in a salvaged file
         taken_ns = event.end_ns - trial.start_ns
@@ -100,16 +105,22 @@ class Causality:
 class InCourse:
     """A trial that has not ended: its start, and the time that its events account for."""
 
-    __slots__ = ("last_ns", "spent_ns", "start_ns")
-
     def __init__(self, start_ns: int) -> None:
         self.start_ns = start_ns
         self.last_ns = start_ns  # end of the last phase
         self.spent_ns = 0  # total of sequential phases, commands, think time and gaps
 
     def took(self, event: Actions) -> None:
-        """Add commands. Raises ``ValueError`` for a contradiction."""
-        self.spent_ns += accounted_ns(event)
+        """Add commands; those of a preload are part of the phase's time.
+
+        Raises ``ValueError`` for columns of different lengths.
+        """
+        rows = len(event.duration_ns)
+        columns = (event.gap_ns, event.think_ns, event.run_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
+        if any(column and len(column) != rows for column in (*columns, event.cpu_ns, event.wrapper_ns)):
+            raise ValueError(f"trial {event.trial}: columns of different lengths")
+        if event.step != PRELOAD:
+            self.spent_ns += sum(event.duration_ns) + sum(event.gap_ns) + sum(event.think_ns)
 
     @property
     def earliest_end_ns(self) -> int:
@@ -125,27 +136,6 @@ class InCourse:
             self.last_ns = end_ns
         if event.phase in IN_TURN:
             self.spent_ns += event.duration_ns
-
-
-def accounted_ns(event: Actions) -> int:
-    """Return the total time of commands; 0 for those of a preload, which are part of the phase's time.
-
-    Raises ``ValueError`` for columns of different lengths.
-    """
-    rows = len(event.duration_ns)
-    gap, think, run, codes = event.gap_ns, event.think_ns, event.run_ns, event.exit_code
-    if (
-        (gap and len(gap) != rows)
-        or (think and len(think) != rows)
-        or (run and len(run) != rows)
-        or (codes and len(codes) != rows)
-        or (event.stdout_bytes and len(event.stdout_bytes) != rows)
-        or (event.stderr_bytes and len(event.stderr_bytes) != rows)
-        or (event.cpu_ns and len(event.cpu_ns) != rows)
-        or (event.wrapper_ns and len(event.wrapper_ns) != rows)
-    ):
-        raise ValueError(f"trial {event.trial}: columns of different lengths")
-    return 0 if event.step == PRELOAD else sum(event.duration_ns) + sum(gap) + sum(think)
 
 
 def check_scenario(scenario: dict[str, Any]) -> None:

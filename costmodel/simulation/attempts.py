@@ -16,8 +16,7 @@ from typing import Final, NamedTuple
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.life_cycle import Suspension
-from costmodel.training.run import Think, TrainingRun
+from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, attempts
 

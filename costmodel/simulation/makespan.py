@@ -18,8 +18,7 @@ from typing import Final, NamedTuple
 
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
-from costmodel.training.precision import USUAL, Precision
-from costmodel.training.run import check_counts
+from costmodel.training.run import USUAL, Precision, check_counts
 
 DRAWS: Final = 400_000
 """Random durations of one simulated expectation at most: about a fifth of a second."""

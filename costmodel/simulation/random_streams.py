@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import ROOT, AttemptTimes, Trials, suspended_parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
-from costmodel.training.life_cycle import Suspension
-from costmodel.training.run import Think, TrainingRun
+from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.units import NS_PER_HOUR
 
 PER_OCTAVE: Final = 4

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from costmodel.simulation.cluster import NodeSet
-from costmodel.training.policies import Policy
-from costmodel.training.run import RETRY, TrainingRun, launched
+from costmodel.training.run import RETRY, Policy, TrainingRun, launched
 
 
 class WarmPool(NamedTuple):

@@ -24,8 +24,7 @@ from costmodel.simulation.step_sampling import StepSample, sample_steps, settlin
 from costmodel.simulation.timeline import StepTaken, simulate_steps
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
-from costmodel.training.policies import ASYNC
-from costmodel.training.run import TrainingRun
+from costmodel.training.run import ASYNC, TrainingRun
 
 ATTEMPTS: Final = 64_000
 """Budget of attempts of one run: some tenths of a second."""

@@ -19,34 +19,29 @@ class Images:
 
     sizes_gb: tuple[float, ...]
 
-    @classmethod
-    def of(cls, sizes_gb: Iterable[float]) -> Self:
+    def __post_init__(self) -> None:
         """Check the sizes.
 
         Raises:
             TrainingRunError: no size, more than a million, or a size that is not a number above 0.
         """
-        sizes = tuple(float(size) for size in sizes_gb)
-        if not 1 <= len(sizes) <= MOST:
-            raise TrainingRunError(f"a set of images has 1 to {MOST:,} images, not {len(sizes):,}")
-        for size in sizes:
+        if not 1 <= self.count <= MOST:
+            raise TrainingRunError(f"a set of images has 1 to {MOST:,} images, not {self.count:,}")
+        for size in self.sizes_gb:
             if not 0 < size < math.inf:
                 raise TrainingRunError(f"the size of an image must be a number of GB above 0, not {size:g}")
-        return cls(sizes)
+
+    @classmethod
+    def of(cls, sizes_gb: Iterable[float]) -> Self:
+        return cls(tuple(map(float, sizes_gb)))
 
     @classmethod
     def between(cls, low_gb: float, high_gb: float, count: int) -> Self:
-        """Spread ``count`` sizes evenly from ``low_gb`` to ``high_gb``.
-
-        Raises:
-            TrainingRunError: as ``of``, or ``low_gb`` exceeds ``high_gb``.
-        """
+        """Spread ``count`` sizes evenly from ``low_gb`` to ``high_gb``. Raises ``TrainingRunError``."""
         if low_gb > high_gb:
             raise TrainingRunError(f"images of {low_gb:g} to {high_gb:g} GB: the smaller size comes first")
-        if count < 1 or count > MOST:
-            raise TrainingRunError(f"a set of images has 1 to {MOST:,} images, not {count:,}")
-        step = (high_gb - low_gb) / count
-        return cls.of(low_gb + (number + 0.5) * step for number in range(count))
+        step = (high_gb - low_gb) / max(1, count)
+        return cls(tuple(low_gb + (number + 0.5) * step for number in range(min(count, MOST + 1))))
 
     @property
     def count(self) -> int:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
 from costmodel.training.combinations import STEP_MODEL, check_combinations
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
-from costmodel.training.life_cycle import Suspension
-from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
-from costmodel.training.precision import USUAL, Precision
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
 """Choice of a sandbox's node and of the time of the image pull: docs/simulation.md."""
+ACTIONS: Final = {"suspend": "suspend_after_s", "fork": "fork_s", "recycle": "recycle_s", "prebuild": "build_s"}
+"""Action of a life cycle → field of ``TrainingRun``; ``prebuild`` removes builds."""
 RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
 """Retry in place, drop the rollout, redo all rollouts of the prompt, or deliver with reward 0."""
 
@@ -60,6 +59,61 @@ class Think(NamedTuple):
     @property
     def mean_ns(self) -> float:
         return self.median_ns * math.exp(self.sigma**2 / 2)
+
+
+class Suspension(NamedTuple):
+    """Idle time before a suspension, and the durations of suspending and resuming."""
+
+    after_ns: int
+    suspend_ns: int
+    resume_ns: int
+
+    def split(self, pause_ns: float) -> tuple[float, float]:
+        """Return the delay of the next action, and the suspended time, in ns, for one pause."""
+        awake_ns = self.after_ns + self.suspend_ns
+        if pause_ns <= self.after_ns:
+            return 0.0, 0.0
+        return self.resume_ns + max(0.0, awake_ns - pause_ns), max(0.0, pause_ns - awake_ns)
+
+
+class Policy(NamedTuple):
+    """Order of rollouts and training, as docs/simulation.md defines it. GPUs wait outside of training."""
+
+    name: str  # for ``--policy``
+    barrier: bool  # a step waits for the last rollout; False: a stream of rollouts
+    overlaps: bool  # rollouts of the next step run during training
+
+
+SYNC: Final = Policy("sync", barrier=True, overlaps=False)
+ONE_STEP_OFF: Final = Policy("one-step-off", barrier=True, overlaps=True)
+ASYNC: Final = Policy("async", barrier=False, overlaps=True)
+POLICIES: Final[dict[str, Policy]] = {policy.name: policy for policy in (SYNC, ONE_STEP_OFF, ASYNC)}
+"""Policies by name, in the order of help texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """How exactly a row is computed: random numbers and effort of a simulation, no part of the question.
+
+    Raises:
+        TrainingRunError: ``tolerance`` or ``effort`` is no number above 0.
+    """
+
+    seed: int = 0
+    tolerance: float = 2e-3  # relative, of the makespan
+    effort: float = 1.0  # share of the usual simulation, for answers of many rows
+
+    def __post_init__(self) -> None:
+        for name in ("tolerance", "effort"):
+            if not 0 < (number := getattr(self, name)) < math.inf:
+                raise TrainingRunError(f"{name} must be a number above 0, not {number}")
+
+    def share(self, part: float) -> Precision:
+        """Return the same precision with ``part`` of the effort."""
+        return replace(self, effort=self.effort * part)
+
+
+USUAL: Final = Precision()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +178,12 @@ class TrainingRun:
     precision: Precision = USUAL
 
     def __post_init__(self) -> None:
-        check_counts(self.trajectories, self.workers)
         self._check_numbers()
         check_combinations(self)
 
     def _check_numbers(self) -> None:
-        counted = ["actions"] * (not isinstance(self.actions, Length))
-        for name in (*counted, *_COUNTS):
+        check_counts(self.trajectories, self.workers)
+        for name in (*_COUNTS, *["actions"] * (not isinstance(self.actions, Length))):
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):
                 raise TrainingRunError(f"{name} must be a whole number of at least 1, not {count}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import attrgetter, mul
-from typing import Final, overload
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -51,25 +51,18 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 FIELDS: Final = Attempt.__struct_fields__
 
 
-class Sample(Sequence[Attempt]):
-    """Attempts, with the values of each field as a column: ``sample.held_ns`` is the occupied time of all attempts."""
+class Sample(list[Attempt]):
+    """Attempts, with the values of each field as a column: ``sample.held_ns`` is the occupied time of all attempts.
 
-    __slots__ = ("_attempts", "_columns")
-
-    def __init__(self, attempts: Sequence[Attempt]) -> None:
-        self._attempts = attempts
-        self._columns: dict[str, list[int]] = {}
-
-    @classmethod
-    def of(cls, attempts: Sequence[Attempt]) -> Sample:
-        return attempts if isinstance(attempts, Sample) else cls(attempts)
+    Immutable once a column was read.
+    """
 
     def __getattr__(self, name: str) -> list[int]:
-        """Return the column of a field."""
+        """Return the column of a field, which becomes an attribute."""
         if name not in FIELDS:
             raise AttributeError(name)
-        if (column := self._columns.get(name)) is None:
-            column = self._columns[name] = list(map(attrgetter(name), self._attempts))
+        column = list(map(attrgetter(name), self))
+        setattr(self, name, column)
         return column
 
     def of_successes(self, column: Sequence[int]) -> list[int]:
@@ -105,18 +98,3 @@ class Sample(Sequence[Attempt]):
     def run_known(self) -> bool:
         """Whether the in-sandbox time of every success is known."""
         return UNKNOWN not in self.of_successes(self.run_ns)
-
-    def __len__(self) -> int:
-        return len(self._attempts)
-
-    def __iter__(self) -> Iterator[Attempt]:
-        return iter(self._attempts)
-
-    @overload
-    def __getitem__(self, index: int) -> Attempt: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Attempt]: ...
-
-    def __getitem__(self, index: int | slice) -> Attempt | Sequence[Attempt]:
-        return self._attempts[index]

@@ -30,7 +30,7 @@ class Tally:
         self, attempts: Sequence[Attempt], trials: Sequence[RecordedTrial], assume: Assumed = WITHIN_ONLY
     ) -> None:
         """Take attempts of ``trials`` with equal total weight; ``assume`` applies to fewer than three runs."""
-        self.attempts = sample = Sample.of(attempts)
+        self.attempts = sample = attempts if isinstance(attempts, Sample) else Sample(attempts)
         self.trials = trials
         self.assume = assume
         self._origins: list[Origin] = origins_of(trials)

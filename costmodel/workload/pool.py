@@ -6,19 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from random import Random
+from statistics import median
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from costmodel.errors import SourceError
 from costmodel.recording.breakdown import OPEN, UNKNOWN, Split, contended
 from costmodel.recording.reader import RecordedCell, Recording
+from costmodel.recording.runner_health import DISTURBED_SHARE
 from costmodel.recording.trial import CellIdentity, RecordedTrial
+from costmodel.statistics.intervals import Interval, mean_interval
 from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
 from costmodel.training.run import Think, TrainingRun
 from costmodel.workload.attempts import Attempt, Sample
-from costmodel.workload.contamination import Exposure, exposure
 from costmodel.workload.length_extrapolation import Continuation
 
 MIN_DRAWS = 1_000
@@ -29,20 +32,50 @@ HITS = 1_000_000
 """Parts of a share of hits."""
 
 
+class Exposure(NamedTuple):
+    """A cell's trajectories with and without the trials in bad seconds; means over successes, in ns.
+
+    A second is bad if the runner's loop lagged or the runner was busy. Where most trials spent most of their time in
+    bad seconds, absolute limits decide instead (``runner_health``).
+    """
+
+    exposed: int  # successes with a bad second
+    successes: int
+    every_ns: Interval
+    clean_ns: Interval  # of unexposed successes, or of the less exposed half if larger
+    share: float = 0.0  # share of bad seconds in the median success
+
+    @property
+    def throughout(self) -> bool:
+        """Whether the row was disturbed throughout, without a clean half to compare with."""
+        return self.share > DISTURBED_SHARE
+
+    @property
+    def difference_ns(self) -> float:
+        """Excess of the mean due to exposed trials."""
+        return self.every_ns.value - self.clean_ns.value
+
+    @property
+    def matters(self) -> bool:
+        """Whether the difference exceeds half the width of the mean's interval."""
+        low, high = self.every_ns.low, self.every_ns.high
+        return low is None or high is None or abs(self.difference_ns) > (high - low) / 2
+
+
+def exposure(trials: Iterable[RecordedTrial]) -> Exposure | None:
+    """Measure the effect of bad seconds; None: no success overlaps a bad second."""
+    successes = [trial for trial in trials if trial.ok]
+    exposed = sum(trial.exposed > 0 for trial in successes)
+    if not exposed:
+        return None
+    limit = median(trial.exposed for trial in successes)
+    every = mean_interval([trial.measures.trajectory_ns for trial in successes])
+    clean = mean_interval([trial.measures.trajectory_ns for trial in successes if trial.exposed <= limit])
+    return Exposure(exposed, len(successes), every, clean, limit)
+
+
 class Pool:
     """The trials of a cell from all recordings."""
-
-    __slots__ = (
-        "contended",
-        "cycle",
-        "identity",
-        "preload",
-        "provenance",
-        "recordings",
-        "resolution_ns",
-        "trials",
-        "unreported",
-    )
 
     def __init__(self, cell: RecordedCell, identity: CellIdentity) -> None:
         self.identity = identity
@@ -67,12 +100,6 @@ class Pool:
     def exposure(self) -> Exposure | None:
         """Effect of the measuring process's late seconds; None: no effect."""
         return exposure(self.trials)
-
-    @property
-    def distorted(self) -> bool:
-        """Whether this effect exceeds the resolution of the mean."""
-        exposure = self.exposure
-        return exposure is not None and exposure.matters
 
     @property
     def disturbed(self) -> bool:
@@ -143,13 +170,8 @@ class Pool:
         return self.identity._replace(actions=0)
 
 
-def unchanged(identity: CellIdentity) -> CellIdentity:
-    """Return the identity: only equal cells pool."""
-    return identity
-
-
-def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] = unchanged) -> list[Pool]:
-    """Return a pool per group of cells with equal ``alike``, in the order of first appearance."""
+def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] | None = None) -> list[Pool]:
+    """Return a pool per group of cells, equal or with equal ``alike``, in the order of first appearance."""
     by_key: dict[tuple[CellIdentity, str], Pool] = {}
     trials: dict[Pool, list[Sequence[RecordedTrial]]] = {}
     names: dict[str, str] = {}
@@ -158,7 +180,7 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             raise SourceError(f"{recording.name} and {names[recording.run_id]} hold the same run; give it once")
         names[recording.run_id] = recording.name
         for cell in recording.cells:
-            identity = alike(cell.identity)
+            identity = alike(cell.identity) if alike else cell.identity
             pool = by_key.setdefault((identity, cell.provenance), Pool(cell, identity))
             pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
             pool.unreported &= cell.unreported

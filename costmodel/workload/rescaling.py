@@ -6,8 +6,7 @@ import copy
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,7 +18,6 @@ from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool, one_per_level
-from costmodel.workload.scenario_range import Alternatives, LevelLaw
 
 Part = Callable[[Measures], int]
 _PARTS: Final[dict[str, Part]] = {
@@ -30,6 +28,36 @@ _PARTS: Final[dict[str, Part]] = {
     "harness": lambda measures: measures.harness_ns,
 }
 """Parts with a curve of their own over concurrency; think time and throttles are constant."""
+
+
+class Assumption(NamedTuple):
+    """An unmeasured input of a row."""
+
+    name: str  # field of the training run, or the assumed input
+    value: str
+    source: str
+
+
+class LevelLaw(NamedTuple):
+    """Derivation of a row from cells at several concurrencies."""
+
+    levels: tuple[tuple[int, float], ...]  # concurrency, and occupied time of a success in s without think time
+    at_a_time: int  # concurrency of the row
+    beyond: float  # multiple of the highest level; 1: not beyond
+    law: str  # in words: at a level, between two, or beyond
+
+
+class Alternatives(NamedTuple):
+    """Inputs of one row; without ends the pool is as recorded."""
+
+    value: Pool
+    training_run: TrainingRun
+    prices: Prices | None
+    ends: tuple[Pool, ...] = ()  # low and high scenario of unmeasured inputs
+    assumptions: tuple[Assumption, ...] = ()
+    flags: tuple[str, ...] = ()
+    levels: LevelLaw | None = None
+    at_least: bool = False  # no upper limit
 
 
 def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices | None) -> Alternatives:
@@ -90,21 +118,21 @@ def _factor(curve: LevelCurve, base: Pool, at_a_time: int) -> float:
 
 
 def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
-    startup = factors["startup"]
-    change = Remaking(
-        startup=lambda measures: (
-            round(measures.create_ns * startup),
-            round(measures.ready_ns * startup),
-            round(measures.preload_ns * startup),
-        ),
+    new = copy.copy(base)
+    new.trials = [remade(trial, _scaling(trial.measures, factors)) if trial.ok else trial for trial in base.trials]
+    return new
+
+
+def _scaling(measures: Measures, factors: dict[str, float]) -> Remaking:
+    startup_ns = (measures.create_ns, measures.ready_ns, measures.preload_ns)
+    create_ns, ready_ns, preload_ns = (round(ns * factors["startup"]) for ns in startup_ns)
+    return Remaking(
+        startup_ns=(create_ns, ready_ns, preload_ns),
         work=factors["work"],
         dispatch=factors["dispatch"],
         unsplit=factors["unsplit"],
         harness=factors["harness"],
     )
-    new = copy.copy(base)
-    new.trials = [remade(trial, change) if trial.ok else trial for trial in base.trials]
-    return new
 
 
 def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
@@ -129,10 +157,10 @@ def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
 class Remaking:
     """Factors and replacements for the parts of a trial. Unset parts stay."""
 
-    startup: Callable[[Measures], tuple[int, int, int]]  # create, ready and preload, in ns
+    startup_ns: tuple[int, int, int]  # create, ready and preload
     work: float = 1.0  # factor, of CPU time too
     dispatch: float = 1.0  # factor, for commands with known in-sandbox time
-    dispatches: Callable[[int], Sequence[int]] | None = None  # replaces the factor: number of commands → ns of each
+    dispatch_ns: int | None = None  # of each command, instead of the factor
     unsplit: float = 1.0  # factor, for commands with unknown in-sandbox time
     unsplit_more_ns: int = 0  # and addition per command
     harness: float = 1.0
@@ -148,7 +176,7 @@ def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
     new.gaps_ns = array("q", (round(gap * change.harness) for gap in trial.gaps_ns))
     new.gap_ns = sum(new.gaps_ns)
     harness_ns = round((old.harness_ns - trial.gap_ns) * change.harness) + new.gap_ns
-    create_ns, ready_ns, preload_ns = change.startup(old)
+    create_ns, ready_ns, preload_ns = change.startup_ns
     queued_ns = old.queued_ns if change.ends else 0
     commands = new.setup.plus(new.actions)
     held_ns = queued_ns + create_ns + ready_ns + preload_ns + commands.taken_ns + harness_ns + old.think_ns
@@ -179,10 +207,9 @@ def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
 
 def _setup(trial: RecordedTrial, change: Remaking) -> Split:
     setup, dispatch = trial.setup, change.dispatch
-    if change.dispatches is not None and trial.actions.dispatch_ns:
+    if change.dispatch_ns is not None and trial.actions.dispatch_ns:
         # The number of set-up commands is not recorded, so the set-up's dispatch scales as the actions'.
-        dispatches_ns = change.dispatches(len(trial.durations_ns))
-        dispatch = sum(dispatches_ns) / trial.actions.dispatch_ns
+        dispatch = change.dispatch_ns * len(trial.durations_ns) / trial.actions.dispatch_ns
     return Split(
         round(setup.work_ns * change.work),
         round(setup.dispatch_ns * dispatch),
@@ -194,18 +221,16 @@ def _setup(trial: RecordedTrial, change: Remaking) -> Split:
 
 def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array[int]]:
     durations, runs = array("q"), array("q")
-    dispatches_ns = None if change.dispatches is None else change.dispatches(len(trial.durations_ns))
-    wrappers = trial.wrappers_ns or repeat(0, len(trial.durations_ns))
-    columns = zip(trial.durations_ns, trial.runs_ns, wrappers, strict=True)
-    for place, (taken_ns, run_ns, wrapper_ns) in enumerate(columns):
+    columns = zip(trial.durations_ns, trial.runs_ns, trial.wrappers_ns, strict=True)
+    for taken_ns, run_ns, wrapper_ns in columns:
         if run_ns == UNKNOWN:
             durations.append(round(taken_ns * change.unsplit) + change.unsplit_more_ns)
             runs.append(UNKNOWN)
             continue
         own_ns = round(run_ns * change.work)
-        dispatch_ns = (
-            round((taken_ns - run_ns - wrapper_ns) * change.dispatch) if dispatches_ns is None else dispatches_ns[place]
-        )
+        dispatch_ns = change.dispatch_ns
+        if dispatch_ns is None:
+            dispatch_ns = round((taken_ns - run_ns - wrapper_ns) * change.dispatch)
         durations.append(own_ns + dispatch_ns + wrapper_ns)
         runs.append(own_ns)
     return durations, runs

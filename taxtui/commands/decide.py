@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from taxtui.commands.files import load_recording, load_recordings, require_absent, write_new_file
+from taxtui.commands.files import load_recordings, require_absent, write_new_file
 from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
 from taxtui.options.rows import ACTIONS, choosing
@@ -94,8 +94,8 @@ def command(
     origin, choices = choose_start(start, goal, cells)
     if origin == goal:
         raise UsageError(f"--from and --to are both {origin}", fix="name two substrates")
-    providers = providers_of(context, load_recording)
-    providers += estimated(goal, cells, providers, load_recording)
+    providers = providers_of(context)
+    providers += estimated(goal, cells, providers)
     workload, workload_choices = choose_workload(context, origin, goal, cells, lengths)
     choices += workload_choices
     for choice in choices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from costmodel import Assumption
@@ -11,7 +11,7 @@ from taxtui.errors import UsageError
 if TYPE_CHECKING:
     import click
 
-    from costmodel import CellIdentity, Provider, Published, Recording
+    from costmodel import CellIdentity, Provider
 
 T = TypeVar("T", int, str)
 BASELINE: Final = "local"
@@ -60,7 +60,6 @@ def estimated(
     goal: str,
     cells: Iterable[CellIdentity],
     providers: Sequence[Provider],
-    read: Callable[[str], Recording | Published],
 ) -> list[Provider]:
     """Return the estimate of the substrate to move to, if neither a recording nor ``--compose`` has the substrate.
 
@@ -73,7 +72,7 @@ def estimated(
     if goal.partition(":")[0] in composed or any(matches_spec(cell, goal) for cell in cells):
         return []
     if goal in known_providers():
-        return [load_provider(goal, read)]
+        return [load_provider(goal)]
     raise _unrecorded(goal, cells)
 
 

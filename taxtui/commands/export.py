@@ -18,7 +18,7 @@ from taxtui.errors import RecordingError
 from taxtui.report.formats.csv_rows import harmless
 from taxtui.terminal_text import clean
 
-TABLES: Final = ("trials", "actions", "health")
+TABLES: Final = ("trials", "actions")
 FORMATS: Final = ("csv", "jsonl")
 MOST_ROWS, BYTES_A_ROW = 10_000, 4
 """Limit of rows in a file: a base, and a row per number of bytes. A command of 66 µs takes more bytes."""
@@ -38,7 +38,7 @@ MOST_ROWS, BYTES_A_ROW = 10_000, 4
     help="Write to a new file.  [standard output]",
 )
 def command(recordings: tuple[str, ...], form: str | None, table: str, out: Path | None) -> None:
-    """Export trials, commands or the runner's health as rows, with durations in nanoseconds.
+    """Export trials or commands as rows, with durations in nanoseconds.
 
     An unknown value is empty in CSV and null in JSON lines. docs/columns.md has every column.
     """

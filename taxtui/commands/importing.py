@@ -93,7 +93,7 @@ def _format_and_paths(words: Sequence[str]) -> tuple[str | None, list[Path]]:
 
 def _refuse_exports(paths: Sequence[Path]) -> None:
     """Raise ``UsageError``: a file is the output of ``taxtui export``."""
-    headers = {",".join(column.name for column in table_columns(table)) for table in ("trials", "actions", "health")}
+    headers = {",".join(column.name for column in table_columns(table)) for table in ("trials", "actions")}
     for path in paths:
         if path.suffix == ".csv" and path.is_file():
             with path.open(encoding="utf-8", errors="replace") as file:

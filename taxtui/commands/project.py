@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from taxtui.commands import pages, project_what_if
-from taxtui.commands.files import find_recording, load_recording, load_recordings, load_reference
+from taxtui.commands.files import find_recording, load_recordings, load_reference
 from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
 from taxtui.options.rows import ACTIONS, SUBSTRATE, choosing, pop_choice
@@ -97,7 +97,7 @@ def command(
         pages.check(html, None, {"--full": full, "--explain": explain, "--format": form != NAMES[0]})
     places = places_of(context)
     training_run = places[-1].training_run
-    providers = providers_of(context, load_recording)
+    providers = providers_of(context)
     if html is not None:
         with progress("simulating and drawing the page"):
             [page] = pages.write(

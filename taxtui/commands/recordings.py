@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from costmodel import Event, Notice, RecordingSummary, SourceError, TrialEnded, read_events
+from costmodel import Event, Follower, Notice, SourceError, TrialEnded, read_events
 from taxtui.commands.files import find_recording
 from taxtui.errors import RecordingError, UsageError
 from taxtui.terminal_text import clean
@@ -83,9 +83,10 @@ def info(files: tuple[str, ...]) -> None:
     for path in map(find_recording, files):
         contents = _Contents()
         summary = read_events(path, contents.apply)
-        _say(f"{path}: run {summary.header.run_id}, {_state(summary)}")
+        header = summary.finish()
+        _say(f"{path}: run {header.run_id}, {_state(summary)}")
         _say(f"  {'ended':24} {contents.ending()}")
-        for key, value in sorted(summary.header.software.items()):
+        for key, value in sorted(header.software.items()):
             _say(f"  {key:24} {value}")
         _say(f"  {'events':24} {summary.events} in {summary.frames} frames, {summary.size_bytes} bytes")
         for line in contents.lines():
@@ -149,7 +150,7 @@ class _Contents:
         return lines
 
 
-def _state(summary: RecordingSummary) -> str:
+def _state(summary: Follower) -> str:
     reason = "trials are missing, the end of the run counts others" if summary.ended else "no end of the run"
     parts = ["complete" if summary.complete else f"incomplete ({reason})"]
     if summary.torn_bytes:

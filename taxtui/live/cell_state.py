@@ -115,13 +115,12 @@ def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> No
     actions, think_ns = breakdown.NO_COMMANDS, 0
     for batch in trial.actions:
         durations_ns = batch.duration_ns
-        runs_ns = breakdown.known_runs(durations_ns, batch.run_ns)
-        wrappers_ns = breakdown.known_wrappers(durations_ns, runs_ns, batch.wrapper_ns)
+        runs_ns, wrappers_ns = breakdown.known_parts(durations_ns, batch.run_ns, batch.wrapper_ns)
         works_ns, dispatches_ns = breakdown.parted(durations_ns, runs_ns, wrappers_ns)
         facets["action"].add(durations_ns)
         facets["run"].add(works_ns)
         facets["dispatch"].add(dispatches_ns)
-        actions = actions.plus(breakdown.Split.of_parted(durations_ns, works_ns, dispatches_ns, wrappers_ns))
+        actions = actions.plus(breakdown.Split.of(durations_ns, runs_ns, wrappers_ns))
         think_ns += sum(batch.think_ns)
     measures = breakdown.measure(
         trial.phases,

@@ -44,7 +44,7 @@ class Runner:
 
     @property
     def lag_p99_ns(self) -> int:
-        """About ``runner_health.lag_quantile_ns``: within the width of a bucket."""
+        """About ``WorkerFitness.lag_p99_ns``: within the width of a bucket."""
         return self.lag.quantile(0.99)
 
     @property
@@ -192,11 +192,10 @@ class RunState:
         if trial is None:
             return
         if event.step in (events.SETUP, events.ACTION):
-            trial.cpu_ns = breakdown.both(trial.cpu_ns, breakdown.cpu_of(event.duration_ns, event.cpu_ns))
+            trial.cpu_ns = breakdown.plus_cpu(trial.cpu_ns, event.duration_ns, event.cpu_ns)
         if event.step == events.SETUP:
-            runs_ns = breakdown.known_runs(event.duration_ns, event.run_ns)
-            wrappers_ns = breakdown.known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns)
-            trial.setup = trial.setup.plus(breakdown.Split.of(event.duration_ns, runs_ns, wrappers_ns))
+            parts = breakdown.known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
+            trial.setup = trial.setup.plus(breakdown.Split.of(event.duration_ns, *parts))
         elif event.step == events.ACTION:
             trial.actions.append(event)
             trial.actions_done += len(event.duration_ns)

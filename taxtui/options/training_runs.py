@@ -10,9 +10,9 @@ from taxtui.options.training import OPTIONS, asked_at, training_run_of, value_of
 from taxtui.options.training_file import field_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from costmodel import CellIdentity, Provider, Published, Recording, SubstrateRun
+    from costmodel import CellIdentity, Provider, SubstrateRun
 
 
 def place_of(context: click.Context, spec: str = "") -> SubstrateRun:
@@ -62,8 +62,8 @@ def unmatched_sections(context: click.Context, identities: Iterable[CellIdentity
     return [f"no row matches [at.{spec}] in {file.path}; the section is ignored" for spec in specs]
 
 
-def providers_of(context: click.Context, read: Callable[[str], Recording | Published]) -> list[Provider]:
-    """Return the providers of ``--compose``; ``read`` opens recordings by name.
+def providers_of(context: click.Context) -> list[Provider]:
+    """Return the providers of ``--compose``.
 
     Raises:
         costmodel.errors.CostModelError: a provider is unknown, or a file is wrong.
@@ -73,4 +73,4 @@ def providers_of(context: click.Context, read: Callable[[str], Recording | Publi
         return []
     from costmodel import load_provider
 
-    return [load_provider(spec, read) for spec in specs]
+    return [load_provider(spec) for spec in specs]

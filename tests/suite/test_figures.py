@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from costmodel.recording.follower import read_events
@@ -39,22 +37,6 @@ def test_one_that_fails_takes_no_other_along(tmp_path: Path, capfd: pytest.Captu
     page = bench.page([bench.Run("then", "now", found)], failed)
     assert "| good | speed | 5 x | 2 x before | 2.5 |  |" in page
     assert "bad failed" in page
-
-
-def test_what_is_not_measured_anew_stays_with_its_own_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["--json", str(tmp_path / "f.json"), "--page", str(tmp_path / "f.md")]
-    dates = iter(range(6))
-    monkeypatch.setattr(bench, "machine", lambda: f"day {next(dates)}")
-    for value, names in ((1.0, ["dispatch", "peers"]), (2.0, ["peers"]), (3.0, ["peers"])):
-        found = [Figure("speed", value, "x", bench=name) for name in names]
-        monkeypatch.setattr(bench, "collected", lambda names, found=found: (found, []))
-        monkeypatch.setattr(sys, "argv", ["prog", *names, *words])
-        assert bench.main() == 0
-    runs = msgspec.json.decode((tmp_path / "f.json").read_bytes(), type=list[bench.Run])
-    told = [(run.began, [(one.bench, one.value) for one in run.figures]) for run in runs]
-    assert told == [("day 0", [("dispatch", 1.0)]), ("day 4", [("peers", 3.0)])]
-    page = (tmp_path / "f.md").read_text(encoding="utf-8")
-    assert page.index("## dispatch\n\nBegun day 0") < page.index("| dispatch |") < page.index("## peers\n\nBegun day 4")
 
 
 def test_the_recording_of_a_million_actions_could_have_been_measured(tmp_path: Path) -> None:

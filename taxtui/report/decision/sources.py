@@ -37,7 +37,7 @@ def sources_of(decision: Decision, inputs: Sequence[Assumption]) -> Iterator[str
             )
             if side.candidate.provider.prices is not None:
                 prices = side.candidate.provider.prices
-                source = "; ".join(dict.fromkeys(item.source for item in prices.sandboxes))
+                source = "; ".join(dict.fromkeys(item.cited for item in prices.sandboxes))
                 yield f"published for {side.name}: prices, {prices.title} ({prices.date}): {source}"
     for item in inputs:
         yield f"{_kind(item)}: {item.name} {item.value}; {item.source}"

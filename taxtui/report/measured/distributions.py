@@ -1,4 +1,4 @@
-"""Distributions of a cell, for ``taxtui report --table distributions``: model time, lengths, failures, groups.
+"""Distributions of a cell, for ``taxtui report --table distributions``: model time, lengths, failures.
 
 JSON has delays for simulators too: quantiles and a lognormal fit of model time, commands, startup and set-up.
 """
@@ -12,37 +12,23 @@ from costmodel import FIXED_LENGTH, NS_PER_S, Interval, RecordedTrial, character
 from taxtui.report.cells import COUNT, NS, CellGroup, Content, TableCell, amount_cell, text_of
 from taxtui.report.formats import Section
 from taxtui.report.measured import failures
-from taxtui.report.measured.rows import HELD, MeasuredRow
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.numbers import NOTHING
-
-QUANTITIES: Final = ("think", "command", "length", "failure")
-
-
-def laws_of(row: MeasuredRow) -> characterization.Laws:
-    """Return the distributions of a row's counted trials.
-
-    A fixed length has no distribution, and trials of unknown duration have no hazard.
-    """
-    result = characterization.laws(row.cell.trials)
-    if row.identity.length == FIXED_LENGTH:
-        result = result._replace(length=None)
-    if HELD in row.cell.unreported:
-        result = result._replace(failures=result.failures._replace(per_hour=None))
-    return result
 
 
 def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
     """Return a table per distribution with any data."""
-    result = {text_of(name): laws_of(row) for row, name in names.items()}
-    tables = [_think(result, head), _length(result, head), *failures.sections(names, head), _shared(result, head)]
+    think = {text_of(name): characterization.think_law(row.cell.trials) for row, name in names.items()}
+    length = {text_of(name): _length_law(row) for row, name in names.items()}
+    tables = [_think(think, head), _length(length, head), *failures.sections(names, head)]
     return [table for table in tables if table is not None]
 
 
-def _think(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.think for item in laws.values()):
+def _think(laws: Mapping[str, characterization.ThinkLaw | None], head: str) -> Section | None:
+    if not any(laws.values()):
         return None
     columns = [head, "n\ntrials", "median\n", "sigma\n", "mean\n", "distance\n"]
-    lines = [_think_line(name, item.think) for name, item in laws.items()]
+    lines = [_think_line(name, law) for name, law in laws.items()]
     notes = [
         "A lognormal distribution of the times above 0; sigma: of the logarithm. Intervals are 95 %, with the "
         "rollouts of a group, else a trial, as one draw. distance: Kolmogorov's, from 0 (a perfect fit) to 1.",
@@ -62,16 +48,21 @@ def _think_line(name: str, law: characterization.ThinkLaw | None) -> list[Conten
     return [name, _counts(law.thinks, law.trials), median, amount_cell(law.sigma), mean, TableCell(law.distance)]
 
 
-def _length(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.length for item in laws.values()):
+def _length(laws: Mapping[str, characterization.LengthLaw | None], head: str) -> Section | None:
+    if not any(laws.values()):
         return None
     columns = [head, "trials\ncut off", "p50\n", "p95\n", "mean\n", "range\n"]
-    lines = [_length_line(name, item.length) for name, item in laws.items()]
+    lines = [_length_line(name, law) for name, law in laws.items()]
     notes = [
         "Actions per trajectory. cut off: trials that failed before the last action. Percentiles treat failed trials "
         f"as censored (Kaplan and Meier); {NOTHING} if too many failed. The mean is over the successes."
     ]
     return Section("Length", columns, lines, notes)
+
+
+def _length_law(row: MeasuredRow) -> characterization.LengthLaw | None:
+    """Return the distribution of lengths; None: a fixed length has none."""
+    return None if row.identity.length == FIXED_LENGTH else characterization.length_law(row.cell.trials)
 
 
 def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Content]:
@@ -82,38 +73,11 @@ def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Cont
     return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), shortest_to_longest]
 
 
-def _shared(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.shared for item in laws.values()):
-        return None
-    columns = [head, "groups\ntrials", *(f"{quantity}\n" for quantity in QUANTITIES)]
-    lines: list[list[Content]] = []
-    for name, item in laws.items():
-        fields = {shared.quantity: shared for shared in item.shared}
-        largest = max(item.shared, key=lambda shared: shared.trials, default=None)
-        counts = _counts(largest.groups, largest.trials) if largest else _counts(0)
-        lines.append([name, counts, *(_correlation(fields.get(quantity)) for quantity in QUANTITIES)])
-    notes = [
-        "Share of the variance of trials that lies between groups: 0 none, 1 all. Computed from mean logarithms of "
-        "think and command times, from the logarithm of the length, and from success."
-    ]
-    return Section("Correlation of rollouts of one group", columns, lines, notes)
-
-
-def _correlation(shared: characterization.Shared | None) -> Content:
-    return NOTHING if shared is None else amount_cell(shared.correlation)
-
-
 def record(row: MeasuredRow) -> dict[str, Any]:
     """Return the distributions as plain data, in s, actions and hours, with the same keys in every row."""
-    result = laws_of(row)
-    shared = {item.quantity: item for item in result.shared}
     return {
-        "think_law": _plain(characterization.ThinkLaw, result.think),
-        "length_law": _plain(characterization.LengthLaw, result.length),
-        "failure_law": {**_plain(characterization.FailureLaw, result.failures), "errors": dict(result.failures.errors)},
-        "group_correlation": {
-            quantity: _plain(characterization.Shared, shared.get(quantity)) for quantity in QUANTITIES
-        },
+        "think_law": _plain(characterization.ThinkLaw, characterization.think_law(row.cell.trials)),
+        "length_law": _plain(characterization.LengthLaw, _length_law(row)),
         "delays": {name: _delay(row.cell.trials, values_of) for name, values_of in _DELAYS.items()},
         "actions_per_trajectory": _quantiles([len(trial.durations_ns) for trial in row.good], 1, "actions"),
     }
@@ -151,5 +115,4 @@ def _plain(kind: type[Any], law: Any) -> dict[str, Any]:
     fields = dict.fromkeys(kind._fields) if law is None else law._asdict()
     intervals = {key: value for key, value in fields.items() if isinstance(value, Interval)}
     plain: dict[str, Any] = fields | {key: interval._asdict() for key, interval in intervals.items()}
-    plain.pop("quantity", None)
     return plain

@@ -272,11 +272,12 @@ def namesakes(rows: Sequence[MeasuredRow]) -> dict[str, str]:
 
 
 def _flags(cell: Pool) -> list[str]:
+    exposure = cell.exposure
     doubts = {
         warnings.STAND_IN: cell.provenance == warnings.STAND_IN,
         warnings.IMPORTED: cell.provenance == warnings.IMPORTED,
         warnings.DISTURBED: cell.disturbed,
-        warnings.DISTORTED: cell.distorted,
+        warnings.DISTORTED: exposure is not None and exposure.matters,
         warnings.INCOMPLETE: not cell.complete,
         warnings.NO_SUCCESS: not cell.succeeded,
         warnings.CONTENTION_UNKNOWN: cell.contention_unknown,

@@ -173,21 +173,6 @@ def _published(file: Published) -> Iterator[ProviderRow]:
         yield _figure(figure, default_source)
     for start in file.starts:
         yield _start(start, default_source)
-    figures = {(figure.substrate, figure.measure) for figure in file.figures if figure.quantity == "speed"}
-    for speed in file.speeds:
-        if (speed.substrate, speed.work) not in figures:
-            values = [duration(speed.seconds * NS_PER_S)]
-            source = speed.source or default_source
-            yield _row(
-                "speed",
-                _provider(speed.substrate, speed.variant),
-                values,
-                speed.seconds,
-                speed.work,
-                speed.date,
-                source,
-                note=speed.note,
-            )
 
 
 def _figure(figure: PublishedFigure, default_source: str) -> ProviderRow:
@@ -242,14 +227,14 @@ def _start(start: PublishedStart, default_source: str) -> ProviderRow:
 def _priced(prices: Prices) -> Iterator[ProviderRow]:
     for price in prices.sandboxes:
         texts = []
-        for rate, high, low in zip(price.rates._fields, price.rates, price.cheaper, strict=True):
+        for rate, (low, high) in price.rates.items():
             if high or low:
                 unit = rate.removeprefix("usd_per_").replace("_", "-")
                 texts.append(f"{high:g} USD/{unit}" if high == low else f"{low:g} … {high:g} USD/{unit}")
         basis = {"provisioned": "requested vCPUs", "active": "CPU time used", "greater": "the greater of both"}
-        sort = price.rates.usd_per_vcpu_hour or max(price.rates)
+        sort = price.rate("usd_per_vcpu_hour") or max(map(price.rate, price.rates))
         measure = f"CPU billed: {basis[price.cpu]}"
-        yield _row("price", _provider(price.substrate, price.variant), texts, sort, measure, prices.date, price.source)
+        yield _row("price", _provider(price.substrate, price.variant), texts, sort, measure, prices.date, price.cited)
 
 
 def _limits(profile: Profile) -> Iterator[ProviderRow]:

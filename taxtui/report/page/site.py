@@ -148,7 +148,7 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
     cost_figure = frontier.figure(works, material.colours)
     figures = [*([cost_figure] if cost_figure else []), *cold_start.figures(material)]
     page_names = {path.name: name for path, name in zip(book.paths, book.pages, strict=True)}
-    published = [*book.published, *published_figures.shipped()]
+    published = [*book.published, *published_figures()]
     tables = provider_tables(published, material.rows, page_names, prices)
     context: dict[str, Any] = {
         "title": printable(title),

@@ -51,12 +51,12 @@ class ResumeState:
             while events := follower.poll():
                 for event in events:
                     self._take(event)
-            summary = follower.summary()
-        if not summary.chained and summary.frames > 1:
+            header = follower.finish()
+        if not follower.chained and follower.frames > 1:
             raise UsageError(f"{path}: of an early version, whose frames are not chained", fix="start another run")
-        self.run_id = folders.require_run_id(summary.header.run_id, str(path))
+        self.run_id = folders.require_run_id(header.run_id, str(path))
         if plan is not None:
-            self._require(plan, summary.header)
+            self._require(plan, header)
 
     def _take(self, event: Event) -> None:
         if isinstance(event, TrialStarted):

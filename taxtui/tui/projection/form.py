@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from costmodel import load, toml
+from costmodel import toml
 from taxtui.errors import UsageError
 from taxtui.live.catalogue import shown, stamp
 from taxtui.options.training import GROUPS, OPTIONS, SET, TYPED
@@ -171,7 +171,7 @@ def parsed(typed: Typed) -> Question:
     """
     try:
         context = click.Command("project", params=list(OPTIONS)).make_context("project", words(typed))
-        return Question(places_of(context), providers_of(context, lambda name: load(Path(name))))
+        return Question(places_of(context), providers_of(context))
     except click.UsageError as error:
         raise UsageError(error.format_message()) from error
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import PriceError, Row, Think, TrainingRun, TrainingRunError, load, load_prices, project
-from costmodel.pricing.sheet import SHIPPED_PRICES, priced_cell
-from costmodel.pricing.tariff import PARTS, Meter
+from costmodel import PriceError, Row, Think, TrainingRun, load, load_prices, project
+from costmodel.pricing.sheet import PARTS, SHIPPED_PRICES, Meter, priced_cell
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import Cost
 from costmodel.workload.pool import pools
@@ -56,11 +55,11 @@ def test_every_value_that_ships_has_a_source_and_a_date(name: str) -> None:
     assert prices.sandboxes
     assert not prices.stale
     for price in prices.sandboxes:
-        assert "https://" in price.source
+        assert "https://" in price.cited
         assert price.sheet.endswith(f"({prices.date})")
         assert price.usd(priced_cell(price.substrate, "", 1.0, 1024), HOUR) > 0
         second = {"vercel": "; https", "prime": "; a book"}.get(price.substrate)  # two sources that disagree
-        assert price.disputed == (second is not None and second in price.source)
+        assert price.disputed == (second is not None and second in price.cited)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +113,10 @@ def test_the_greater_of_request_and_use(tmp_path: Path) -> None:
     assert cost(tmp_path, keys, busy).sandbox_usd.value == pytest.approx(12)
 
 
-def test_free_shares_disks_units_and_creates(tmp_path: Path) -> None:
+def test_disks_units_and_creates(tmp_path: Path) -> None:
     trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
     for keys, usd in {
-        "usd_per_vcpu_hour = 3\nfree_vcpus = 0.5": 1.5,
-        "usd_per_gib_hour = 3\nfree_gib = 2": 0,
-        "usd_per_disk_gib_hour = 2\ndisk_gib = 20\nfree_disk_gib = 5": 30,
+        "usd_per_disk_gib_hour = 2\ndisk_gib = 20": 40,
         "usd_per_unit_hour = 2\ngib_per_unit = 0.25": 8,
         "usd_per_create = 7": 7,
     }.items():
@@ -166,18 +163,6 @@ def test_sources_that_disagree_make_a_range(tmp_path: Path) -> None:
     assert found.cost.usd_per_sandbox_hour == 4
 
 
-def test_nodes_are_paid_for_while_the_run_lasts_whatever_stands_on_them(tmp_path: Path) -> None:
-    trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
-    keys = "usd_per_node_hour = 8\nsandboxes_per_node = 4"
-    bill = cost(tmp_path, keys, trials, trajectories=10, workers=5)  # 2 waves on 2 nodes
-    assert bill.sandbox_usd.value == pytest.approx(2 * 2 * 8)
-    assert bill.usd_per_sandbox_hour == 2
-    by_size = "usd_per_node_hour = 8\nnode_vcpus = 3\nnode_gib = 64"
-    assert cost(tmp_path, by_size, trials, trajectories=10, workers=5).sandbox_usd.value == pytest.approx(2 * 2 * 8)
-    pooled = cost(tmp_path, keys, trials, trajectories=10, workers=4, warm_pool=4, refill_s=1.0)
-    assert pooled.sandbox_usd.value == pytest.approx(2 * 3 * 8, rel=0.05)  # what stands ready takes a node of its own
-
-
 def test_with_over_provisioning_all_that_was_launched_is_billed_by_the_same_tariff(tmp_path: Path) -> None:
     trials = [trial(n, actions=(4 * S,), cpus=(2 * S,)) for n in range(4)]
     keys = 'cpu = "active"\nusd_per_vcpu_hour = 3600\n'
@@ -207,14 +192,6 @@ def test_two_sheets_as_one(tmp_path: Path) -> None:
     [
         ("usd_per_unit_hour = 1", "usd_per_unit_hour needs gib_per_unit; add gib_per_unit = ?"),
         ("usd_per_disk_gib_hour = 1", "usd_per_disk_gib_hour needs disk_gib"),
-        ("usd_per_node_hour = 1", "usd_per_node_hour needs sandboxes_per_node or node_vcpus and node_gib"),
-        (
-            "usd_per_node_hour = 1\nnode_vcpus = 4",
-            "usd_per_node_hour needs sandboxes_per_node or node_vcpus and node_gib",
-        ),
-        ("usd_per_node_hour = 1\nsandboxes_per_node = 2\nnode_gib = 1", "leave node_gib out"),
-        ("usd_per_hour = 1\nsandboxes_per_node = 2", "sandboxes_per_node needs usd_per_node_hour"),
-        ("usd_per_hour = 1\nfree_gib = 2", "free_gib needs usd_per_gib_hour"),
         ('usd_per_hour = 1\ncpu = "active"', "cpu = 'active' needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?"),
         ('usd_per_vcpu_hour = 1\ncpu = "used"', "cpu: invalid enum value 'used'; known: provisioned, active, greater"),
         ('usd_per_hour = 1\nidle = "cheap"', "idle: invalid enum value 'cheap'; known: billed, free"),
@@ -228,12 +205,6 @@ def test_what_a_sheet_lacks_is_one_line_with_what_to_write(tmp_path: Path, keys:
         load_prices(sheet(tmp_path, keys))
     assert "\n" not in str(error.value)
     assert "sandbox[1]" in str(error.value)
-
-
-def test_a_node_that_holds_none_is_said_before_anything_is_billed(tmp_path: Path) -> None:
-    prices = load_prices(sheet(tmp_path, "usd_per_node_hour = 1\nnode_vcpus = 1\nnode_gib = 4"))
-    with pytest.raises(PriceError, match="no sandbox with 2 vCPU and 1024 MiB fits on a node"):
-        prices.sandbox(priced_cell("docker", "", 2.0, 1024))
 
 
 @settings(max_examples=30, deadline=None)
@@ -261,17 +232,6 @@ def test_a_cell_is_priced_by_its_own_limits(tmp_path: Path) -> None:
     prices = load_prices(sheet(tmp_path, "usd_per_vcpu_hour = 5"))
     (found,) = project([recording], TrainingRun(trajectories=1, workers=1, think=Think(0)), prices)
     assert found.cost.sandbox_usd.value == pytest.approx(10)
-
-
-def test_nodes_have_one_price(tmp_path: Path) -> None:
-    trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
-    asked = {"trajectories": 10, "workers": 5, "batch": 10, "nodes": 3, "pods_per_node": 2}
-    by_sheet = "usd_per_node_hour = 8\nsandboxes_per_node = 4"
-    assert cost(tmp_path, by_sheet, trials, **asked).sandbox_usd.value == pytest.approx(
-        3 * 2 * 8
-    )  # as many as are given
-    with pytest.raises(TrainingRunError, match="nodes have one price: leave --node-usd-hour out"):
-        cost(tmp_path, by_sheet, trials, **asked, node_usd_hour=4.0)
 
 
 @pytest.mark.parametrize(
@@ -315,8 +275,3 @@ def test_in_steps_sources_that_disagree_make_a_range(tmp_path: Path) -> None:
     assert bill.sandbox_usd.value == pytest.approx(40 * 6, rel=0.01)
     assert bill.sandbox_usd.low <= 40 * 3.01
     assert bill.sandbox_usd.high >= 40 * 8.99
-
-
-def test_in_steps_nodes_are_paid_for_while_the_run_lasts(tmp_path: Path) -> None:
-    bill = charged(tmp_path, "usd_per_node_hour = 3600\nsandboxes_per_node = 7")
-    assert bill.sandbox_usd.value == pytest.approx(2 * 4 * 6, rel=0.01)  # 2 nodes, 4 steps of 6 s

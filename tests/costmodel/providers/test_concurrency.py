@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from costmodel.providers.published_figures import shipped
 from costmodel.statistics.scalability import Level, LevelCurve
+from costmodel.providers.provider import published_figures
+from costmodel.statistics.scalability import Level, LevelCurve, Scalability
 
-(ROCK,) = (facts for facts in shipped() if facts.name == "rock.toml")
+(ROCK,) = (facts for facts in published_figures() if facts.name == "rock.toml")
 
 
 def rock(percentile: str) -> list[Level]:

@@ -1,4 +1,4 @@
-"""Starts, speeds and figures as they were printed: dated, sourced, and refused where they cannot answer."""
+"""Starts and figures as they were printed: dated, sourced, and refused where they cannot answer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from costmodel import SourceError, TrainingRun, load, project
 from costmodel.providers import plausible_ranges
-from costmodel.providers.published_figures import shipped
+from costmodel.providers.provider import published_figures
 from costmodel.recording.published import PublishedFigure
 
-FACTS = {facts.name: facts for facts in shipped()}
+FACTS = {facts.name: facts for facts in published_figures()}
 
 
 FIGURES = [figure for facts in FACTS.values() for figure in facts.figures]
@@ -22,8 +22,8 @@ def test_every_figure_that_ships_has_a_source_a_date_and_a_licence(name: str) ->
     facts = FACTS[name]
     assert facts.source
     assert facts.licence
-    assert facts.starts or facts.speeds or facts.figures
-    for figure in (*facts.starts, *facts.speeds, *facts.figures):
+    assert facts.starts or facts.figures
+    for figure in (*facts.starts, *facts.figures):
         assert figure.date.year == 2026
         if isinstance(figure, PublishedFigure):
             assert figure.unit
@@ -95,10 +95,6 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
         (
             f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nburst = 3',
             r":6: starts\[1\].burst: unknown key; known: substrate, date",
-        ),
-        (
-            f'{HEAD}[[speeds]]\nsubstrate = "x"\nseconds = 1',
-            r":3: speeds\[1\]: .*missing required field `work`; add work = ",
         ),
         (f"{HEAD}{FIGURE}value = 1", "a figure needs its source; add source = "),
         (f"{HEAD}source = 'a'\n{FIGURE}", "no figure; give value, low and high, mean, or one of min, p50"),

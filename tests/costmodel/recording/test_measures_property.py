@@ -7,13 +7,12 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.recording.breakdown import UNKNOWN, Split, known_runs, known_wrappers, measure, parted
+from costmodel.recording.breakdown import UNKNOWN, Split, known_parts, measure, parted
 from costmodel.recording.runner_health import (
     CPU_LIMIT_PERMILLE,
     LAG_LIMIT_NS,
-    RunnerFitness,
-    cpu_median_permille,
-    lag_quantile_ns,
+    RunnerSecond,
+    WorkerFitness,
 )
 
 many = settings(max_examples=300, deadline=None)
@@ -32,8 +31,7 @@ phases = st.dictionaries(st.sampled_from(["create", "reset", "ready", "ready_aga
 
 def split(of: list[Command]) -> Split:
     durations = [duration for duration, *_ in of]
-    runs = known_runs(durations, [run for _, run, _ in of])
-    return Split.of(durations, runs, known_wrappers(durations, runs, [wrapper for *_, wrapper in of]))
+    return Split.of(durations, *known_parts(durations, [run for _, run, _ in of], [wrapper for *_, wrapper in of]))
 
 
 def counted(command: Command) -> int:
@@ -84,8 +82,8 @@ def test_commands_are_split_alike_at_once_in_parts_and_in_arrays(one: list[Comma
     assert whole.wrapper_ns == sum(map(counted, possible))
     assert whole.dispatch_ns == sum(duration - run for duration, run, _ in possible) - whole.wrapper_ns
     durations = array("q", [duration for duration, *_ in one + other])
-    runs = array("q", known_runs(durations, array("q", [run for _, run, _ in one + other])))
-    wrappers = array("q", known_wrappers(durations, runs, array("q", [wrapper for *_, wrapper in one + other])))
+    runs, wrappers = (array("q", [command[place] for command in one + other]) for place in (1, 2))
+    runs, wrappers = (array("q", column) for column in known_parts(durations, runs, wrappers))
     assert Split.of(durations, runs, wrappers) == whole
     assert [list(column) for column in parted(durations, runs, wrappers)] == [
         [run for _, run, _ in possible],
@@ -104,9 +102,9 @@ def test_commands_are_split_alike_at_once_in_parts_and_in_arrays(one: list[Comma
     )
 )
 def test_the_badge_is_what_the_quantiles_say(seconds: list[tuple[int, int]]) -> None:
-    fitness = RunnerFitness()
+    fitness = WorkerFitness()
     for lag_ns, cpu_permille in seconds:
-        fitness.add(lag_ns, cpu_permille)
-    assert fitness.lagged == (lag_quantile_ns([lag for lag, _ in seconds]) > LAG_LIMIT_NS)
-    assert fitness.overworked == (cpu_median_permille([cpu for _, cpu in seconds]) > CPU_LIMIT_PERMILLE)
+        fitness.append(RunnerSecond(0, 0, lag_ns, cpu_permille, 0))
+    assert fitness.lagged == (fitness.lag_p99_ns > LAG_LIMIT_NS)
+    assert fitness.overworked == (fitness.cpu_permille > CPU_LIMIT_PERMILLE)
     assert fitness.problems == ["loop lag"] * fitness.lagged + ["client CPU"] * fitness.overworked

@@ -10,7 +10,6 @@ from costmodel import TrainingRun
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.reader import read_recordings
 from costmodel.training.length import Length
-from costmodel.workload.attempts import Sample
 from costmodel.workload.pool import attempts, pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -67,6 +66,5 @@ def test_a_column_has_the_name_of_a_field(tmp_path: Path) -> None:
     sample = attempts(pool, None, PLAIN)
     assert sample.run_ns == [UNKNOWN] * 4
     assert sample.unsplit_ns == [3 * S] * 4
-    assert Sample.of(sample) is sample
     with pytest.raises(AttributeError, match="runs_ns"):
         _ = sample.runs_ns

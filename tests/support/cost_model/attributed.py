@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from costmodel.projection.row import CAUSES, Attribution, GpuWaiting, Share
 from costmodel.statistics.intervals import Interval
-from costmodel.workload.scenario_range import Assumption
+from costmodel.workload.rescaling import Assumption
 
 STEPS = 977
 

@@ -25,6 +25,8 @@ from costmodel.recording.events import (
 )
 from costmodel.recording.follower import Follower, RecordingSummary, read_events
 from taxtui.errors import UsageError, WriteFailed
+from costmodel.recording.follower import Follower, read_events
+from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.recording import writer
 from taxtui.recording.writer import Recorder, Sealer
 
@@ -54,7 +56,7 @@ def write(path: Path, stream: list[Event]) -> bytes:
     return path.read_bytes()
 
 
-def read_back(path: Path) -> tuple[list[Event], RecordingSummary]:
+def read_back(path: Path) -> tuple[list[Event], Follower]:
     got: list[Event] = []
     return got, read_events(path, got.append)
 
@@ -164,7 +166,8 @@ def test_a_follower_sees_each_event_once_however_the_bytes_arrive(tmp_path: Path
             got += follower.poll()
         assert got == whole
         assert follower.complete
-        assert follower.finish() == 0
+        follower.finish()
+        assert follower.torn_bytes == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -227,7 +230,8 @@ def test_a_frame_longer_than_what_is_asked_for_is_read_whole(tmp_path: Path) -> 
         while told := follower.poll(10):
             got += told
         assert got == [HEADER, *many]
-        assert follower.finish() == 0
+        follower.finish()
+        assert follower.torn_bytes == 0
 
 
 def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refusing(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from costmodel import TrainingRun, load
+from costmodel import TrainingRun
 from costmodel.analysis.per_substrate import SubstrateRun
 from costmodel.providers.provider import load_provider
 from taxtui.report.cells import TableCell
@@ -137,7 +137,7 @@ def test_attribution_is_that_of_the_projection_by_cause(tmp_path: Path, steps: b
     asked = TrainingRun(
         trajectories=512, workers=16, **({"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {})
     )
-    providers = [load_provider("daytona", load)] * steps
+    providers = [load_provider("daytona")] * steps
     own = Material(rows, sources, paths, 0, places=[SubstrateRun("", asked, None)], providers=providers)
     (figure,) = attribution.figures(own)
     assert own.run is not None

@@ -12,7 +12,7 @@ from costmodel.projection import wall_clock
 from costmodel.recording.events import MAX_CELLS
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.precision import Precision
+from costmodel.training.run import Precision
 from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.report.page.panels import fitting

@@ -61,7 +61,7 @@ def test_the_address_and_the_architecture_are_in_the_variant_and_in_the_bill(
 ) -> None:
     identity = priced_cell("ecs", options.variant, 1.0, 2048)
     price = load_prices("aws-fargate").sandbox(identity)
-    assert (price.rates.usd_per_address_hour, price.rates.usd_per_vcpu_hour) == (address_usd, vcpu_usd)
+    assert (price.rate("usd_per_address_hour"), price.rate("usd_per_vcpu_hour")) == (address_usd, vcpu_usd)
 
 
 def test_what_has_no_fixed_price_has_none() -> None:
