@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     )
     from costmodel.projection.tax_bounds import MedianDispatch, Reference, check_reference_used
     from costmodel.providers.limits import Profile, known_profiles, load_profile
-    from costmodel.providers.provider import Provider, known_providers, load_provider
     from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider, known_providers, load_provider, published_figures
     from costmodel.recording import breakdown, events, framing
@@ -143,11 +142,8 @@ if TYPE_CHECKING:
     )
     from costmodel.units import MAX_INT, NS_PER_HOUR, NS_PER_S
     from costmodel.workload import characterization
-    from costmodel.workload.contamination import Exposure
-    from costmodel.workload.pool import Pool, pools
-    from costmodel.workload.scenario_range import Alternatives, Assumption, LevelLaw
     from costmodel.workload.pool import Exposure, Pool, pools
-    from costmodel.workload.rescaling import Assumption, LevelLaw
+    from costmodel.workload.rescaling import Alternatives, Assumption, LevelLaw
 
 _PUBLIC: Final[dict[str, str]] = {
     # analysis: questions about rows: ranking, comparison, decision, thresholds, concurrency sweep

@@ -10,7 +10,7 @@ from costmodel.projection import warnings
 from costmodel.projection.row import Row
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
-from costmodel.workload.scenario_range import Alternatives
+from costmodel.workload.rescaling import Alternatives
 
 if TYPE_CHECKING:
     from costmodel.providers.plausible_ranges import Candidate

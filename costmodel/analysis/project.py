@@ -21,10 +21,6 @@ from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Between
 from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool, by_levels, nearest_length, pools
-from costmodel.workload.scenario_range import Alternatives
-from costmodel.workload.estimator import Tally
-from costmodel.workload.length_extrapolation import EXACT
-from costmodel.workload.pool import Pool, attempts, by_levels, nearest_length, pools
 from costmodel.workload.rescaling import Alternatives
 
 if TYPE_CHECKING:

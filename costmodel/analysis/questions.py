@@ -18,7 +18,7 @@ from costmodel.providers.provider import Provider, known_providers, load_provide
 from costmodel.recording.reader import Data, files_of
 from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import TrainingRun
-from costmodel.workload.scenario_range import Alternatives
+from costmodel.workload.rescaling import Alternatives
 
 
 def attribute(

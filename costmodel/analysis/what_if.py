@@ -18,10 +18,8 @@ from costmodel.errors import TrainingRunError
 from costmodel.projection.row import Share
 from costmodel.providers.plausible_ranges import figures
 from costmodel.statistics.intervals import Interval
-from costmodel.training.life_cycle import ACTIONS
-from costmodel.training.run import TrainingRun
-from costmodel.workload.scenario_range import Alternatives
 from costmodel.training.run import ACTIONS, TrainingRun
+from costmodel.workload.rescaling import Alternatives
 
 INPUTS: Final = {
     "suspend": ("suspend_s", "resume_s"),

@@ -8,8 +8,6 @@ from typing import Final
 from costmodel.projection.diagnostics import settings_in_use
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.run import Think, TrainingRun, poisoned_groups
-from costmodel.workload.scenario_range import Assumption
-from costmodel.training.run import TrainingRun, poisoned_groups
 from costmodel.workload.rescaling import Assumption
 
 REQUESTED: Final = "asked for"

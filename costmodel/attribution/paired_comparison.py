@@ -20,7 +20,7 @@ from costmodel.simulation.step_sampling import StepSample, following, smaller
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool
-from costmodel.workload.scenario_range import Alternatives
+from costmodel.workload.rescaling import Alternatives
 
 ALIKE: Final = 1e-3
 """Precision of a difference as a share of the run."""

@@ -21,8 +21,6 @@ from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import Basis, Estimate
 from costmodel.statistics.verdict import Finding
 from costmodel.training.length import Length
-from costmodel.workload.scenario_range import Assumption, LevelLaw
-from costmodel.workload.estimator import StraightLine
 from costmodel.workload.rescaling import Assumption, LevelLaw
 
 CAUSES: Final = (

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from costmodel.errors import SourceError
-from costmodel.recording.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished, TrialEnded, TrialStarted
-from costmodel.recording.framing import Chain, FrameParser, damaged, decode
 from costmodel.recording.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished
-from costmodel.recording.framing import SALVAGE, Chain, FrameParser, damaged, decode
+from costmodel.recording.framing import Chain, FrameParser, damaged, decode
 from costmodel.recording.validation import Causality
 from costmodel.regular_file import open_regular
 

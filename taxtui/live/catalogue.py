@@ -266,7 +266,7 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, *, whole: bool, 
             if isinstance(event, TrialStarted):
                 break
             run.apply(event)
-        begins = 0 if whole else framing.next_valid(tail, 0)
+        begins = 0 if whole else next((start for start, _ in framing.intact_frames(tail)), None)
         latest, problem = ([], "") if begins is None else _frames(tail[begins:])
         for event in latest:
             if not isinstance(event, Header):

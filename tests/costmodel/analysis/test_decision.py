@@ -20,8 +20,7 @@ from costmodel.errors import CostModelError
 from costmodel.projection.row import Share
 from costmodel.training.run import Think
 from costmodel.workload.pool import Pool
-from costmodel.workload.scenario_range import Alternatives, Assumption
-from costmodel.workload.rescaling import Assumption
+from costmodel.workload.rescaling import Alternatives, Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.layout import to_markdown

@@ -14,7 +14,7 @@ from costmodel.analysis.decision import Side, decide_between
 from costmodel.attribution import replications
 from costmodel.projection.row import Share
 from costmodel.workload.pool import pools
-from costmodel.workload.scenario_range import Alternatives
+from costmodel.workload.rescaling import Alternatives
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 LAB: dict[str, Any] = {

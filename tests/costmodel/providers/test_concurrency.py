@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.providers.published_figures import shipped
-from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.providers.provider import published_figures
-from costmodel.statistics.scalability import Level, LevelCurve, Scalability
+from costmodel.statistics.scalability import Level, LevelCurve
 
 (ROCK,) = (facts for facts in published_figures() if facts.name == "rock.toml")
 

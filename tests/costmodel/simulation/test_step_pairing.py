@@ -10,7 +10,7 @@ import pytest
 from costmodel import Images, Recording, Think, TrainingRun, load
 from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.workload.pool import Pool, pools
-from costmodel.workload.scenario_range import Alternatives
+from costmodel.workload.rescaling import Alternatives
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 DEMAND = TrainingRun(

@@ -23,10 +23,8 @@ from costmodel.recording.events import (
     TrialEnded,
     TrialStarted,
 )
-from costmodel.recording.follower import Follower, RecordingSummary, read_events
-from taxtui.errors import UsageError, WriteFailed
 from costmodel.recording.follower import Follower, read_events
-from taxtui.errors import RecordingError, UsageError, WriteFailed
+from taxtui.errors import UsageError, WriteFailed
 from taxtui.recording import writer
 from taxtui.recording.writer import Recorder, Sealer
 
