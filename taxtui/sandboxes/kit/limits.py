@@ -19,7 +19,7 @@ from typing import Final
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
-from taxtui.sandboxes.kit.kill import kill_all, kill_marked, marked
+from taxtui.sandboxes.kit.kill import kill_all, kill_marked
 from taxtui.sandboxes.kit.process import Process
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
@@ -41,14 +41,6 @@ class Limiter:
     def prepare(self, name: str, limits: Limits) -> str:
         """Set up a new sandbox's limits; return shell commands for the calling process. Raises ``CreateFailed``."""
         return ""
-
-    def groups(self, name: str) -> list[Path]:
-        """The cgroups of a sandbox, if any."""
-        return []
-
-    def processes(self, name: str) -> set[int]:
-        """The ids of all processes inside."""
-        return marked(f"{SANDBOX_ENV}={name}".encode())
 
     async def kill(self, name: str) -> None:
         """Kill every process inside; return when all are gone. Raises ``CleanupFailed``."""
@@ -93,7 +85,7 @@ class CgroupLimiter(Limiter):
         return "".join(f"echo 0 >{group}/{self._enter} && " for group in self.groups(name))
 
     async def kill(self, name: str) -> None:
-        await kill_all(lambda: self.processes(name))
+        await kill_all(lambda: self._processes(name))
 
     async def remove(self, name: str) -> None:
         give_up = time.monotonic() + _GONE_WITHIN_S
@@ -112,9 +104,10 @@ class CgroupLimiter(Limiter):
                     break
 
     def groups(self, name: str) -> list[Path]:
+        """The cgroups of a sandbox."""
         return [parent / name for parent in self._parents]
 
-    def processes(self, name: str) -> set[int]:
+    def _processes(self, name: str) -> set[int]:
         pids: set[int] = set()
         for group in self.groups(name):
             with contextlib.suppress(OSError):

@@ -7,65 +7,35 @@ import os
 import shlex
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING
 
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
-from taxtui.sandboxes.kit import private_folder
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
-from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, or_exit
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV, or_exit
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN
-from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
-from taxtui.substrates.local import disk, freezing
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH, not_started
 
-_FOLDERS: Final = ("work", "home", "tmp")
-
-
-class SandboxFolders:
-    """The folders of this user's sandboxes; a limiter enforces limits."""
-
-    def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:
-        """``isolated``: bubblewrap runs the processes; ``pool``: deletes files."""
-        self.root = root
-        self.limiter = limiter
-        self.pool = pool
-        self.isolated = isolated
-
-    def furnish(self, folder: Path) -> None:
-        """Blocking: make the writable folders of a sandbox, empty."""
-        for name in _FOLDERS:
-            private_folder.delete(folder / name)
-            (folder / name).mkdir()
-            if self.isolated:
-                local_bwrap.hand_over(folder / name)
-
-    async def remove(self, name: str) -> None:
-        """Kill the processes of a sandbox, remove the limits, delete the files. Raises ``CleanupFailed``."""
-        await self.limiter.kill(name)
-        await self.limiter.remove(name)
-        await private_folder.remove(self.root / name, self.pool, disk.released)
+if TYPE_CHECKING:
+    from taxtui.substrates.local.substrate import LocalSubstrate
 
 
 class LocalSandbox:
     """A directory and processes."""
 
-    def __init__(
-        self, folders: SandboxFolders, spec: SandboxSpec, folder: Path, enter: str, fixtures: Path | None, shell: str
-    ) -> None:
+    def __init__(self, substrate: LocalSubstrate, spec: SandboxSpec, folder: Path, enter: str) -> None:
         """``enter``: the limiter's shell prologue."""
         self.name = spec.name
-        self._folders = folders
+        self._substrate = substrate
         self._folder = folder
         self._work = folder / "work"
-        isolated = folders.isolated
+        isolated, fixtures = substrate.isolated, substrate.fixtures
         base = INSIDE if isolated else folder
         visible_fixtures = FIXTURES_INSIDE if isolated and fixtures else fixtures
         self._env = {
@@ -83,11 +53,10 @@ class LocalSandbox:
         go = leave if isolated else f"cd {shlex.quote(str(self._work))} && "
         prologue = f"{enter}{go}"
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
-        self._shell = shell
+        self._shell = "bash" if substrate.capabilities.bash else "sh"
         self._bash = ""
-        self._suspended = False
-        if not isolated and shell == "bash" and not any(map(_precedes_a_script, spec.env)):
-            self._bash = shutil.which(shell, path=self._env["PATH"]) or ""
+        if not isolated and self._shell == "bash" and not any(map(_precedes_a_script, spec.env)):
+            self._bash = shutil.which("bash", path=self._env["PATH"]) or ""
         # On the script's first line: the script's lines keep their numbers.
         self._entering = f"{BEGIN}; {or_exit(prologue)}"
 
@@ -130,8 +99,6 @@ class LocalSandbox:
 
         ``enters``: the program's path, if the program enters the sandbox itself.
         """
-        if self._suspended:
-            raise ExecFailed(f"{self.name} is suspended")
         if not self._work.is_dir():
             if not self._folder.exists():
                 raise SandboxLost(f"{self.name} has been removed")
@@ -142,28 +109,17 @@ class LocalSandbox:
             argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
         return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
 
-    async def suspend(self, marks: Marks) -> None:
-        self._suspended = True
-        await freezing.stop(self._folders.limiter, self.name)
-
-    async def resume(self, marks: Marks) -> None:
-        await freezing.continue_all(self._folders.limiter, self.name)
-        self._suspended = False
-
-    async def usage(self) -> Usage:
-        return freezing.usage(self._folders.limiter, self.name)
-
     async def reset(self, marks: Marks) -> None:
         """Kill all processes and empty the three folders, as after create."""
-        await self._folders.limiter.kill(self.name)
+        await self._substrate.limiter.kill(self.name)
         marks("processes killed")
         try:
-            await finish_despite_cancel(self._folders.pool.run(lambda: self._folders.furnish(self._folder)))
+            await finish_despite_cancel(self._substrate.pool.run(lambda: self._substrate.furnish(self._folder)))
         except OSError as error:
             raise ExecFailed(f"{self.name}: cannot empty its folders: {error.strerror}") from error
 
     async def destroy(self) -> None:
-        await self._folders.remove(self.name)
+        await self._substrate.remove(self.name)
 
 
 def _precedes_a_script(variable: str) -> bool:

@@ -23,13 +23,14 @@ from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.limits import Limiter, best_limiter
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.local import LocalOptions, disk, freezing
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import PATH
-from taxtui.substrates.local.sandbox import LocalSandbox, SandboxFolders
+from taxtui.substrates.local.sandbox import LocalSandbox
 from taxtui.workloads import fixtures
 
 _REMOVERS: Final = 4
+_FOLDERS: Final = ("work", "home", "tmp")
 
 
 class LocalSubstrate:
@@ -41,7 +42,6 @@ class LocalSubstrate:
     capabilities = Capabilities(
         bash=shutil.which("bash", path=PATH) is not None,
         acquire=("create", "reset"),
-        lifecycle=("suspend",),
     )
 
     def __init__(self, options: LocalOptions | None = None) -> None:
@@ -49,9 +49,8 @@ class LocalSubstrate:
         isolation = self._options.isolation
         if isolation == "auto":
             isolation = "plain" if local_bwrap.complaint() else "bwrap"
-        self._isolated = isolation == "bwrap"
-        size_mib = self._options.disk_mib
-        self.variant: str = f"{isolation} {size_mib}MiB" if size_mib else isolation
+        self.isolated = isolation == "bwrap"
+        self.variant: str = isolation
         self.fixtures = self._options.folder()
         self.limiter: Limiter
         self.pool = BlockingPool(_REMOVERS, "local")
@@ -65,7 +64,6 @@ class LocalSubstrate:
             self.fixtures = await self.pool.run(fixtures.cached)
         self.root = private_folder.private_folder(self.name)
         self.limiter = await best_limiter()
-        self._folders = SandboxFolders(self.root, self.limiter, self.pool, isolated=self._isolated)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -75,21 +73,16 @@ class LocalSubstrate:
         """The problem ("" if none) and the fix."""
         if complaint := self._options.complaint():
             return complaint, ""
-        if self._isolated and (complaint := local_bwrap.complaint()):
+        if self.isolated and (complaint := local_bwrap.complaint()):
             return complaint, "install bubblewrap, or use local:isolation=plain"
-        if self._options.disk_mib and not self._isolated:
-            return "disk_mib requires isolation=bwrap: a plain subprocess can write anywhere", "leave disk_mib out"
-        if self._options.disk_mib and (complaint := disk.complaint()):
-            return complaint, "leave disk_mib out"
         return "", ""
 
     async def check(self) -> Availability:
         complaint, fix = self._complaint()
         if complaint:
             return Availability(ok=False, detail=complaint, fix=fix)
-        limiter = await best_limiter()
-        limits = limiter.label
-        isolated = self._isolated
+        limits = (await best_limiter()).label
+        isolated = self.isolated
         version = local_bwrap.version() if isolated else ""
         isolation = version if isolated else "plain subprocesses: no isolation"
         return Availability(
@@ -99,30 +92,41 @@ class LocalSubstrate:
             cache="node",
             tools=_programs(PATH if isolated else os.environ.get("PATH", PATH)),
             limits=limits,
-            facts={"kernel": platform.release(), "suspend": freezing.means(limiter)},
+            facts={"kernel": platform.release()},
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> LocalSandbox:
         folder = private_folder.make(self.root, spec)
         try:
-            if self._options.disk_mib:
-                folder = disk.limited(folder, self._options.disk_mib)
-            if self._isolated:
+            if self.isolated:
                 local_bwrap.furnish_etc(folder / local_bwrap.ETC)
-            self._folders.furnish(folder)
+            self.furnish(folder)
         except OSError as error:
             raise private_folder.not_made(spec, error) from error
         enter = self.limiter.prepare(spec.name, spec.limits)
         marks("limits set")
-        return LocalSandbox(
-            self._folders, spec, folder, enter, self.fixtures, "bash" if self.capabilities.bash else "sh"
-        )
+        return LocalSandbox(self, spec, folder, enter)
+
+    def furnish(self, folder: Path) -> None:
+        """Blocking: make the writable folders of a sandbox, empty."""
+        folders = [folder / name for name in _FOLDERS]
+        private_folder.delete(*folders)
+        for inner in folders:
+            inner.mkdir()
+            if self.isolated:
+                local_bwrap.hand_over(inner)
+
+    async def remove(self, name: str) -> None:
+        """Kill the processes of a sandbox, remove the limits, delete the files. Raises ``CleanupFailed``."""
+        await self.limiter.kill(name)
+        await self.limiter.remove(name)
+        await private_folder.remove(self.root / name, self.pool)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         return private_folder.found_in(self.root, run_id)
 
     async def reap(self, entry: Found) -> None:
-        await self._folders.remove(entry.name)
+        await self.remove(entry.name)
 
 
 def _programs(search: str) -> frozenset[str]:

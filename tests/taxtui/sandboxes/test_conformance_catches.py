@@ -79,8 +79,6 @@ async def test_a_spoilt_result(
         ("session: closing", END, end_group_alone, "should be dead"),
         ("from create to destroy", f"{LocalSandbox.__module__}.LocalSandbox.destroy", do_nothing, "after destroy"),
         ("reset", f"{LocalSandbox.__module__}.LocalSandbox.reset", do_nothing, "after the reset"),
-        ("suspend and resume", "taxtui.substrates.local.freezing.stop", do_nothing, "a sleep of 1 s took"),
-        ("a command while suspended", "taxtui.substrates.local.freezing.stop", do_nothing, "a command ended in a"),
     ],
 )
 async def test_a_call_that_does_too_little(
@@ -89,12 +87,6 @@ async def test_a_call_that_does_too_little(
     monkeypatch.setattr(target, replacement)
     with pytest.raises(Violation, match=complaint):
         await BY_NAME[name](Broken)
-
-
-async def test_a_resume_that_continues_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.substrates.local.freezing.continue_all", do_nothing)
-    with pytest.raises((Violation, TimeoutError)):
-        await BY_NAME["suspend and resume"](Broken, timeout_s=10)
 
 
 async def test_a_find_that_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

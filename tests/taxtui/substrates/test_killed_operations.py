@@ -22,8 +22,8 @@ from tests.support.waiting import block_until
 pytestmark = pytest.mark.processes
 
 OPERATIONS: Final = {
-    "local:isolation=plain": "suspend:20ms",
-    "local:isolation=bwrap": "suspend:20ms",
+    "local:isolation=plain": "",
+    "local:isolation=bwrap": "",
     "docker": "suspend:20ms,snapshot,build",
 }
 SCENARIO: Final = """

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable
+from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.kit import kill
 from taxtui.sandboxes.kit import limits as local_limits
 from taxtui.sandboxes.kit.limits import CgroupLimiter, Limiter, RlimitLimiter, best_limiter
 from taxtui.sandboxes.kit.process import Process
-from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.local import LocalOptions, disk
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
-from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of, spec
+from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
 
 pytestmark = pytest.mark.processes
 
@@ -56,65 +55,6 @@ async def test_no_limit_is_left_behind(isolation: str) -> None:
         groups = limiter.groups(sandbox.name)
         assert all(group.is_dir() for group in groups)
     assert not any(group.exists() for group in groups)
-
-
-@pytest.mark.bwrap
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
-async def test_a_limit_of_the_disk_holds_from_create_over_reset_to_the_end() -> None:
-    substrate = LocalSubstrate(LocalOptions(isolation="bwrap", disk_mib=8))
-    async with sandbox_of(substrate) as sandbox:
-        folder = substrate.root / sandbox.name
-        assert (substrate.variant, os.path.ismount(folder / "disk")) == ("bwrap 8MiB", True)
-        for where in ("/tmp", "$HOME", "."):
-            full = await sandbox.exec(Command(script=f"head -c 20m /dev/zero >{where}/big; stat -c %s {where}/big"))
-            assert b"No space left" in full.stderr
-            assert int(full.stdout) < 8 << 20
-            many = f"i=0; while [ $i -lt 3000 ] && : >{where}/$i; do i=$((i+1)); done; echo $i; rm -f {where}/*"
-            assert int((await sandbox.exec(Command(script=many))).stdout) < 8 * 256
-        await sandbox.exec(Command(script="echo kept >$HOME/a"))
-        assert (await sandbox.exec(Command(script="cat $HOME/a"))).stdout == b"kept\n"
-        await sandbox.reset(Marks())
-        assert (await sandbox.exec(Command(script="ls -A $HOME . /tmp | wc -w"))).stdout == b"3\n"
-    assert not folder.exists()
-
-
-@pytest.mark.bwrap
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
-async def test_a_clean_up_without_options_removes_the_file_system() -> None:
-    async with LocalSubstrate(LocalOptions(isolation="bwrap", disk_mib=8)) as substrate:
-        sandbox = await substrate.create(spec(), Marks())
-    async with LocalSubstrate(LocalOptions(isolation="plain")) as sweeping:
-        [found] = [each for each in await sweeping.find() if each.name == sandbox.name]
-        await sweeping.reap(found)
-        assert not (sweeping.root / sandbox.name).exists()
-    assert sandbox.name not in Path("/proc/self/mounts").read_text()
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (LocalOptions(isolation="bwrap", disk_mib=-1), "disk_mib=-1 is negative; 0 is no limit"),
-        (LocalOptions(isolation="plain", disk_mib=8), "disk_mib requires isolation=bwrap"),
-        (
-            LocalOptions(isolation="bwrap", disk_mib=8),
-            "disk_mib needs root, who may mount a file system",
-        ),
-    ],
-)
-async def test_an_impossible_disk_limit_is_an_error(
-    options: LocalOptions, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(folder: Path, size_mib: int) -> Path:
-        raise PermissionError(1, os.strerror(1))
-
-    monkeypatch.setattr("taxtui.substrates.local.bubblewrap.complaint", lambda: "")
-    monkeypatch.setattr("taxtui.substrates.local.disk.limited", refuse)
-    disk.complaint.cache_clear()
-    assert (await LocalSubstrate(options).check()).detail.startswith(why)
-    with pytest.raises(SubstrateUnavailable, match=f"local: {why}"):
-        async with LocalSubstrate(options):
-            raise AssertionError
-    disk.complaint.cache_clear()
 
 
 async def test_an_address_space_limit_where_there_is_nothing_better(monkeypatch: pytest.MonkeyPatch) -> None:
