@@ -19,7 +19,6 @@ class DaytonaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     fixtures: str = ""  # /opt/taxtui for a snapshot of taxtui's own image
     shell: Literal["bash", "sh"] = "bash"
     suspend: Literal["stop", "archive"] = "stop"  # archive: after the stop, to Daytona's object storage
-    events: bool = True  # False: poll, as without a reachable event socket
 
     @property
     def variant(self) -> str:

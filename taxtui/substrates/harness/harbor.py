@@ -17,13 +17,14 @@ from taxtui.errors import UsageError
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import with_cleanup
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.compose import HarnessProjects
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
 from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
+from taxtui.substrates.harness.harnessed import HarnessedSandbox
 from taxtui.substrates.harness.sites import Sites, Surroundings
 from taxtui.workloads.image import DEFAULT_IMAGE
 
@@ -63,7 +64,7 @@ class HarborSandbox(HarnessedSandbox):
         self._folder = folder
         self._pool = pool
 
-    async def run(self, script: str, env: dict[str, str]) -> Ran:
+    async def run(self, script: str, env: dict[str, str]) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
         try:
             started_ns = time.monotonic_ns()
@@ -72,7 +73,7 @@ class HarborSandbox(HarnessedSandbox):
         except Exception as error:  # any exception of asyncio and docker
             raise not_run(_PACKAGE, error) from error
         text = (answer.stdout or "").replace("\r\n", "\n")  # podman-compose runs commands in a terminal
-        return Ran(text, answer.return_code, started_ns, ended_ns)
+        return TextAnswer(text, answer.return_code, started_ns, ended_ns)
 
     async def write(self, path: str, text: str) -> None:
         """As ``HarnessedSandbox.write``."""

@@ -20,13 +20,14 @@ from inspect_ai.util._sandbox.local import LocalSandboxEnvironment
 
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.cancellation import with_cleanup
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.compose import HarnessProjects
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
+from taxtui.substrates.harness.harnessed import HarnessedSandbox
 from taxtui.substrates.harness.sites import Sites, Surroundings
 
 # Inspect logs our exceptions with logs of containers.
@@ -53,19 +54,19 @@ class InspectSandbox(HarnessedSandbox):
         super().__init__(name, sites, around, shell)
         self._environment = environment
 
-    async def run(self, script: str, env: dict[str, str]) -> Ran:
+    async def run(self, script: str, env: dict[str, str]) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout and without Inspect's queue."""
         if env:  # Inspect adds this process's environment, which is not for a sandbox
             script = f"{_forgotten(env)}{script}"
         try:
             started_ns = time.monotonic_ns()
             answer = await self._environment.exec(
-                [self._shell, "-c", script], cwd=self.around.folder or None, env=env or None, concurrency=False
+                [self.shell, "-c", script], cwd=self.around.folder or None, env=env or None, concurrency=False
             )
             ended_ns = time.monotonic_ns()
         except Exception as error:  # any exception of asyncio, docker and Inspect
             raise not_run(_PACKAGE, error) from error
-        return Ran(answer.stdout, answer.returncode, started_ns, ended_ns)
+        return TextAnswer(answer.stdout, answer.returncode, started_ns, ended_ns)
 
     async def write(self, path: str, text: str) -> None:
         """As ``HarnessedSandbox.write``."""

@@ -18,13 +18,14 @@ import msgspec
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
+from taxtui.substrates.harness.harnessed import HarnessedSandbox
 from taxtui.substrates.harness.sites import Sites, Surroundings
 
 # Before the import: SWE-ReX logs to standard output, in colours.
@@ -59,15 +60,15 @@ class SwerexSandbox(HarnessedSandbox):
         self._deployment = deployment
         self._pool = pool
 
-    async def run(self, script: str, env: dict[str, str]) -> Ran:
+    async def run(self, script: str, env: dict[str, str]) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``runtime.execute``, without a timeout."""
-        wanted = Command(command=[self._shell, "-c", script], env=env or None, cwd=self.around.folder or None)
+        wanted = Command(command=[self.shell, "-c", script], env=env or None, cwd=self.around.folder or None)
 
-        async def execute() -> Ran:
+        async def execute() -> TextAnswer:
             started_ns = time.monotonic_ns()
             answer = await self._deployment.runtime.execute(wanted)
             ended_ns = time.monotonic_ns()
-            return Ran(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
+            return TextAnswer(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
 
         return await self._call(execute)
 
