@@ -13,7 +13,15 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 import msgspec
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.errors import (
+    CleanupFailed,
+    CreateFailed,
+    ExecFailed,
+    SandboxLost,
+    SubstrateError,
+    SubstrateUnavailable,
+    Throttled,
+)
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
@@ -24,6 +32,9 @@ from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, ExplainedSession
 from taxtui.sandboxes.kit.text_command import TextCommand
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Session
+
+__all__ = ["Capabilities", "SandboxLost", "SandboxSpec", "SimpleSubstrate", "SubstrateError", "Throttled"]
+"""Everything that the example imports."""
 
 Ran = tuple[int, bytes, bytes]
 """Exit code, standard output, standard error."""

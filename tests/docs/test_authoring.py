@@ -33,7 +33,7 @@ def module_of(source: str, name: str) -> types.ModuleType:
 EXAMPLE = ROOT / "taxtui/sandboxes/example.py"
 
 
-def test_an_author_imports_one_package_of_taxtui() -> None:
+def test_an_author_imports_one_module_of_taxtui() -> None:
     imported = set()
     for node in ast.walk(ast.parse(EXAMPLE.read_text())):
         if isinstance(node, ast.Import):
@@ -41,7 +41,7 @@ def test_an_author_imports_one_package_of_taxtui() -> None:
         elif isinstance(node, ast.ImportFrom):
             imported.add(node.module or "")
     ours = {name for name in imported if name.startswith(("taxtui", "costmodel"))}
-    assert ours == {"taxtui.sandboxes", "taxtui.sandboxes.fake_sdk"}  # the SDK stands for the provider's
+    assert ours == {"taxtui.sandboxes.simple", "taxtui.sandboxes.fake_sdk"}  # the SDK stands for the provider's
 
 
 def test_the_example_is_short() -> None:
