@@ -41,21 +41,15 @@ async def declarations(bench: Bench) -> None:
 
 @check("check answers")
 async def check_answers(bench: Bench) -> None:
-    """``check`` reports readiness in a single line and changes nothing."""
+    """``check`` reports readiness in a single line and changes nothing, with open clients and without."""
     before = {sandbox.name for sandbox in await bench.substrate.find()}
-    answer = await bench.substrate.check()
-    expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")
-    expect(answer.detail and "\n" not in answer.detail, f"detail is not one line: {answer.detail!r}")
+    for substrate in (bench.substrate, bench.factory()):
+        answer = await substrate.check()
+        expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")
+        expect(answer.detail and "\n" not in answer.detail, f"detail is not one line: {answer.detail!r}")
     new_names = {sandbox.name for sandbox in await bench.substrate.find()} - before
     by = time.monotonic() + OTHERS_S  # concurrent runs may use the substrate too
     while new_names and time.monotonic() < by:
         await asyncio.sleep(0.1)
         new_names &= {sandbox.name for sandbox in await bench.substrate.find()}
     expect(not new_names, f"check made {', '.join(new_names)}")
-
-
-@check("check without entering")
-async def check_outside(bench: Bench) -> None:
-    """``check`` also answers on a substrate without open clients."""
-    answer = await bench.factory().check()
-    expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")

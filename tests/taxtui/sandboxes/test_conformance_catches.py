@@ -115,14 +115,14 @@ async def test_a_failed_clean_up_is_added_to_the_complaint(monkeypatch: pytest.M
 
     monkeypatch.setattr(Bench, "clear", clear)
     break_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
-    outcome = await _judge(BY_NAME["exec: exit codes"], Broken, None, 30, verbose=False)
+    outcome = await _judge(BY_NAME["exec: exit codes"], Broken)
     assert outcome.word == "FAIL"
     assert outcome.why.endswith("; and then, cleaning up: a sandbox is left")
 
 
 async def test_only_promises_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Broken, "capabilities", Capabilities(bash=False))
-    for name in ("exec: bash", "deadline", "reset", "cancel reset"):
+    monkeypatch.setattr(Broken, "capabilities", Capabilities())
+    for name in ("deadline", "reset", "cancel reset"):
         with pytest.raises(NotApplicable):
             await BY_NAME[name](Broken)
 

@@ -16,7 +16,6 @@ from taxtui.sandboxes.protocol import Marks
 WITHOUT_A_SHELL = {
     "declarations",
     "check answers",
-    "check without entering",
     "from create to destroy",
     "destroy twice",
     "find and reap",
