@@ -64,16 +64,6 @@ def unreached(error: BaseException) -> ExecFailed:
     return ExecFailed(f"the docker daemon cannot be reached: {reason(error)}")
 
 
-def cut(error: BaseException) -> SandboxLost:
-    """The error for the broken connection of a running exec: the first sign of a container's end."""
-    return SandboxLost(f"the connection to the container is gone: {reason(error)}")
-
-
-def cut_short() -> ExecFailed:
-    """The stream of an exec ended within a piece: the output is incomplete."""
-    return ExecFailed("the docker daemon's stream was cut: a command's output is incomplete")
-
-
 def garbled(problem: str) -> ExecFailed:
     """The error for an answer outside the Engine API."""
     return ExecFailed(f"the docker daemon's answer does not follow the Engine API: {problem}")

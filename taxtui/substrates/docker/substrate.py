@@ -1,6 +1,6 @@
 """Sandboxes in Docker containers, by any OCI runtime: ``docker:runtime=runsc`` is the same adapter with gVisor.
 
-The SDK finds the daemon (endpoint.py: DOCKER_HOST, contexts, TLS). Every request goes to the daemon directly (http.py):
+The SDK finds the daemon (endpoint.py: DOCKER_HOST, contexts). Every request goes to the daemon directly (http.py):
 the SDK's own path is slower than an exec.
 
 A container is a ``sleep`` of the sandbox's time to live under docker's init, removed by the daemon afterwards: the
