@@ -19,7 +19,6 @@ from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness.containers import DockerRefused, HarnessContainers, docker, remove_all
-from taxtui.substrates.harness.sites import Surroundings
 
 _OLDEST: Final = (2, 21)
 _FIX: Final = "install docker's compose plugin, 2.21 or newer"
@@ -58,18 +57,18 @@ class HarnessProjects(HarnessContainers):
             facts={**availability.facts, "compose": compose_version},
         )
 
-    async def add(self, spec: SandboxSpec) -> Surroundings:
+    async def add(self, spec: SandboxSpec) -> dict[str, str]:
         """As ``Sites.add``: the sandbox's folder."""
-        around = await super().add(spec)
+        env = await super().add(spec)
         private_folder.make(self.root, spec)
-        return around
+        return env
 
-    def service(self, spec: SandboxSpec, around: Surroundings) -> dict[str, Any]:
+    def service(self, spec: SandboxSpec, env: dict[str, str]) -> dict[str, Any]:
         """Settings of the container besides the harness's own: limits, labels, environment, as in docker's cells."""
         limits = spec.limits
         return {
             "labels": _plain(self.labels(spec)),
-            "environment": _plain(around.env),
+            "environment": _plain(env),
             "hostname": "sandbox",
             "init": True,
             "logging": {"driver": "none"},

@@ -24,7 +24,7 @@ from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
 _ANSWER_S: Final = 60.0
@@ -81,14 +81,14 @@ class HarnessContainers(Sites):
             latency_ns=latency_ns,
         )
 
-    async def add(self, spec: SandboxSpec) -> Surroundings:
+    async def add(self, spec: SandboxSpec) -> dict[str, str]:
         """As ``Sites.add``: nothing is made, and a used name is refused."""
         try:
             if await self.listed(self.of_name(spec.name)):
                 raise CreateFailed(f"{spec.name} exists already")
         except DockerRefused as error:
             raise CreateFailed(f"docker does not answer: {error}") from error
-        return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
+        return {"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name}
 
     def labels(self, spec: SandboxSpec) -> dict[str, str]:
         """Labels of a container."""

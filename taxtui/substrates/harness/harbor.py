@@ -25,7 +25,7 @@ from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 # Before the import: Harbor would fetch prices of models.
@@ -52,23 +52,22 @@ class HarborSandbox(HarnessedSandbox):
         self,
         name: str,
         sites: Sites,
-        around: Surroundings,
         shell: str,
         environment: Any,
         folder: Path,
         pool: BlockingPool,
     ) -> None:
         """``environment``: started; ``folder``: the sandbox's folder on this machine; ``pool``: for file operations."""
-        super().__init__(name, sites, around, shell)
+        super().__init__(name, sites, shell)
         self._environment = environment
         self._folder = folder
         self._pool = pool
 
-    async def run(self, script: str, env: dict[str, str]) -> TextAnswer:
+    async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
         try:
             started_ns = time.monotonic_ns()
-            answer = await self._environment.exec(script, env=env or None)
+            answer = await self._environment.exec(script)
             ended_ns = time.monotonic_ns()
         except Exception as error:  # any exception of asyncio and docker
             raise not_run(_PACKAGE, error) from error
@@ -148,12 +147,12 @@ class HarborSubstrate(HarnessSubstrate):
     def _image(self) -> str:
         return self.options.image or DEFAULT_IMAGE
 
-    async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarborSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> HarborSandbox:
         """As ``HarnessSubstrate.begin``."""
         if isinstance(self.sites, HarborEnvironments):
-            return await self._begin_remote(self.sites, spec, around)
+            return await self._begin_remote(self.sites, spec, env)
         try:
-            environment = self._environment(spec, around)
+            environment = self._environment(spec, env)
             # In a thread: Harbor asks docker for the version and blocks.
             await self.pool.run(
                 lambda: asyncio.run(environment.start(force_build=False)),
@@ -162,11 +161,11 @@ class HarborSubstrate(HarnessSubstrate):
         except Exception as error:  # any exception of docker and the compose plugin
             raise not_started(_PACKAGE, error) from error
         folder = environment.environment_dir.parent
-        return HarborSandbox(spec.name, self.sites, around, self.options.shell, environment, folder, self.pool)
+        return HarborSandbox(spec.name, self.sites, self.options.shell, environment, folder, self.pool)
 
-    async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, around: Surroundings) -> HarborSandbox:
+    async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:
         """Start the environment in this event loop: SDK clients are bound to a loop."""
-        environment = sites.construct(spec, around)
+        environment = sites.construct(spec, env)
         try:
             await environment.start(force_build=False)
         except asyncio.CancelledError as cancelled:
@@ -175,12 +174,12 @@ class HarborSubstrate(HarnessSubstrate):
         except (Exception, SystemExit) as error:  # any exception of an SDK
             raise not_started(_PACKAGE, error) from error
         folder = sites.root / spec.name
-        return RemoteHarborSandbox(spec.name, self.sites, around, self.options.shell, environment, folder, self.pool)
+        return RemoteHarborSandbox(spec.name, self.sites, self.options.shell, environment, folder, self.pool)
 
-    def _environment(self, spec: SandboxSpec, around: Surroundings) -> DockerEnvironment:
+    def _environment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""
         assert isinstance(self.sites, HarnessProjects)
-        service = self.sites.service(spec, around)
+        service = self.sites.service(spec, env)
         networks = {"networks": self.sites.network(spec)}
         if self.options.network == "none":
             service, networks = {**service, "network_mode": "none"}, {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import ClassVar, Final, Literal, Self
 
@@ -15,7 +15,7 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.harness.harnessed import HarnessedSandbox
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites
 
 AT_ONCE: Final = 64
 """Sandboxes at a time. Each may occupy two threads: by a command, and by a start or an end."""
@@ -28,8 +28,6 @@ class HarnessSubstrate(ABC):
     Options: ClassVar[type[msgspec.Struct]]
     package: ClassVar[str]
     """The installed harness."""
-    flavours: ClassVar[tuple[Mapping[str, str], ...]] = ()
-    """Options of each environment, for a clean-up without options."""
 
     provenance: Literal["measured", "stand_in"] = "measured"
 
@@ -55,7 +53,7 @@ class HarnessSubstrate(ABC):
         """The kind of the sandboxes' sites."""
 
     @abstractmethod
-    async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarnessedSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> HarnessedSandbox:
         """Start a sandbox by the harness. Raises ``CreateFailed``. A cancellation removes the remains."""
 
     async def __aenter__(self) -> Self:
@@ -82,9 +80,9 @@ class HarnessSubstrate(ABC):
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> HarnessedSandbox:
         """As ``Substrate.create``: returns when the harness reports the start."""
-        around = await self.sites.add(spec)
+        env = await self.sites.add(spec)
         try:
-            sandbox = await self.begin(spec, around, marks)
+            sandbox = await self.begin(spec, env, marks)
         except (CreateFailed, Throttled) as error:
             raise await with_cleanup(self.sites.remove(spec.name), error) from error.__cause__
         marks("started")

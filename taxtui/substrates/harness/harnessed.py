@@ -13,12 +13,10 @@ from typing import ClassVar, Final
 
 from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.kill import MARK
-from taxtui.sandboxes.kit.limits import or_exit
 from taxtui.sandboxes.kit.text_command import TextCommand
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
 from taxtui.sandboxes.protocol import Marks, Session
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites
 
 _ARGUMENT: Final = 100_000  # bytes of a script; Linux takes no argument beyond 128 KiB
 _STOP_S: Final = 30.0
@@ -30,24 +28,20 @@ class HarnessedSandbox(TextSandbox):
     SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
     """Sandbox shells that ``run`` starts by itself; for any other shell ``run`` starts sh."""
 
-    def __init__(self, name: str, sites: Sites, around: Surroundings, shell: str) -> None:
+    def __init__(self, name: str, sites: Sites, shell: str) -> None:
         """``shell``: the sandbox's."""
         super().__init__(name, shell, {}, inside=shell in self.SHELLS)
-        self.around = around
         self._sites = sites
         self._stopped = False
         self._removing = asyncio.Lock()
 
     @abstractmethod
-    async def run(self, script: str, env: dict[str, str]) -> TextAnswer:
-        """Run a script of the sandbox's shell by the harness's command path; not cancelled.
-
-        ``env``: the whole environment; empty if the site has an environment. Raises ``ExecFailed``, ``Throttled``.
-        """
+    async def run(self, script: str) -> TextAnswer:
+        """Run a script of the sandbox's shell by the harness's command path. Raises ``ExecFailed``, ``Throttled``."""
 
     @abstractmethod
     async def write(self, path: str, text: str) -> None:
-        """Write a file by the harness's own path; not cancelled. Raises ``ExecFailed``."""
+        """Write a file by the harness's own path. Raises ``ExecFailed``."""
 
     @abstractmethod
     async def stop(self) -> None:
@@ -58,15 +52,13 @@ class HarnessedSandbox(TextSandbox):
 
     async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
         """A script too long for an argument is written to a file first."""
-        script, env = wrapped.script, {}
-        if self.around.folder:
-            env = {**self.around.env, MARK: wrapped.mark}
+        script = wrapped.script
         if len(script.encode()) > _ARGUMENT:
-            path = f"{self.around.env.get('TMPDIR', '/tmp')}/.taxtui-{wrapped.mark}.sh"
+            path = f"/tmp/.taxtui-{wrapped.mark}.sh"
             await self.write(path, script)
             # A file of another user stays, like the files of ``wrap``, until the end of the sandbox.
             script = f". {path}; _r=$?; rm -f {path} 2>/dev/null; exit $_r"
-        return await self.run(f"{or_exit(self.around.prologue)}{script}", env)
+        return await self.run(script)
 
     async def kill(self, mark: str) -> None:
         await self._sites.kill(self.name, mark)

@@ -7,18 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.protocol import Availability, Found
-
-
-class Surroundings(NamedTuple):
-    """The surroundings of a command in a sandbox."""
-
-    env: dict[str, str]  # of a new container, or the whole environment of a folder's commands
-    folder: str = ""  # the working folder; "" if the site has a default
-    prologue: str = ""  # of every script, as ``Limiter.prepare`` says
 
 
 class Sites(ABC):
@@ -33,8 +24,8 @@ class Sites(ABC):
         """Whether this kind of site can be used; the detail names no harness. Never raises."""
 
     @abstractmethod
-    async def add(self, spec: SandboxSpec) -> Surroundings:
-        """Prepare a new sandbox before the harness begins. Raises ``CreateFailed``."""
+    async def add(self, spec: SandboxSpec) -> dict[str, str]:
+        """Prepare a new sandbox before the harness begins; return its environment. Raises ``CreateFailed``."""
 
     @abstractmethod
     async def kill(self, name: str, mark: str) -> None:

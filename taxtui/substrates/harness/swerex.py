@@ -1,7 +1,4 @@
-"""Sandboxes by SWE-ReX, the layer of SWE-agent and similar projects between an agent and sandboxes.
-
-``local`` runs a command in this machine's own processes, ``docker`` through SWE-ReX's server in a container and HTTP.
-"""
+"""Sandboxes by SWE-ReX, the layer of SWE-agent and similar projects: its server in a container, reached by HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final, TypeVar
 
 import msgspec
@@ -23,17 +20,15 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
-from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites
 
 # Before the import: SWE-ReX logs to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 
 from swerex.deployment.abstract import AbstractDeployment
 from swerex.deployment.docker import DockerDeployment
-from swerex.deployment.local import LocalDeployment
 from swerex.runtime.abstract import Command, WriteFileRequest
 
 _QUIET: Final = logging.getLogger("taxtui.swerex")
@@ -50,19 +45,18 @@ class SwerexSandbox(HarnessedSandbox):
         self,
         name: str,
         sites: Sites,
-        around: Surroundings,
         shell: str,
         deployment: AbstractDeployment,
         pool: BlockingPool,
     ) -> None:
         """``pool``: for SWE-ReX's blocking coroutines, each with a thread and a loop."""
-        super().__init__(name, sites, around, shell)
+        super().__init__(name, sites, shell)
         self._deployment = deployment
         self._pool = pool
 
-    async def run(self, script: str, env: dict[str, str]) -> TextAnswer:
+    async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``runtime.execute``, without a timeout."""
-        wanted = Command(command=[self.shell, "-c", script], env=env or None, cwd=self.around.folder or None)
+        wanted = Command(command=[self.shell, "-c", script])
 
         async def execute() -> TextAnswer:
             started_ns = time.monotonic_ns()
@@ -91,14 +85,9 @@ class SwerexSandbox(HarnessedSandbox):
             await self._call(self._deployment.stop)
 
 
-class _LeftAloneLocal(LocalDeployment):
+class _LeftAlone(DockerDeployment):
     def __del__(self) -> None:
         """SWE-ReX's own stops the sandbox in any running loop; taxtui stops sandboxes by name."""
-
-
-class _LeftAloneDocker(DockerDeployment):
-    def __del__(self) -> None:
-        """As above."""
 
 
 class SwerexSubstrate(HarnessSubstrate):
@@ -107,32 +96,27 @@ class SwerexSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "swerex"
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
     package: ClassVar[str] = _PACKAGE
-    flavours: ClassVar[tuple[Mapping[str, str], ...]] = ({"deployment": "local"}, {"deployment": "docker"})
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
         """Nothing is looked for yet."""
         self.options = options = options or SwerexOptions()
         # SWE-ReX chooses the containers' names.
-        super().__init__(options.deployment, bash=options.shell == "bash", idempotent=options.deployment == "local")
+        super().__init__("docker", bash=options.shell == "bash", idempotent=False)
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""
-        if self.options.deployment == "local":
-            return HarnessFolders(self.name, self.pool)
         return HarnessContainers(self.name, self.options.image, "docs/substrates/harnesses.md says how to make one")
 
-    async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> SwerexSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""
-        deployment = self._deployment(spec, around)
+        deployment = self._deployment(spec, env)
         try:
             await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         except Exception as error:  # any exception of docker, HTTP and the server
             raise not_started(_PACKAGE, error) from error
-        return SwerexSandbox(spec.name, self.sites, around, self.options.shell, deployment, self.pool)
+        return SwerexSandbox(spec.name, self.sites, self.options.shell, deployment, self.pool)
 
-    def _deployment(self, spec: SandboxSpec, around: Surroundings) -> AbstractDeployment:
-        if isinstance(self.sites, HarnessFolders):
-            return _LeftAloneLocal(logger=_QUIET)
+    def _deployment(self, spec: SandboxSpec, env: dict[str, str]) -> AbstractDeployment:
         assert isinstance(self.sites, HarnessContainers)
         limits = spec.limits
         arguments = [
@@ -141,9 +125,9 @@ class SwerexSubstrate(HarnessSubstrate):
             *(f"--cpus={limits.cpus:g}", f"--memory={limits.memory_mib}m", f"--memory-swap={limits.memory_mib}m"),
             f"--pids-limit={limits.pids}",
             *(f"--label={key}={value}" for key, value in self.sites.labels(spec).items()),
-            *(f"--env={key}={value}" for key, value in around.env.items()),
+            *(f"--env={key}={value}" for key, value in env.items()),
         ]
-        return _LeftAloneDocker(logger=_QUIET, image=self.options.image, docker_args=arguments, pull="never")
+        return _LeftAlone(logger=_QUIET, image=self.options.image, docker_args=arguments, pull="never")
 
 
 async def _started(deployment: AbstractDeployment) -> None:
