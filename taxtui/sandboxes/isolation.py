@@ -139,7 +139,7 @@ class Search(NamedTuple):
         return Tried("", not seen, (self.something or seen) if seen else self.nothing)
 
 
-_SEARCHES: Final = {
+_SEARCHES: Final[dict[str, Probe]] = {
     "files": Search("grep -s {secret} {file} && echo", "this user's files are not there", "reads this user's files"),
     "devices": Search(
         "for f in /dev/mem /dev/kmsg /dev/kvm /dev/sd? /dev/vd? /dev/nvme* /dev/dm-*; do "

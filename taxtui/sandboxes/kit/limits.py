@@ -1,7 +1,7 @@
 """Enforce the CPU, memory and process limits of a sandbox on this machine, by the best available means.
 
 A limiter returns a shell prologue. A launcher runs the prologue and then becomes the command: the limits hold for all
-processes of the command. In this order: cgroup v2 with a delegated subtree, cgroup v1 as root, rlimits, none.
+processes of the command. In this order: cgroup v2 with a delegated subtree, cgroup v1 as root, none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import resource
 import sys
 import time
 from pathlib import Path
@@ -115,22 +114,13 @@ class CgroupLimiter(Limiter):
         return pids
 
 
-class RlimitLimiter(Limiter):
-    """Per process only: address space for memory, and no hold on CPU. Better than nothing, and labelled so."""
-
-    label = "prlimit (memory per process)"
-
-    def prepare(self, name: str, limits: Limits) -> str:
-        return f"ulimit -v {limits.memory_mib * 1024} && "
-
-
 async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
     """The strongest limiter that passes a trial."""
     if sys.platform == "linux":
         for candidate in (_version_2(cgroups), _version_1(cgroups)):
             if candidate is not None and await _usable(candidate):
                 return candidate
-    return RlimitLimiter() if _takes_address_space_limit() else Limiter()
+    return Limiter()
 
 
 def _version_2(cgroups: Path) -> CgroupLimiter | None:
@@ -186,7 +176,3 @@ def _remove_old_probes(limiter: CgroupLimiter) -> None:
             with contextlib.suppress(OSError):  # busy, or removed by another process
                 if time.time() - probe.stat().st_mtime > _OLD_PROBE_S:
                     probe.rmdir()
-
-
-def _takes_address_space_limit() -> bool:
-    return sys.platform == "linux" and resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY

@@ -65,7 +65,6 @@ class DaytonaSandbox(TextSandbox):
         self._clients = clients
         self._states = states
         self._handle = handle
-        self._archives = options.suspend == "archive"
         self._marks = marks
         self._process = clients.process(base_url)
         self._state = SandboxState("", "")
@@ -168,7 +167,7 @@ class DaytonaSandbox(TextSandbox):
         return await FramedShell.open(terminal, merged=True)  # closes the terminal after a failure
 
     async def suspend(self, marks: Marks) -> None:
-        """Stop the sandbox, or archive a stopped sandbox by the option: files stay, processes end.
+        """Stop the sandbox: files stay, processes end.
 
         The stop would delete an ephemeral sandbox, so the auto-delete interval is changed first.
         """
@@ -178,21 +177,15 @@ class DaytonaSandbox(TextSandbox):
             await ask(sandboxes.set_auto_delete_interval(self.id, _NO_AUTO_DELETE, _request_timeout=REQUEST_S))
             await ask(sandboxes.stop_sandbox(self.id, _request_timeout=REQUEST_S))
 
-        async def archive() -> None:
-            await ask(sandboxes.archive_sandbox(self.id, _request_timeout=REQUEST_S))
-
-        if self._archives:
-            await self._reach("archived", {STARTED: stop, "stopped": archive})
-        else:
-            await self._reach("stopped", {STARTED: stop})
+        await self._reach("stopped", STARTED, stop)
 
     async def resume(self, marks: Marks) -> None:
-        """Start the sandbox; Daytona first restores an archived one."""
+        """Start the sandbox."""
 
         async def start() -> None:
             await ask(self._clients.sandboxes.start_sandbox(self.id, _request_timeout=REQUEST_S))
 
-        await self._reach(STARTED, {"stopped": start, "archived": start})
+        await self._reach(STARTED, "stopped", start)
 
     async def usage(self) -> Usage:
         """Unknown: Daytona reports no usage of a stopped sandbox."""
@@ -224,15 +217,15 @@ class DaytonaSandbox(TextSandbox):
                     return snapshot
                 await asyncio.sleep(_AGAIN_S)
 
-    async def _reach(self, target: str, changes: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]) -> None:
-        """Request the change of each state on the way, and return once the state is ``target``."""
+    async def _reach(self, target: str, origin: str, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Request the change while the state is ``origin``, and return once the state is ``target``."""
         self._looked_ns = time.monotonic_ns()
         if self._state.name == target:  # a cancelled call may have requested another state since the last lookup
             await self._look()
         while self._state.name != target:
             if self._state.name in (GONE, "destroying", *BROKEN):
                 raise SandboxLost(failure.lost(self._state))
-            if change := changes.get(self._state.name):
+            if self._state.name == origin:
                 try:
                     await finish_despite_cancel(change())
                 except DaytonaRefused as error:

@@ -82,7 +82,7 @@ class DaytonaSubstrate:
         return self._clients
 
     async def check(self) -> Availability:
-        """Look up the key, the permissions, the region and the quota."""
+        """Look up the key, the permissions and the region."""
         if self._clients is None:
             return await check_opened(DaytonaSubstrate(self._options), "see docs/substrates/paid.md")
         began = time.monotonic_ns()
@@ -107,7 +107,6 @@ class DaytonaSubstrate:
             facts={
                 "daytona_sdk": version("daytona"),
                 "warm_pool": "missed: custom resources" if options.image else "possible: plain snapshot",
-                **await self._quota(key.organization_id),
             },
         )
 
@@ -124,22 +123,6 @@ class DaytonaSubstrate:
         except DaytonaRefused:
             return Effective()
         return Effective(cpus=float(snapshot.cpu), memory_mib=round(snapshot.mem * 1024))
-
-    async def _quota(self, organization_id: str | None) -> dict[str, str]:
-        if organization_id is None:
-            return {"quota": "unknown: the key has no organization"}
-        try:
-            organizations = self._opened.organizations
-            usage = await ask(
-                organizations.get_organization_usage_overview(organization_id, _request_timeout=REQUEST_S)
-            )
-        except DaytonaRefused:
-            return {"quota": "unknown: this key may not read the quota"}
-        return {
-            f"quota.{region.region_id}": f"{region.current_cpu_usage:g} of {region.total_cpu_quota:g} CPUs, "
-            f"{region.current_memory_usage:g} of {region.total_memory_quota:g} GiB"
-            for region in usage.region_usage
-        }
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> DaytonaSandbox:
         """As ``Substrate.create``: one request, answered with the sandbox's id."""

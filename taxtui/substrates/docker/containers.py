@@ -8,16 +8,21 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
-import msgspec
-
 from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
-from taxtui.plan.spec import Recordable
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import NONSENSE, create_refused, exec_refused, no_client, no_image, unusable
-from taxtui.substrates.docker.http import Address, Created, Daemon
+from taxtui.substrates.docker.failure import (
+    NONSENSE,
+    create_refused,
+    exec_refused,
+    garbled,
+    no_client,
+    no_image,
+    unusable,
+)
+from taxtui.substrates.docker.http import Address, Created, Daemon, Reply
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
@@ -38,23 +43,6 @@ class Image(NamedTuple):
     home: str  # "" if unknown
     root: bool
     name: str = ""
-
-
-class _Memory(msgspec.Struct, frozen=True):
-    usage: Recordable = UNKNOWN
-
-
-class _Cpu(msgspec.Struct, frozen=True):
-    total_usage: Recordable = UNKNOWN
-
-
-class _CpuStats(msgspec.Struct, frozen=True):
-    cpu_usage: _Cpu = _Cpu()
-
-
-class _Stats(msgspec.Struct, frozen=True):
-    memory_stats: _Memory = _Memory()
-    cpu_stats: _CpuStats = _CpuStats()
 
 
 class Containers:
@@ -175,8 +163,13 @@ class Containers:
         reply = await self.daemon.request("GET", f"/containers/{container}/stats?stream=0&one-shot=1")
         if reply.status != 200:
             raise exec_refused(reply.status, reply.message)
-        stats = reply.read(_Stats)
-        return Usage(memory_bytes=stats.memory_stats.usage, cpu_ns=stats.cpu_stats.cpu_usage.total_usage)
+        stats = reply.read(dict[str, Any])
+        try:
+            memory_bytes = stats["memory_stats"].get("usage", UNKNOWN)
+            cpu_ns = stats["cpu_stats"]["cpu_usage"].get("total_usage", UNKNOWN)
+        except NONSENSE as error:
+            raise garbled(type(error).__name__) from error
+        return Reply(reply.status, {"memory_bytes": memory_bytes, "cpu_ns": cpu_ns}).read(Usage)
 
     async def discard(self, container: str) -> None:
         """Remove a container without an owner; the deadline or ``taxtui clean`` repeats a failed removal."""

@@ -58,12 +58,10 @@ class DaytonaStandin:
         app.add_routes(
             [
                 web.get("/api/api-keys/current", self._key, name="key"),
-                web.get("/api/organizations/{org}/usage", self._usage, name="usage"),
                 web.get("/api/snapshots", self._snapshots, name="snapshots"),
                 web.get("/api/snapshots/{id}", self._snapshot, name="snapshot"),
                 web.delete("/api/snapshots/{id}", self._unsnapshot, name="unsnapshot"),
                 web.post("/api/sandbox/{id}/snapshot", self._copy, name="copy"),
-                web.post("/api/sandbox/{id}/archive", self._archive, name="archive"),
                 web.post("/api/sandbox", self._create, name="create"),
                 web.get("/api/sandbox", self._list, name="list"),
                 web.get("/api/sandbox/{id}", self._get, name="get"),
@@ -159,17 +157,6 @@ class DaytonaStandin:
         }
         return self._yes(body, "ApiKeyList")
 
-    async def _usage(self, request: web.Request) -> web.Response:
-        total = self.quota or 10
-        region: Json = {"regionId": "local", "sandboxClass": "container"}
-        for what in ("Cpu", "Memory", "Disk", "Gpu"):
-            region |= {f"total{what}Quota": total, f"current{what}Usage": len(self.sandboxes)}
-        for what in ("CpuPerSandbox", "MemoryPerSandbox", "DiskPerSandbox", "DiskPerNonEphemeralSandbox"):
-            region[f"max{what}"] = None
-        region |= dict.fromkeys(("maxCpuPerGpu", "maxMemoryPerGpu", "maxDiskPerGpu"))
-        counts = ("totalSnapshotQuota", "currentSnapshotUsage", "totalVolumeQuota", "currentVolumeUsage")
-        return self._yes({"regionUsage": [region], **dict.fromkeys(counts, 0)}, "OrganizationUsageOverview")
-
     async def _snapshot(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]
         if "-" not in name:  # one of the organization's own
@@ -223,14 +210,6 @@ class DaytonaStandin:
         if snapshot["state"] == "pulling":
             reason = None if self.snapshot_state == "active" else "no space left on the runner"
             snapshot |= {"state": self.snapshot_state, "errorReason": reason}
-
-    async def _archive(self, request: web.Request) -> web.Response:
-        sandbox, refusal = self._find_in(request, "stopped")
-        if sandbox is None:
-            return refusal
-        self._to(sandbox, "archiving")
-        self._spawn(self._later(sandbox, "archiving", "archived"))
-        return self._yes(sandbox, "Sandbox")
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()
@@ -340,12 +319,11 @@ class DaytonaStandin:
                 await self._end(sandbox)
 
     async def _start(self, request: web.Request) -> web.Response:
-        sandbox, refusal = self._find_in(request, "stopped", "archived")
+        sandbox, refusal = self._find_in(request, "stopped")
         if sandbox is None:
             return refusal
-        state = "starting" if sandbox["state"] == "stopped" else "restoring"
-        self._to(sandbox, state)
-        self._spawn(self._later(sandbox, state, "started"))
+        self._to(sandbox, "starting")
+        self._spawn(self._later(sandbox, "starting", "started"))
         return self._yes(sandbox, "Sandbox")
 
     async def _later(self, sandbox: Json, state: str, following: str) -> None:
@@ -423,7 +401,7 @@ def _check(body: Json, model: str) -> None:
 
     kind: Any = getattr(daytona_api_client_async, model, None) or getattr(daytona_toolbox_api_client_async, model)
     read = kind.from_dict(body)
-    nested = [*getattr(read, "items", []), *getattr(read, "region_usage", [])]
+    nested = [*getattr(read, "items", [])]
     unknown = [each.additional_properties for each in (read, *nested) if each.additional_properties]
     assert not unknown, f"{model} has no {unknown}"
 

@@ -14,7 +14,6 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 
 WITHOUT_A_SHELL = {
-    "declarations",
     "check answers",
     "from create to destroy",
     "destroy twice",

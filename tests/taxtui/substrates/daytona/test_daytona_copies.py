@@ -90,18 +90,6 @@ async def test_a_key_that_may_not_write_or_delete_snapshots(standin: DaytonaStan
             await substrate.reap(left)
 
 
-async def test_an_archived_sandbox_starts_with_its_files(standin: DaytonaStandin) -> None:
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, suspend="archive")) as substrate:
-        assert substrate.variant == "suspend=archive"
-        sandbox = await ready(substrate)
-        await sandbox.exec(Command(script="echo x > note"))
-        await sandbox.suspend(Marks())
-        (row,) = standin.sandboxes.values()
-        assert row["state"] == "archived"
-        await sandbox.resume(Marks())
-        assert (await sandbox.exec(Command(script="cat note"))).stdout == b"x\n"
-
-
 async def test_a_throttled_command_in_a_fork_is_repeated_without_the_fork(standin: DaytonaStandin) -> None:
     async def call(phase: str, work: Callable[[], Awaitable[None]], *, resumes: bool = False) -> None:
         await Retry()(work, resumes=resumes)

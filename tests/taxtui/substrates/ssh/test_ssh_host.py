@@ -88,7 +88,6 @@ async def test_a_changed_or_unknown_host_key_is_refused(box: SshBox) -> None:
     ("changed", "words"),
     [
         ({"host": ""}, "option host is missing; -s ssh:host=NAME"),
-        ({"port": 70_000}, "port=70000 is no port; leave it out for 22"),
         ({"key": "/nowhere/key"}, "key=/nowhere/key is not a file; set key=FILE"),
         ({"known_hosts": "/nowhere"}, "known_hosts=/nowhere is not a file; set known_hosts=FILE"),
         ({"folder": "~/x"}, "folder=~/x cannot be used; write an absolute path of letters, digits, dots, - and _"),
