@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import subprocess
@@ -109,8 +108,12 @@ def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:
 
 def _sandbox_in(folder: Path) -> Found | None:
     """The sandbox in a folder; None after a removal meanwhile."""
+    path = folder / _RECORD
     try:
-        record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
+        if path.is_symlink() or not path.is_file():  # a read of a pipe may never end
+            raise FileNotFoundError
+        with path.open("rb") as file:
+            record = msgspec.json.decode(file.read(_RECORD_MAX_BYTES), type=_Record)
     except (OSError, ValueError, msgspec.DecodeError):  # the creator died earlier, or the sandbox changed the record
         try:
             record = _Record(labels={}, created_unix_s=folder.stat().st_mtime)
@@ -120,12 +123,3 @@ def _sandbox_in(folder: Path) -> Found | None:
     run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
     age_s = time.time() - record.created_unix_s
     return labels.found({**record.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)
-
-
-def _read_small(path: Path) -> bytes:
-    """A small file's content. Raises ``OSError`` for anything but a regular file, because a read may never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        return file.read(_RECORD_MAX_BYTES)

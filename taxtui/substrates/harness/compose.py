@@ -5,7 +5,6 @@ The folder is made first and removed last: a name is used once, and the remains 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,6 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness.containers import DockerRefused, HarnessContainers, docker, remove_all
 
-_OLDEST: Final = (2, 21)
 _FIX: Final = "install docker's compose plugin, 2.21 or newer"
 _FILE: Final = "compose.json"
 
@@ -48,9 +46,6 @@ class HarnessProjects(HarnessContainers):
             compose_version = (await docker("compose", "version", "--short")).strip()
         except DockerRefused as error:
             return Availability(ok=False, detail=f"docker has no compose: {error}", fix=_FIX)
-        numbers = re.match(r"v?(\d+)\.(\d+)", compose_version)
-        if numbers is None or (int(numbers[1]), int(numbers[2])) < _OLDEST:
-            return Availability(ok=False, detail=f"docker compose {compose_version} is too old", fix=_FIX)
         return msgspec.structs.replace(
             availability,
             detail=f"{availability.detail}, compose {compose_version}",

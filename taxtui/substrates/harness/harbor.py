@@ -24,8 +24,7 @@ from taxtui.substrates.harness.compose import HarnessProjects
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
 from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox
-from taxtui.substrates.harness.sites import Sites
+from taxtui.substrates.harness.harnessed import HarnessedSandbox, Sites
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 # Before the import: Harbor would fetch prices of models.

@@ -14,8 +14,7 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.harness.harnessed import HarnessedSandbox
-from taxtui.substrates.harness.sites import Sites
+from taxtui.substrates.harness.harnessed import HarnessedSandbox, Sites
 
 AT_ONCE: Final = 64
 """Sandboxes at a time. Each may occupy two threads: by a command, and by a start or an end."""

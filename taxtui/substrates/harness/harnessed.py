@@ -8,18 +8,54 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from taxtui.errors import ExecFailed
+from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.text_command import TextCommand
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
-from taxtui.sandboxes.protocol import Marks, Session
-from taxtui.substrates.harness.sites import Sites
+from taxtui.sandboxes.protocol import Availability, Found, Marks, Session
 
 _ARGUMENT: Final = 100_000  # bytes of a script; Linux takes no argument beyond 128 KiB
 _STOP_S: Final = 30.0
+
+
+class Sites(ABC):
+    """Access to a harness's sandboxes without the harness: list them, kill their processes, remove them.
+
+    A harness waits for a running command, and a dead harness knows no sandboxes.
+    """
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Open clients and folders. Raises ``SubstrateUnavailable``."""
+
+    @abstractmethod
+    async def check(self) -> Availability:
+        """Whether this kind of site can be used; the detail names no harness. Never raises."""
+
+    @abstractmethod
+    async def add(self, spec: SandboxSpec) -> dict[str, str]:
+        """Prepare a new sandbox before the harness begins; return its environment. Raises ``CreateFailed``."""
+
+    @abstractmethod
+    async def kill(self, name: str, mark: str) -> None:
+        """Kill the processes of a sandbox with this mark. Raises ``ExecFailed``, ``CleanupFailed``."""
+
+    @abstractmethod
+    async def ended(self, name: str) -> bool:
+        """Whether no command can run in a sandbox any more."""
+
+    @abstractmethod
+    async def remove(self, name: str) -> None:
+        """Remove a sandbox with all processes. Idempotent. Raises ``CleanupFailed``."""
+
+    @abstractmethod
+    async def find(self, run_id: str | None) -> Sequence[Found]:
+        """All sandboxes of a run or of all runs. Raises ``SubstrateUnavailable``."""
 
 
 class HarnessedSandbox(TextSandbox):

@@ -19,8 +19,7 @@ from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.compose import HarnessProjects
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox
-from taxtui.substrates.harness.sites import Sites
+from taxtui.substrates.harness.harnessed import HarnessedSandbox, Sites
 
 # Inspect logs our exceptions with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())

@@ -21,8 +21,7 @@ from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox
-from taxtui.substrates.harness.sites import Sites
+from taxtui.substrates.harness.harnessed import HarnessedSandbox, Sites
 
 # Before the import: SWE-ReX logs to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))

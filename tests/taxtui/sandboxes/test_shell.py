@@ -23,9 +23,8 @@ KINDS = ("bash", "sh", "terminal", "sh on a terminal")
 async def shell(request: pytest.FixtureRequest) -> AsyncIterator[FramedShell]:
     terminal = "terminal" in request.param
     if terminal:
-        argv = launch_argv(terminal=True)
-        if request.param.startswith("sh"):
-            argv = ["sh", "-c", "stty raw -echo; " + posix_argv()[-1]]
+        argv = posix_argv() if request.param.startswith("sh") else launch_argv()
+        argv = [*argv[:2], f"stty raw -echo; {argv[2]}", *argv[3:]]
         opened = await FramedShell.open(TerminalStream(argv), merged=True)
     else:
         opened = await FramedShell.open(shell_process(posix_argv() if request.param == "sh" else None))
