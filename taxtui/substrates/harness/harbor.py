@@ -20,7 +20,7 @@ from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
-from taxtui.substrates.harness.compose import HarnessProjects
+from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
 from taxtui.substrates.harness.harness import HarnessSubstrate
@@ -140,7 +140,7 @@ class HarborSubstrate(HarnessSubstrate):
         """As ``HarnessSubstrate.choose``."""
         if self.options.environment != _DOCKER:
             return HarborEnvironments(self.options, _QUIET, self.pool)
-        return HarnessProjects(self.name, self._image, "taxtui setup", self.pool)
+        return HarnessContainers(self.name, self._image, "taxtui setup", self.pool)
 
     @property
     def _image(self) -> str:
@@ -177,7 +177,7 @@ class HarborSubstrate(HarnessSubstrate):
 
     def _environment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""
-        assert isinstance(self.sites, HarnessProjects)
+        assert isinstance(self.sites, HarnessContainers)
         service = self.sites.service(spec, env)
         networks = {"networks": self.sites.network(spec)}
         if self.options.network == "none":

@@ -16,7 +16,7 @@ from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import InspectOptions
-from taxtui.substrates.harness.compose import HarnessProjects
+from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Sites
@@ -86,7 +86,7 @@ class InspectSubstrate(HarnessSubstrate):
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""
-        return HarnessProjects(self.name, self.options.image, "taxtui setup", self.pool)
+        return HarnessContainers(self.name, self.options.image, "taxtui setup", self.pool)
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> InspectSandbox:
         """As ``HarnessSubstrate.begin``: as before each sample of a task."""
@@ -107,7 +107,7 @@ class InspectSubstrate(HarnessSubstrate):
 
     def _compose_file(self, spec: SandboxSpec, env: dict[str, str]) -> str:
         """Inspect's compose file for a task with an image only, with limits and labels."""
-        assert isinstance(self.sites, HarnessProjects)
+        assert isinstance(self.sites, HarnessContainers)
         service = {
             "image": self.options.image,
             "pull_policy": "never",

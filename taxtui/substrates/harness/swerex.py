@@ -104,7 +104,8 @@ class SwerexSubstrate(HarnessSubstrate):
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""
-        return HarnessContainers(self.name, self.options.image, "docs/substrates/harnesses.md says how to make one")
+        fix = "docs/substrates/harnesses.md says how to make one"
+        return HarnessContainers(self.name, self.options.image, fix, self.pool, compose=False)
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""
