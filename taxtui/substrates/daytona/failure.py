@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from taxtui.errors import QuotaExceeded, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit.refusal import Meaning, Refused
@@ -76,6 +76,11 @@ class SandboxState(NamedTuple):
 
     name: str  # as the API names it; "destroyed" also for an unknown sandbox
     reason: str
+
+    @classmethod
+    def of(cls, item: Any) -> SandboxState:
+        """From the API's description of a sandbox."""
+        return cls(item.state.value if item.state is not None else "", item.error_reason or "")
 
 
 def lost(state: SandboxState) -> str:

@@ -13,8 +13,10 @@ from daytona_api_client_async import CreateSandboxSnapshot, SnapshotDto
 from daytona_toolbox_api_client_async import ExecuteRequest
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, undo_if_cancelled, with_cleanup
 from taxtui.sandboxes.kit.kill import LEFT, kill_script, require_killed
+from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.retry import StatePoller
@@ -48,29 +50,29 @@ class DaytonaSandbox(TextSandbox):
 
     def __init__(
         self,
-        name: str,
-        sandbox_id: str,
-        base_url: str,
         clients: Clients,
         states: StatePoller[SandboxState],
-        handle: str,
-        env: Mapping[str, str],
         options: DaytonaOptions,
+        spec: SandboxSpec,
+        made: Any,
         marks: Marks,
     ) -> None:
-        """``handle``: of the sandbox in ``states``."""
-        super().__init__(name, options.shell, env)
-        self.id = sandbox_id
-        self._base_url = base_url
+        """``made``: Daytona's answer to the create."""
+        # Each command sets the variables: a sandbox with custom variables would miss the warm pool.
+        fixtures = {FIXTURES_ENV: options.fixtures} if options.fixtures else {}
+        super().__init__(spec.name, options.shell, {**fixtures, **spec.env})
+        self.id = made.id
+        self._base_url = f"{made.toolbox_proxy_url.rstrip('/')}/{made.id}"
         self._clients = clients
         self._states = states
-        self._handle = handle
+        self._handle = f"{spec.labels[LABEL_RUN]}/{made.id}"
         self._marks = marks
-        self._process = clients.process(base_url)
+        self._process = clients.process(self._base_url)
         self._state = SandboxState("", "")
         self._launched_s = time.monotonic()
         self._looked_ns = time.monotonic_ns()
         self._listed = False
+        self.changed(SandboxState.of(made))
 
     def changed(self, state: SandboxState, resolution_ns: int = 0) -> bool:
         """Take over a state, and record a new one as a milestone; whether the state is new."""

@@ -12,10 +12,10 @@ from importlib.metadata import version
 from typing import ClassVar, Final, Literal, Self
 
 import msgspec
-from daytona_api_client_async import CreateBuildInfo, CreateSandbox, Sandbox, SandboxListItem
+from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxListItem
 
 from taxtui.errors import CreateFailed, SubstrateUnavailable
-from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
+from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.refusal import check_opened, connecting
@@ -139,18 +139,12 @@ class DaytonaSubstrate:
         finally:
             connecting.reset(token)
         marks("accepted")
-        # Each command sets the variables: a sandbox with custom variables would miss the warm pool.
-        env = {**({FIXTURES_ENV: options.fixtures} if options.fixtures else {}), **spec.env}
-        base_url = f"{created.toolbox_proxy_url.rstrip('/')}/{created.id}"
-        handle = f"{spec.labels[LABEL_RUN]}/{created.id}"
-        sandbox = DaytonaSandbox(spec.name, created.id, base_url, clients, self._states, handle, env, options, marks)
-        sandbox.changed(_state(created))
-        return sandbox
+        return DaytonaSandbox(clients, self._states, options, spec, created, marks)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: sandboxes and snapshots, in any state, ``error`` included."""
         items = await retry.find(partial(self._listed, run_id))
-        sandboxes = [_entry(item) for item in items if LABEL_RUN in item.labels and _state(item).name != GONE]
+        sandboxes = [_entry(item) for item in items if LABEL_RUN in item.labels and SandboxState.of(item).name != GONE]
         return [*sandboxes, *await retry.find(partial(self._snapshots, run_id))]
 
     async def _snapshots(self, run_id: str | None) -> list[Found]:
@@ -162,7 +156,7 @@ class DaytonaSubstrate:
     async def _describe(self, handles: list[str]) -> dict[str, SandboxState]:
         """The states of sandboxes by RUN/ID: a page of a list has many sandboxes, a request for one has one."""
         runs = {handle.partition("/")[0] for handle in handles}
-        return {f"{run}/{item.id}": _state(item) for run in runs for item in await self._listed(run)}
+        return {f"{run}/{item.id}": SandboxState.of(item) for run in runs for item in await self._listed(run)}
 
     async def _listed(self, run_id: str | None) -> list[SandboxListItem]:
         items: list[SandboxListItem] = []
@@ -214,10 +208,6 @@ def _create_request(options: DaytonaOptions, spec: SandboxSpec, target: str | No
     elif options.snapshot:
         request.snapshot = options.snapshot
     return request
-
-
-def _state(item: SandboxListItem | Sandbox) -> SandboxState:
-    return SandboxState(item.state.value if item.state is not None else "", item.error_reason or "")
 
 
 def _entry(item: SandboxListItem) -> Found:

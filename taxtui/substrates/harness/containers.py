@@ -28,7 +28,7 @@ from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
-from taxtui.substrates.harness.harnessed import Sites
+from taxtui.substrates.harness.harness import Sites
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
 _ANSWER_S: Final = 60.0

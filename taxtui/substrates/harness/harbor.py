@@ -15,7 +15,6 @@ import msgspec
 
 from taxtui.errors import UsageError
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
@@ -23,8 +22,7 @@ from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
-from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Sites
+from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 # Before the import: Harbor would fetch prices of models.
@@ -47,20 +45,11 @@ class HarborSandbox(HarnessedSandbox):
 
     SHELLS: ClassVar[tuple[str, ...]] = ("bash",)
 
-    def __init__(
-        self,
-        name: str,
-        sites: Sites,
-        shell: str,
-        environment: Any,
-        folder: Path,
-        pool: BlockingPool,
-    ) -> None:
-        """``environment``: started; ``folder``: the sandbox's folder on this machine; ``pool``: for file operations."""
-        super().__init__(name, sites, shell)
+    def __init__(self, name: str, substrate: HarborSubstrate, environment: Any, folder: Path) -> None:
+        """``environment``: started; ``folder``: the sandbox's folder on this machine."""
+        super().__init__(name, substrate)
         self._environment = environment
         self._folder = folder
-        self._pool = pool
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
@@ -76,7 +65,7 @@ class HarborSandbox(HarnessedSandbox):
     async def write(self, path: str, text: str) -> None:
         """As ``HarnessedSandbox.write``."""
         try:
-            script_file = await self._pool.run(lambda: self._script_file(text))
+            script_file = await self.pool.run(lambda: self._script_file(text))
             await self._environment.upload_file(script_file, path)
         except Exception as error:  # as above
             raise not_run(_PACKAGE, error) from error
@@ -117,6 +106,7 @@ class HarborSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "harbor"
     Options: ClassVar[type[msgspec.Struct]] = HarborOptions
     package: ClassVar[str] = _PACKAGE
+    options: HarborOptions
 
     def __init__(self, options: HarborOptions | None = None) -> None:
         """Nothing is looked for yet."""
@@ -159,8 +149,7 @@ class HarborSubstrate(HarnessSubstrate):
             )
         except Exception as error:  # any exception of docker and the compose plugin
             raise not_started(_PACKAGE, error) from error
-        folder = environment.environment_dir.parent
-        return HarborSandbox(spec.name, self.sites, self.options.shell, environment, folder, self.pool)
+        return HarborSandbox(spec.name, self, environment, environment.environment_dir.parent)
 
     async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:
         """Start the environment in this event loop: SDK clients are bound to a loop."""
@@ -172,8 +161,7 @@ class HarborSubstrate(HarnessSubstrate):
             raise
         except (Exception, SystemExit) as error:  # any exception of an SDK
             raise not_started(_PACKAGE, error) from error
-        folder = sites.root / spec.name
-        return RemoteHarborSandbox(spec.name, self.sites, self.options.shell, environment, folder, self.pool)
+        return RemoteHarborSandbox(spec.name, self, environment, sites.root / spec.name)
 
     def _environment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""

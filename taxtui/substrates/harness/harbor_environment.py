@@ -30,7 +30,7 @@ from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness import HARBOR_PRICE_SHEETS, HarborOptions
 from taxtui.substrates.harness.failure import one_line
-from taxtui.substrates.harness.harnessed import Sites
+from taxtui.substrates.harness.harness import Sites
 
 _STOP_S: Final = 120.0
 _PROBE_S: Final = 10.0

@@ -18,8 +18,7 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
-from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Sites
+from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 
 # Inspect logs our exceptions with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
@@ -35,9 +34,9 @@ SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
 class InspectSandbox(HarnessedSandbox):
     """A started environment."""
 
-    def __init__(self, name: str, sites: Sites, shell: str, environment: SandboxEnvironment) -> None:
+    def __init__(self, name: str, substrate: InspectSubstrate, environment: SandboxEnvironment) -> None:
         """``environment``: the sample's default."""
-        super().__init__(name, sites, shell)
+        super().__init__(name, substrate)
         self._environment = environment
 
     async def run(self, script: str) -> TextAnswer:
@@ -78,6 +77,7 @@ class InspectSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "inspect"
     Options: ClassVar[type[msgspec.Struct]] = InspectOptions
     package: ClassVar[str] = _PACKAGE
+    options: InspectOptions
 
     def __init__(self, options: InspectOptions | None = None) -> None:
         """Nothing is looked for yet."""
@@ -99,7 +99,7 @@ class InspectSubstrate(HarnessSubstrate):
             raise
         except Exception as error:  # any exception of docker, the compose plugin and Inspect
             raise not_started(_PACKAGE, error) from error
-        return InspectSandbox(spec.name, self.sites, self.options.shell, environment)
+        return InspectSandbox(spec.name, self, environment)
 
     async def _started(self, spec: SandboxSpec, env: dict[str, str]) -> SandboxEnvironment:
         environments = await DockerSandboxEnvironment.sample_init(_TASK, self._compose_file(spec, env), {})

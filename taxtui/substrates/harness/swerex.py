@@ -14,19 +14,16 @@ import msgspec
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
-from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Sites
+from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 
 # Before the import: SWE-ReX logs to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 
-from swerex.deployment.abstract import AbstractDeployment
 from swerex.deployment.docker import DockerDeployment
 from swerex.runtime.abstract import Command, WriteFileRequest
 
@@ -40,18 +37,10 @@ _T = TypeVar("_T")
 class SwerexSandbox(HarnessedSandbox):
     """A started deployment."""
 
-    def __init__(
-        self,
-        name: str,
-        sites: Sites,
-        shell: str,
-        deployment: AbstractDeployment,
-        pool: BlockingPool,
-    ) -> None:
-        """``pool``: for SWE-ReX's blocking coroutines, each with a thread and a loop."""
-        super().__init__(name, sites, shell)
+    def __init__(self, name: str, substrate: SwerexSubstrate, deployment: DockerDeployment) -> None:
+        """SWE-ReX's coroutines block: each has a thread of ``pool`` and a loop."""
+        super().__init__(name, substrate)
         self._deployment = deployment
-        self._pool = pool
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``runtime.execute``, without a timeout."""
@@ -74,7 +63,7 @@ class SwerexSandbox(HarnessedSandbox):
             return await call()
 
         try:
-            return await self._pool.run(lambda: asyncio.run(awaited()))
+            return await self.pool.run(lambda: asyncio.run(awaited()))
         except Exception as error:  # any exception of the HTTP client and the server
             raise not_run(_PACKAGE, error) from error
 
@@ -95,6 +84,7 @@ class SwerexSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "swerex"
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
     package: ClassVar[str] = _PACKAGE
+    options: SwerexOptions
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
         """Nothing is looked for yet."""
@@ -114,9 +104,9 @@ class SwerexSubstrate(HarnessSubstrate):
             await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         except Exception as error:  # any exception of docker, HTTP and the server
             raise not_started(_PACKAGE, error) from error
-        return SwerexSandbox(spec.name, self.sites, self.options.shell, deployment, self.pool)
+        return SwerexSandbox(spec.name, self, deployment)
 
-    def _deployment(self, spec: SandboxSpec, env: dict[str, str]) -> AbstractDeployment:
+    def _deployment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerDeployment:
         assert isinstance(self.sites, HarnessContainers)
         limits = spec.limits
         arguments = [
@@ -130,10 +120,10 @@ class SwerexSubstrate(HarnessSubstrate):
         return _LeftAlone(logger=_QUIET, image=self.options.image, docker_args=arguments, pull="never")
 
 
-async def _started(deployment: AbstractDeployment) -> None:
+async def _started(deployment: DockerDeployment) -> None:
     await deployment.start()  # type: ignore[no-untyped-call]
 
 
-def _stop(deployment: AbstractDeployment) -> None:
+def _stop(deployment: DockerDeployment) -> None:
     """Blocks: stop the deployment of a cancelled create."""
     asyncio.run(deployment.stop())  # type: ignore[no-untyped-call]
