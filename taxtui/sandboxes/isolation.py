@@ -125,44 +125,46 @@ async def _output_of(sandbox: Sandbox, script: str) -> str:
     return " ".join(result.stdout.decode(errors="replace").split())
 
 
-class Search(NamedTuple):
-    """A probe by a script that prints each thing of this machine in reach, and nothing in an isolated sandbox."""
+def _search(script: str, nothing: str, something: str = "") -> Probe:
+    """A probe by a script that prints each thing of this machine in reach, and nothing in an isolated sandbox.
 
-    script: str  # with the canary's ``{secret}``, ``{file}`` and ``{port}``
-    nothing: str  # the detail of an isolated sandbox
-    something: str = ""  # the detail of another; by default the output
+    ``script``: with the canary's ``{secret}``, ``{file}`` and ``{port}``. ``nothing``: the detail of an isolated
+    sandbox; ``something``: of another, by default the output.
+    """
 
-    async def __call__(self, place: ProbedPlace) -> Tried:
+    async def probed(place: ProbedPlace) -> Tried:
         names = {"secret": place.secret, "file": str(place.file), "port": str(place.port)}
-        script = re.sub(r"\{(secret|file|port)\}", lambda name: names[name[1]], self.script)
-        seen = await _output_of(place.inside, f"{script}; true")
-        return Tried("", not seen, (self.something or seen) if seen else self.nothing)
+        filled = re.sub(r"\{(secret|file|port)\}", lambda name: names[name[1]], script)
+        seen = await _output_of(place.inside, f"{filled}; true")
+        return Tried("", not seen, (something or seen) if seen else nothing)
+
+    return probed
 
 
 _SEARCHES: Final[dict[str, Probe]] = {
-    "files": Search("grep -s {secret} {file} && echo", "this user's files are not there", "reads this user's files"),
-    "devices": Search(
+    "files": _search("grep -s {secret} {file} && echo", "this user's files are not there", "reads this user's files"),
+    "devices": _search(
         "for f in /dev/mem /dev/kmsg /dev/kvm /dev/sd? /dev/vd? /dev/nvme* /dev/dm-*; do "
         "[ -r $f ] && [ ! -d $f ] && echo $f; done",
         "no disk, no memory, no kernel log",
     ),
-    "network": Search(
+    "network": _search(
         "for f in $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev); do "
         "case $f in lo|tunl*|sit*|ip6*|gre*|erspan*|ip_vti*) ;; *) echo $f;; esac; done; "
         "(timeout 3 bash -c ': </dev/tcp/127.0.0.1/{port}') 2>/dev/null && echo reaches-this-machine",
         "loopback only",
     ),
-    "metadata service": Search(
+    "metadata service": _search(
         "timeout 3 bash -c ': </dev/tcp/169.254.169.254/80' 2>/dev/null && echo reached",
         "does not answer",
         "169.254.169.254 answers",
     ),
-    "keys": Search(
+    "keys": _search(
         "env | grep -q {secret} && echo the environment; for f in ~/.ssh ~/.aws ~/.kube ~/.docker ~/.config/gcloud "
         "/etc/docker/key.json /var/run/secrets/kubernetes.io/serviceaccount/token; do [ -r $f ] && echo $f; done",
         "no environment, no credentials",
     ),
-    "container daemons": Search(
+    "container daemons": _search(
         "for f in /var/run/docker.sock /run/containerd/containerd.sock /run/podman/podman.sock; do "
         "[ -S $f ] && echo $f; done",
         "no socket",
