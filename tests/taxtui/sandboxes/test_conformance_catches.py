@@ -17,13 +17,12 @@ from taxtui.sandboxes.conformance.walker import cancellations
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found
 from taxtui.substrates.local import LocalOptions
-from taxtui.substrates.local.sandbox import LocalSandbox
-from taxtui.substrates.local.substrate import LocalSubstrate
+from taxtui.substrates.local.substrate import LocalSandbox, LocalSubstrate
 
 pytestmark = pytest.mark.processes
 
 BY_NAME: Final = {str(check): check for check in checks()}
-END: Final = "taxtui.substrates.local.sandbox._end"
+END: Final = "taxtui.substrates.local.substrate._end"
 
 
 class Broken(LocalSubstrate):
