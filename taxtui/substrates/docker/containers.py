@@ -13,15 +13,7 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import (
-    NONSENSE,
-    create_refused,
-    exec_refused,
-    garbled,
-    no_client,
-    no_image,
-    unusable,
-)
+from taxtui.substrates.docker.failure import create_refused, exec_refused, no_client, no_image
 from taxtui.substrates.docker.http import Address, Created, Daemon, Reply
 from taxtui.workloads.image import DEFAULT_IMAGE
 
@@ -91,10 +83,7 @@ class Containers:
         name = reference or self._options.image
         if name not in self._known_images:
             body = await self.inspected(name, f"docker pull {name}" if reference else self.image_fix)
-            try:
-                self._known_images[name] = self._image_of(name, body["Config"] or {})
-            except NONSENSE as error:
-                raise unusable(error) from error
+            self._known_images[name] = self._image_of(name, body["Config"] or {})
         return self._known_images[name]
 
     @property
@@ -123,10 +112,7 @@ class Containers:
         reply = await self.daemon.ask("POST", f"/containers/create{query}", config)
         if reply.status != 201:
             raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
-        try:
-            return reply.read(Created).Id
-        except ExecFailed as error:
-            raise unusable(error) from error
+        return reply.read(Created).Id
 
     async def start(self, container: str) -> None:
         """Start a container; remove it after a failure. Raises as ``create``."""
@@ -164,11 +150,8 @@ class Containers:
         if reply.status != 200:
             raise exec_refused(reply.status, reply.message)
         stats = reply.read(dict[str, Any])
-        try:
-            memory_bytes = stats["memory_stats"].get("usage", UNKNOWN)
-            cpu_ns = stats["cpu_stats"]["cpu_usage"].get("total_usage", UNKNOWN)
-        except NONSENSE as error:
-            raise garbled(type(error).__name__) from error
+        memory_bytes = stats["memory_stats"].get("usage", UNKNOWN)
+        cpu_ns = stats["cpu_stats"]["cpu_usage"].get("total_usage", UNKNOWN)
         return Reply(reply.status, {"memory_bytes": memory_bytes, "cpu_ns": cpu_ns}).read(Usage)
 
     async def discard(self, container: str) -> None:

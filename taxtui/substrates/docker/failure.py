@@ -50,10 +50,6 @@ def garbled(problem: str) -> ExecFailed:
     return ExecFailed(f"the docker daemon's answer does not follow the Engine API: {problem}")
 
 
-NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Exceptions for an answer of an unexpected shape."""
-
-
 def reason(error: BaseException) -> str:
     """An error of the operating system in few words."""
     if isinstance(error, TimeoutError):
@@ -77,11 +73,9 @@ def no_client(error: ExecFailed) -> SubstrateUnavailable:
 # ------------------------------------------------------------------------------- requests without a container
 
 
-def unusable(error: BaseException) -> SubstrateUnavailable:
+def unusable(error: ExecFailed) -> SubstrateUnavailable:
     """The error for no answer, or for an answer outside the Engine API."""
-    if isinstance(error, ExecFailed):
-        return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
-    return SubstrateUnavailable(f"docker: the daemon's answer does not follow the Engine API ({type(error).__name__})")
+    return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
 
 
 def no_image(image: str, fix: str) -> SubstrateUnavailable:

@@ -25,7 +25,6 @@ from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.docker import DockerOptions, images
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image
-from taxtui.substrates.docker.failure import NONSENSE, unusable
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
@@ -68,8 +67,6 @@ class DockerSubstrate:
                 return await opened._look()
         except SubstrateUnavailable as error:
             return Availability(ok=False, detail=error.problem.removeprefix("docker: "), fix=error.fix)
-        except NONSENSE as error:
-            return Availability(ok=False, detail=unusable(error).problem.removeprefix("docker: "), fix="restart it")
 
     async def _look(self) -> Availability:
         containers, runtime = self.containers, self.options.runtime
@@ -155,11 +152,7 @@ class DockerSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        rows = await self.containers.labelled(label)
-        try:
-            containers = [_entry(row) for row in rows]
-        except NONSENSE as error:
-            raise unusable(error) from error
+        containers = [_entry(row) for row in await self.containers.labelled(label)]
         return [*containers, *await images.labelled(self.containers.daemon, label)]
 
     async def reap(self, entry: Found) -> None:

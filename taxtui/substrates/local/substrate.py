@@ -33,7 +33,7 @@ from taxtui.sandboxes.kit.wrapper_clock import BEGIN
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks, Session
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local import bubblewrap as local_bwrap
-from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH, not_started
+from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
 from taxtui.workloads import fixtures
 
 _REMOVERS: Final = 4
@@ -69,7 +69,7 @@ class LocalSandbox:
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = "bash" if substrate.capabilities.bash else "sh"
         self._bash = ""
-        if not isolated and self._shell == "bash" and not any(map(_precedes_a_script, spec.env)):
+        if not isolated and self._shell == "bash":
             self._bash = shutil.which("bash", path=self._env["PATH"]) or ""
         # On the script's first line: the script's lines keep their numbers.
         self._entering = f"{BEGIN}; {or_exit(prologue)}"
@@ -91,8 +91,6 @@ class LocalSandbox:
             raise
         code = process.returncode
         assert code is not None
-        if unstarted := not_started(code, stderr.kept):
-            raise unstarted
         return exec_result(code, stdout, stderr)
 
     async def open_session(self) -> Session:
@@ -134,11 +132,6 @@ class LocalSandbox:
 
     async def destroy(self) -> None:
         await self._substrate.remove(self.name)
-
-
-def _precedes_a_script(variable: str) -> bool:
-    """Whether bash may run code for a variable before the first line of a script, or reads the script differently."""
-    return variable.startswith(("BASH", "SHELLOPTS"))
 
 
 async def _end(process: Process, mark: str) -> None:

@@ -47,11 +47,6 @@ ERRORS = [
         SubstrateUnavailable,
         "docker: the daemon does not answer: timed out",
     ),
-    (  # without the text of a foreign error, which may hold a secret
-        unusable(KeyError("password=x")),
-        SubstrateUnavailable,
-        "docker: the daemon's answer does not follow the Engine API (KeyError)",
-    ),
 ]
 
 
