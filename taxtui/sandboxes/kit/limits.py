@@ -15,11 +15,12 @@ import time
 from pathlib import Path
 from typing import Final
 
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateError
 from taxtui.plan.spec import Limits
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
 from taxtui.sandboxes.kit.kill import kill_all, kill_marked
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """An environment variable of every process in a sandbox on this machine: the sandbox's name."""
@@ -47,6 +48,14 @@ class Limiter:
 
     async def remove(self, name: str) -> None:
         """Remove the limits after :meth:`kill`. Idempotent. Raises ``CleanupFailed``."""
+
+    async def freeze(self, name: str, *, frozen: bool) -> None:
+        """Stop or continue every process inside; return when all are. Raises ``ExecFailed``."""
+        raise ExecFailed(f"{name}: processes cannot be stopped without cgroup v2")
+
+    def usage(self, name: str) -> Usage:
+        """Memory and CPU time of a sandbox, as far as known."""
+        return Usage()
 
 
 def or_exit(prologue: str) -> str:
@@ -102,6 +111,27 @@ class CgroupLimiter(Limiter):
                 else:
                     break
 
+    async def freeze(self, name: str, *, frozen: bool) -> None:
+        group, give_up = self.groups(name)[0], time.monotonic() + _GONE_WITHIN_S
+        try:
+            (group / "cgroup.freeze").write_text(str(int(frozen)))
+            while f"frozen {int(frozen)}" not in (group / "cgroup.events").read_text():
+                if time.monotonic() > give_up:
+                    raise ExecFailed(f"{name}: its processes are not stopped within {_GONE_WITHIN_S:g} s")
+                await asyncio.sleep(0.001)
+        except OSError as error:
+            raise ExecFailed(f"{name}: cannot stop or continue its processes: {error.strerror}") from error
+
+    def usage(self, name: str) -> Usage:
+        memory_bytes = cpu_ns = UNKNOWN
+        group = self.groups(name)[0]
+        with contextlib.suppress(OSError, ValueError):
+            memory_bytes = int((group / "memory.current").read_text())
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            facts = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+            cpu_ns = int(facts["usage_usec"]) * 1000
+        return Usage(memory_bytes=memory_bytes, cpu_ns=cpu_ns)
+
     def groups(self, name: str) -> list[Path]:
         """The cgroups of a sandbox."""
         return [parent / name for parent in self._parents]
@@ -121,6 +151,11 @@ async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
             if candidate is not None and await _usable(candidate):
                 return candidate
     return Limiter()
+
+
+def can_freeze() -> bool:
+    """Whether sandboxes on this machine get a cgroup of version 2, which has a freezer."""
+    return _version_2(_CGROUPS) is not None
 
 
 def _version_2(cgroups: Path) -> CgroupLimiter | None:

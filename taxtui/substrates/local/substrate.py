@@ -26,10 +26,11 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
-from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, best_limiter, or_exit
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, best_limiter, can_freeze, or_exit
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks, Session
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local import bubblewrap as local_bwrap
@@ -121,6 +122,16 @@ class LocalSandbox:
             argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
         return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
 
+    async def suspend(self, marks: Marks) -> None:
+        """Freeze the sandbox's cgroup; a new command waits until the resume."""
+        await self._substrate.limiter.freeze(self.name, frozen=True)
+
+    async def resume(self, marks: Marks) -> None:
+        await self._substrate.limiter.freeze(self.name, frozen=False)
+
+    async def usage(self) -> Usage:
+        return self._substrate.limiter.usage(self.name)
+
     async def reset(self, marks: Marks) -> None:
         """Kill all processes and empty the three folders, as after create."""
         await self._substrate.limiter.kill(self.name)
@@ -148,6 +159,7 @@ class LocalSubstrate:
     capabilities = Capabilities(
         bash=shutil.which("bash", path=PATH) is not None,
         acquire=("create", "reset"),
+        lifecycle=("suspend",) if can_freeze() else (),
     )
 
     def __init__(self, options: LocalOptions | None = None) -> None:

@@ -8,19 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import CreateFailed
+from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.kit import kill
 from taxtui.sandboxes.kit import limits as local_limits
-from taxtui.sandboxes.kit.limits import CgroupLimiter, best_limiter
+from taxtui.sandboxes.kit.limits import CgroupLimiter, Limiter, best_limiter
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
 ISOLATION = [pytest.param("bwrap", marks=pytest.mark.bwrap), "plain"]
+UNIFIED = Path("/sys/fs/cgroup/unified")
 TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
 
 
@@ -125,3 +128,33 @@ async def test_marked_processes_are_killed_wherever_they_went(monkeypatch: pytes
     await asyncio.gather(kill.kill_marked(f"MARK={value}"), process.output())
     assert process.returncode == 137
     assert kill.marked(f"MARK={value}".encode()) == set()
+
+
+@pytest.mark.skipif(not os.access(UNIFIED, os.W_OK), reason="no writable hierarchy of cgroup version 2")
+async def test_the_freezer_of_cgroup_version_2_stops_and_continues_processes(tmp_path: Path) -> None:
+    limiter = CgroupLimiter("cgroup v2", (UNIFIED,), ("cpu.max", "memory.max", "pids.max"))
+    name, ticks = f"taxtui-test-{os.getpid()}", tmp_path / "ticks"
+    enter = limiter.prepare(name, Limits())
+    script = f"{enter}while :; do echo x >> {ticks}; sleep 0.02; done"
+    process = Process(["/bin/sh", "-c", script], dict(os.environ), stdin=False)
+    try:
+        await until(ticks.exists, "the first tick")
+        await limiter.freeze(name, frozen=True)
+        stopped = ticks.stat().st_size
+        assert limiter.usage(name).cpu_ns > 0
+        await asyncio.sleep(0.3)
+        assert ticks.stat().st_size == stopped
+        await limiter.freeze(name, frozen=False)
+        await until(lambda: ticks.stat().st_size > stopped, "a tick after the resume")
+        await limiter.freeze(name, frozen=True)
+    finally:
+        await limiter.kill(name)  # of a frozen one
+        await limiter.remove(name)
+        await process.close()
+
+
+async def test_without_cgroup_version_2_nothing_is_suspended(tmp_path: Path) -> None:
+    for limiter in (Limiter(), CgroupLimiter("cgroup v1", (tmp_path,), ("cpu.cfs_quota_us", "memory", "pids"))):
+        assert limiter.usage("box") == Usage()
+        with pytest.raises(ExecFailed, match="cannot"):
+            await limiter.freeze("box", frozen=True)
