@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit import labels, removal
 from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
+from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import endpoint
 from taxtui.substrates.docker.failure import create_refused, exec_refused, no_client, no_image
@@ -124,14 +126,13 @@ class Containers:
             await self.discard(container)
             raise
 
-    async def labelled(self, label: str) -> list[dict[str, Any]]:
-        """Every container with a label, ``KEY`` or ``KEY=value``, in any state. Raises ``SubstrateUnavailable``."""
-        filters = json.dumps({"label": [label]})
-        reply = await self.daemon.ask("GET", f"/containers/json?{urlencode({'all': 1, 'filters': filters})}")
+    async def labelled(self, kind: Literal["containers", "images"], label: str) -> list[Found]:
+        """Everything with a label, ``KEY`` or ``KEY=value``, in any state. Raises ``SubstrateUnavailable``."""
+        query = urlencode({"all": int(kind == "containers"), "filters": json.dumps({"label": [label]})})
+        reply = await self.daemon.ask("GET", f"/{kind}/json?{query}")
         if reply.status != 200:
-            raise SubstrateUnavailable(f"docker: cannot list containers: {reply.message}")
-        rows: list[dict[str, Any]] = reply.body
-        return rows
+            raise SubstrateUnavailable(f"docker: cannot list {kind}: {reply.message}")
+        return [entry_of(row) for row in reply.body or ()]
 
     async def remove(self, container: str) -> None:
         """Kill and delete a container, and return when the container is gone. Raises ``CleanupFailed``."""
@@ -159,19 +160,19 @@ class Containers:
         with contextlib.suppress(CleanupFailed):
             await self.remove(container)
 
-    async def pristine(self, labels: dict[str, str]) -> bytes:
+    async def pristine(self, image_labels: dict[str, str]) -> bytes:
         """The folder restored by a reset, as a tar archive of an unstarted container."""
         if self._pristine is None:
-            self._pristine = await self._archive(labels)
+            self._pristine = await self._archive(image_labels)
         return self._pristine
 
-    async def _archive(self, labels: dict[str, str]) -> bytes:
+    async def _archive(self, image_labels: dict[str, str]) -> bytes:
         image = await self.image()
         config = {
             "Image": self._options.image,
             "Entrypoint": ["true"],
             "Cmd": [],
-            "Labels": labels,
+            "Labels": image_labels,
             "WorkingDir": image.folder,
         }
         container = await self.create(config)
@@ -183,6 +184,13 @@ class Containers:
             return bytes(reply.body)
         finally:
             await self.discard(container)
+
+
+def entry_of(row: dict[str, Any]) -> Found:
+    """The container or image of a list's row."""
+    tags = [tag.rpartition(":")[0] for tag in row.get("RepoTags") or () if not tag.startswith("<none>")]
+    name = [*(name.lstrip("/") for name in row.get("Names") or ()), *tags, row["Id"]][0]
+    return labels.found(row.get("Labels") or {}, name=name, handle=row["Id"], age_s=time.time() - row["Created"])
 
 
 async def delete(daemon: Daemon, subject: str, path: str, first_s: float) -> None:

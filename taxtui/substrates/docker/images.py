@@ -6,17 +6,14 @@ import asyncio
 import io
 import json
 import tarfile
-import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
 import msgspec
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable
-from taxtui.sandboxes.kit import labels
+from taxtui.errors import CreateFailed
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.docker.containers import delete
 from taxtui.substrates.docker.failure import refused
 from taxtui.substrates.docker.http import Created, Daemon
@@ -61,20 +58,6 @@ async def build(daemon: Daemon, name: str, dockerfile: str, image_labels: Mappin
     if not image.startswith(ID_PREFIX):
         raise CreateFailed("docker cannot build the image: the daemon reports no image id")
     return str(image)
-
-
-async def labelled(daemon: Daemon, label: str) -> list[Found]:
-    """Every image with a label, ``KEY`` or ``KEY=value``. Raises ``SubstrateUnavailable``."""
-    reply = await daemon.ask("GET", f"/images/json?{urlencode({'filters': json.dumps({'label': [label]})})}")
-    if reply.status != 200:
-        raise SubstrateUnavailable(f"docker: cannot list images: {reply.message}")
-    return [_entry(row) for row in reply.body or ()]
-
-
-def _entry(row: dict[str, Any]) -> Found:
-    tags = row.get("RepoTags") or []
-    name = tags[0].rpartition(":")[0] if tags and not tags[0].startswith("<none>") else row["Id"]
-    return labels.found(row.get("Labels") or {}, name=name, handle=row["Id"], age_s=time.time() - row["Created"])
 
 
 async def remove(daemon: Daemon, image: str) -> None:

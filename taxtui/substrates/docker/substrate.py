@@ -18,7 +18,6 @@ import msgspec
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.lifecycle import reference_of
@@ -152,8 +151,7 @@ class DockerSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        containers = [_entry(row) for row in await self.containers.labelled(label)]
-        return [*containers, *await images.labelled(self.containers.daemon, label)]
+        return [*await self.containers.labelled("containers", label), *await self.containers.labelled("images", label)]
 
     async def reap(self, entry: Found) -> None:
         if entry.handle.startswith(images.ID_PREFIX):
@@ -167,8 +165,3 @@ class DockerSubstrate:
 
     def dockerfile(self) -> str:
         return f"FROM {self.options.image}\nRUN echo built > /tmp/taxtui-built\n"
-
-
-def _entry(row: dict[str, Any]) -> Found:
-    age_s = time.time() - row["Created"]
-    return labels.found(row.get("Labels") or {}, name=row["Names"][0].lstrip("/"), handle=row["Id"], age_s=age_s)
