@@ -15,7 +15,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Streams
-from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT, Frame
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT, MarkedOutput
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW
 
 # Quiet, or bash would comment on death by a signal; the command itself gets the real stderr.
@@ -69,7 +69,7 @@ def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes)
     )
 
 
-class Captured(Frame):
+class Captured(MarkedOutput):
     """A stream of a command up to the end marker; later bytes are dropped."""
 
     def __init__(self, marker: bytes) -> None:

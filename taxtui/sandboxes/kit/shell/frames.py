@@ -46,7 +46,9 @@ class SplitFrames:
 
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
-        self._frames = {channel: Frame(f"{begin}{{".encode(), f"{end}}}".encode()) for channel in (STDOUT, STDERR)}
+        self._frames = {
+            channel: MarkedOutput(f"{begin}{{".encode(), f"{end}}}".encode()) for channel in (STDOUT, STDERR)
+        }
 
     @property
     def complete(self) -> bool:
@@ -106,7 +108,7 @@ class MergedFrames:
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
         self._streams = _Unmerged()
-        self._frame = Frame(f"{begin}{{".encode(), f"{end}}}".encode(), self._streams)
+        self._frame = _between(begin, end, self._streams)
 
     @property
     def complete(self) -> bool:
@@ -210,7 +212,7 @@ def last_line(text: bytes | bytearray) -> tuple[int, int]:
     return int(code), epoch_ns(ended)
 
 
-class Frame:
+class MarkedOutput:
     """The bytes of a stream between two markers, in chunks of any size; ``code:time\\n`` follows the second."""
 
     def __init__(self, begin: bytes, end: bytes, payload: _Sink | None = None) -> None:
@@ -248,3 +250,7 @@ class Frame:
             self.exit_code, self.wrapper_ended_ns = last_line(line)
             self.complete = True
             self._buffer.clear()
+
+
+def _between(begin: str, end: str, payload: _Sink | None = None) -> MarkedOutput:
+    return MarkedOutput(f"{begin}{{".encode(), f"{end}}}".encode(), payload)
