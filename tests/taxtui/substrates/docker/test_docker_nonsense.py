@@ -96,20 +96,6 @@ async def test_an_answer_that_is_no_http_is_one_of_our_errors(nonsense: bytes, t
             await client.request("GET", "/containers/x/json")
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"3", b'{"Id": 3}'])
-async def test_an_exec_without_an_id_fails(body: bytes, tmp_path: Path) -> None:
-    async with daemon(tmp_path, answer(body, 201)) as client:
-        with pytest.raises(ExecFailed, match="the docker daemon's answer does not follow the Engine API"):
-            await Exec(client, "c").start(["true"], stdin=False)
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"Running": 1}', b'{"Running": false, "ExitCode": "0"}'])
-async def test_a_state_of_another_shape_is_no_exit_code(body: bytes, tmp_path: Path) -> None:
-    async with daemon(tmp_path, answer(body)) as client:
-        with pytest.raises(ExecFailed, match="the docker daemon's answer does not follow the Engine API"):
-            await Exec(client, "c").exit_code(b"")
-
-
 @pytest.mark.parametrize("survives", [True, False])
 async def test_a_stream_that_is_cut_with_its_container_has_ended(
     survives: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
