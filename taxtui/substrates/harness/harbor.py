@@ -120,7 +120,6 @@ class HarborSubstrate(HarnessSubstrate):
         docker = environment == _DOCKER
         super().__init__(
             environment.rpartition(":")[2],
-            bash=options.shell == "bash",
             idempotent=docker,
             confirms_gone=docker,
             paid=environment not in HARBOR_FREE,

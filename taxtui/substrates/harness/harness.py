@@ -138,16 +138,14 @@ class HarnessSubstrate(ABC):
     provenance: Literal["measured", "stand_in"] = "measured"
     options: HarborOptions | InspectOptions | SwerexOptions
 
-    def __init__(
-        self, variant: str, *, bash: bool, idempotent: bool, confirms_gone: bool = True, paid: bool = False
-    ) -> None:
-        """``variant``: the harness's environment."""
+    def __init__(self, variant: str, *, idempotent: bool, confirms_gone: bool = True, paid: bool = False) -> None:
+        """``variant``: the harness's environment; ``options`` are set before."""
         self.variant = variant
         # No deadline: only taxtui removes leftovers of a harness. No sessions: a harness has none.
         self.capabilities = Capabilities(
             idempotent_create=idempotent,
             confirms_gone=confirms_gone,
-            bash=bash,
+            bash=self.options.shell == "bash",
             paid=paid,
             modes=("exec",),
             max_concurrency=AT_ONCE,

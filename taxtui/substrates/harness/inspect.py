@@ -81,8 +81,8 @@ class InspectSubstrate(HarnessSubstrate):
 
     def __init__(self, options: InspectOptions | None = None) -> None:
         """Nothing is looked for yet."""
-        self.options = options = options or InspectOptions()
-        super().__init__("docker", bash=options.shell == "bash", idempotent=True)
+        self.options = options or InspectOptions()
+        super().__init__("docker", idempotent=True)
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""

@@ -88,9 +88,9 @@ class SwerexSubstrate(HarnessSubstrate):
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
         """Nothing is looked for yet."""
-        self.options = options = options or SwerexOptions()
+        self.options = options or SwerexOptions()
         # SWE-ReX chooses the containers' names.
-        super().__init__("docker", bash=options.shell == "bash", idempotent=False)
+        super().__init__("docker", idempotent=False)
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""
