@@ -48,8 +48,7 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     min_age_s = parse_duration_ns(older_than) / 1e9
     entries = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]
     requested = [parse_substrate(text) for text in named] or _all_substrates(entries)
-    variants = {str(reference): registry.flavours(reference) for reference in requested}
-    references = list({str(variant): variant for group in variants.values() for variant in group}.values())
+    references = list({str(reference): reference for reference in requested}.values())
     failures: list[str] = []
     count = 0
     kept_runs: set[str] = set()
@@ -60,7 +59,7 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
             spared, failed, due = asyncio.run(_clean(reference, run_id, min_age_s, force, dry_run))
         except SubstrateError as error:
             unsearched.add(str(reference))
-            if named and str(reference) in variants:
+            if named:
                 unusable = unusable or error  # raised after the search
             else:
                 _say(f"taxtui: not searched: {error}", err=True)
@@ -76,7 +75,6 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
         _say(f"taxtui: may still exist: {line}", err=True)
     if not (failures or dry_run or min_age_s):
         searched = {str(reference) for reference in references} - unsearched
-        searched |= {text for text, group in variants.items() if {str(variant) for variant in group} <= searched}
         _forget(entries, kept_runs, searched)
     if unusable is not None:
         raise unusable

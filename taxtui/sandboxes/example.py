@@ -11,8 +11,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from taxtui.sandboxes import Capabilities, SandboxLost, SandboxSpec, SimpleSubstrate, SubstrateError, Throttled
 from taxtui.sandboxes.fake_sdk import ApiError, AsyncClient
+from taxtui.sandboxes.simple import (
+    Capabilities,
+    SandboxLost,
+    SandboxSpec,
+    SimpleSubstrate,
+    SubstrateError,
+    Throttled,
+)
 
 
 class ExampleOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

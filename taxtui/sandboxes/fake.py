@@ -39,8 +39,6 @@ class FakeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     create_s: float = 0.0
     ready_s: float = 0.0
     exec_s: float = 0.0
-    reset_s: float = 0.0
-    destroy_s: float = 0.0
 
 
 async def nothing() -> None:
@@ -171,11 +169,11 @@ class FakeSandbox:
 
     async def reset(self, marks: Marks) -> None:
         self.substrate.calls.append(f"reset {self.name}")
-        await self.substrate.passes("reset", self.substrate.options.reset_s, self.substrate.reset_hook)
+        await self.substrate.passes("reset", 0.0, self.substrate.reset_hook)
 
     async def destroy(self) -> None:
         self.substrate.calls.append(f"destroy {self.name}")
-        await self.substrate.passes("destroy", self.substrate.options.destroy_s, self.substrate.destroy_hook)
+        await self.substrate.passes("destroy", 0.0, self.substrate.destroy_hook)
         self.substrate.gone(self.name)
 
 

@@ -76,7 +76,7 @@ async def _tried(name: str, run_probe: Probe, place: ProbedPlace) -> Tried:
     try:
         async with asyncio.timeout(2 * COMMAND_TIMEOUT_S):
             seen = await run_probe(place)
-            return seen._replace(detail=seen.detail[:_DETAIL_MAX])
+            return seen._replace(aspect=name, detail=seen.detail[:_DETAIL_MAX])
     except (SubstrateError, TimeoutError) as error:
         return Tried(name, None, str(error)[:_DETAIL_MAX])
 
@@ -125,35 +125,51 @@ async def _output_of(sandbox: Sandbox, script: str) -> str:
     return " ".join(result.stdout.decode(errors="replace").split())
 
 
-async def _files(place: ProbedPlace) -> Tried:
-    seen = await _output_of(place.inside, f"cat {place.file} 2>/dev/null; true")
-    held = place.secret not in seen
-    return Tried("files", held, "this user's files are not there" if held else "reads this user's files")
+def _search(script: str, nothing: str, something: str = "") -> Probe:
+    """A probe by a script that prints each thing of this machine in reach, and nothing in an isolated sandbox.
+
+    ``script``: with the canary's ``{secret}``, ``{file}`` and ``{port}``. ``nothing``: the detail of an isolated
+    sandbox; ``something``: of another, by default the output.
+    """
+
+    async def probed(place: ProbedPlace) -> Tried:
+        names = {"secret": place.secret, "file": str(place.file), "port": str(place.port)}
+        filled = re.sub(r"\{(secret|file|port)\}", lambda name: names[name[1]], script)
+        seen = await _output_of(place.inside, f"{filled}; true")
+        return Tried("", not seen, (something or seen) if seen else nothing)
+
+    return probed
 
 
-async def _devices(place: ProbedPlace) -> Tried:
-    seen = await _output_of(
-        place.inside,
+_SEARCHES: Final[dict[str, Probe]] = {
+    "files": _search("grep -s {secret} {file} && echo", "this user's files are not there", "reads this user's files"),
+    "devices": _search(
         "for f in /dev/mem /dev/kmsg /dev/kvm /dev/sd? /dev/vd? /dev/nvme* /dev/dm-*; do "
-        "[ -r $f ] && [ ! -d $f ] && echo $f; done; true",
-    )
-    return Tried("devices", not seen, seen or "no disk, no memory, no kernel log")
-
-
-async def _network(place: ProbedPlace) -> Tried:
-    seen = await _output_of(
-        place.inside,
-        "for f in $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev); do [ $f = lo ] || echo $f; done; "
-        f"(timeout 3 bash -c ': </dev/tcp/127.0.0.1/{place.port}') 2>/dev/null && echo reaches-this-machine; true",
-    )
-    words = [word for word in seen.split() if not word.startswith(("tunl", "sit", "ip6", "gre", "erspan", "ip_vti"))]
-    return Tried("network", not words, " ".join(words) or "loopback only")
-
-
-async def _metadata(place: ProbedPlace) -> Tried:
-    script = "timeout 3 bash -c ': </dev/tcp/169.254.169.254/80' 2>/dev/null && echo reached; true"
-    reached = bool(await _output_of(place.inside, script))
-    return Tried("metadata service", not reached, "169.254.169.254 answers" if reached else "does not answer")
+        "[ -r $f ] && [ ! -d $f ] && echo $f; done",
+        "no disk, no memory, no kernel log",
+    ),
+    "network": _search(
+        "for f in $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev); do "
+        "case $f in lo|tunl*|sit*|ip6*|gre*|erspan*|ip_vti*) ;; *) echo $f;; esac; done; "
+        "(timeout 3 bash -c ': </dev/tcp/127.0.0.1/{port}') 2>/dev/null && echo reaches-this-machine",
+        "loopback only",
+    ),
+    "metadata service": _search(
+        "timeout 3 bash -c ': </dev/tcp/169.254.169.254/80' 2>/dev/null && echo reached",
+        "does not answer",
+        "169.254.169.254 answers",
+    ),
+    "keys": _search(
+        "env | grep -q {secret} && echo the environment; for f in ~/.ssh ~/.aws ~/.kube ~/.docker ~/.config/gcloud "
+        "/etc/docker/key.json /var/run/secrets/kubernetes.io/serviceaccount/token; do [ -r $f ] && echo $f; done",
+        "no environment, no credentials",
+    ),
+    "container daemons": _search(
+        "for f in /var/run/docker.sock /run/containerd/containerd.sock /run/podman/podman.sock; do "
+        "[ -S $f ] && echo $f; done",
+        "no socket",
+    ),
+}
 
 
 async def _neighbours(place: ProbedPlace) -> Tried:
@@ -182,23 +198,6 @@ async def _capabilities(place: ProbedPlace) -> Tried:
     effective, user = facts.get("CapEff:", ""), words[0] if words else "?"
     detail = f"user {user}, effective {effective or 'unknown'}, no_new_privs {facts.get('NoNewPrivs:', 'unknown')}"
     return Tried("capabilities", int(effective, 16) == 0 if _HEX.fullmatch(effective) else None, detail)
-
-
-async def _keys(place: ProbedPlace) -> Tried:
-    output = await _output_of(
-        place.inside,
-        f"env | grep -c {place.secret}; for f in ~/.ssh ~/.aws ~/.kube ~/.docker ~/.config/gcloud "
-        "/etc/docker/key.json /var/run/secrets/kubernetes.io/serviceaccount/token; do [ -r $f ] && echo $f; done; true",
-    )
-    count, *seen = output.split() or ["0"]
-    words = ["this machine's environment"] * (count != "0") + seen
-    return Tried("keys", not words, ", ".join(words) or "no environment, no credentials")
-
-
-async def _daemon(place: ProbedPlace) -> Tried:
-    script = "for f in /var/run/docker.sock /run/containerd/containerd.sock /run/podman/podman.sock; do [ -S $f ] && "
-    seen = await _output_of(place.inside, f"{script}echo $f; done; true")
-    return Tried("container daemons", not seen, seen or "no socket")
 
 
 async def _disk(place: ProbedPlace) -> Tried:
@@ -240,14 +239,9 @@ async def _memory(place: ProbedPlace) -> Tried:
 
 
 PROBES: Final[dict[str, Probe]] = {
-    "files": _files,
-    "devices": _devices,
-    "network": _network,
-    "metadata service": _metadata,
+    **_SEARCHES,
     "other sandboxes": _neighbours,
     "capabilities": _capabilities,
-    "keys": _keys,
-    "container daemons": _daemon,
     "disk": _disk,
     "pids": _pids,
     "memory": _memory,

@@ -41,7 +41,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     modes: tuple[Mode, ...] = ("exec", "session")
     max_concurrency: int | None = None
     lifecycle: tuple[Operation, ...] = ()  # optional operations, see taxtui.sandboxes.lifecycle
-    suspend_loses: tuple[Literal["processes", "sessions", "clock"], ...] = ()  # state of a suspended sandbox
+    suspend_loses: tuple[Literal["processes", "sessions"], ...] = ()  # state of a suspended sandbox
 
     def flags(self) -> tuple[str, ...]:
         """Names of all true capabilities, and the kind of deadline, for the recording."""

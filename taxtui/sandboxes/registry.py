@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -71,20 +71,6 @@ def build(ref: SubstrateRef) -> Substrate:
     """
     cls = load(ref.name)
     return cls(_options(ref.name, cls.Options, ref.options))  # type: ignore[call-arg]
-
-
-def flavours(ref: SubstrateRef) -> list[SubstrateRef]:
-    """The substrates to clean for a reference without options: the reference itself, or each flavour of the class.
-
-    ``flavours`` of the class is a sequence of options. A class that cannot be loaded has no flavours.
-    """
-    if ref.options:
-        return [ref]
-    try:
-        named: Sequence[Mapping[str, str]] = getattr(load(ref.name), "flavours", ())
-    except TaxtuiError:
-        return [ref]
-    return [msgspec.structs.replace(ref, options=dict(options)) for options in named] or [ref]
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ exact bytes, standard input, timeouts, kill, cancellation, removal, search by la
 
 from __future__ import annotations
 
-import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,16 +13,28 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 import msgspec
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
-from taxtui.plan.spec import Command, SandboxSpec
+from taxtui.errors import (
+    CleanupFailed,
+    CreateFailed,
+    ExecFailed,
+    SandboxLost,
+    SubstrateError,
+    SubstrateUnavailable,
+    Throttled,
+)
+from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, undo_if_cancelled, with_cleanup
-from taxtui.sandboxes.kit.kill import MARK, kill_script, kill_until_done, new_mark, require_killed
+from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
+from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, ExplainedSession, FramedShell, OwnedStream, launch_argv
-from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
-from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks, Session
+from taxtui.sandboxes.kit.text_command import TextCommand
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Session
+
+__all__ = ["Capabilities", "SandboxLost", "SandboxSpec", "SimpleSubstrate", "SubstrateError", "Throttled"]
+"""Everything that the example imports."""
 
 Ran = tuple[int, bytes, bytes]
 """Exit code, standard output, standard error."""
@@ -34,11 +45,9 @@ LABEL_CREATED: Final = "taxtui.created"
 
 _GRACE_S: Final = 30.0  # a provider's own timeout comes after ours: ours kills the command first
 _KILL_S: Final = 30.0
-_KILL_AGAIN_S: Final = 1.0
 _LOOK_S: Final = 0.2  # between the first two looks at a slow deletion
 _ARGUMENT_BYTES: Final = 90_000  # Linux takes no argument beyond 128 KiB
 _PIECE: Final = 30_000  # characters, of up to three bytes each
-_SIGNALLED: Final = 128
 
 
 class NoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -190,48 +199,19 @@ class SimpleSubstrate(ABC):
         return self.error_of(error) or otherwise(f"{self.name}: cannot {doing}: {words}")
 
 
-class SimpleSandbox:
+class SimpleSandbox(TextSandbox):
     """A sandbox of a ``SimpleSubstrate``."""
 
     def __init__(self, substrate: SimpleSubstrate, spec: SandboxSpec, handle: str) -> None:
-        self.name = spec.name
+        super().__init__(spec.name, substrate.shell, dict(spec.env))
         self._substrate = substrate
         self._handle = handle
-        self._env = dict(spec.env)
-        self._removed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait_ready(self, marks: Marks) -> None:
         pass
 
-    async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``: a single ``run``."""
-        self._require_existing()
-        wrapped = wrap(command, self._substrate.shell, self._env)
-        # Not awaited directly: many providers continue the command of a cancelled caller.
-        running = asyncio.ensure_future(self._send(wrapped, command.timeout_s + _GRACE_S))
-        try:
-            either: set[asyncio.Future[Any]] = {running, self._removed}
-            await asyncio.wait(either, timeout=command.timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(self._end(running, wrapped.mark), cancelled)
-            raise
-        if not running.done():
-            if self._removed.done():
-                await _abandon(running)
-                raise SandboxLost(f"{self.name} was removed")
-            raise await kill_then_timeout(self._end(running, wrapped.mark), command.timeout_s)
-        try:
-            code, out, _ = running.result()
-        except (Exception, asyncio.CancelledError) as error:  # cancelled within the SDK: this command is not
-            cut = error if isinstance(error, Exception) else ExecFailed(f"{self.name}: the SDK cancelled a request")
-            failure = self._substrate.translate(cut, ExecFailed, "run a command")
-            if isinstance(failure, ExecFailed):  # the command may still run
-                await with_cleanup(self._kill(wrapped.mark), failure)
-            raise failure from error
-        return read(out.decode(errors="replace"), wrapped.nonce) or await self._without_answer(code)
-
     async def open_session(self) -> Session:
-        self._require_existing()
+        self.require_existing()
         mark = new_mark()
         environment = [f"{key}={value}" for key, value in {**self._env, MARK: mark}.items()]
         starting = self._substrate.start(self._handle, ["env", *environment, *launch_argv()])
@@ -242,85 +222,49 @@ class SimpleSandbox:
 
         async def end() -> None:
             try:
-                await self._kill(mark)
+                await self.kill(mark)
             finally:
                 await stream.close()
 
-        return ExplainedSession(await FramedShell.open(OwnedStream(stream, end)), self._explain)
-
-    async def reset(self, marks: Marks) -> None:
-        raise ExecFailed(f"{self.name}: {self._substrate.name} cannot reset a sandbox")
+        return ExplainedSession(await FramedShell.open(OwnedStream(stream, end)), self.explained)
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``. Commands that still run fail at once."""
         await self._substrate.remove(self._handle, self.name)
-        if not self._removed.done():
-            self._removed.set_result(None)
+        self.forget()
 
-    # ------------------------------------------------------------------------------------------------ one command
-
-    def _require_existing(self) -> None:
-        if self._removed.done():
-            raise SandboxLost(f"{self.name} was removed")
-
-    async def _send(self, wrapped: TextCommand, timeout_s: float) -> Ran:
-        """Run a wrapped command; a script too long for an argument is sent by standard input or by a file."""
-        run, shell, script = self._substrate.run, self._substrate.shell, wrapped.script.encode()
+    async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
+        """A script too long for an argument is sent by standard input or by a file."""
+        shell, script, within_s = self.shell, wrapped.script.encode(), timeout_s + _GRACE_S
         if len(script) <= _ARGUMENT_BYTES:
-            return await run(self._handle, [shell, "-c", wrapped.script], b"", timeout_s)
-        if self._substrate.takes_stdin:
-            return await run(self._handle, [shell, "-c", 'eval "$(cat)"'], script, timeout_s)
-        file = f"/tmp/.taxtui-{wrapped.mark}.sh"
-        for at in range(0, len(wrapped.script), _PIECE):
-            piece = wrapped.script[at : at + _PIECE]
-            await run(self._handle, [shell, "-c", 'printf %s "$1" >>"$2"', shell, piece, file], b"", timeout_s)
-        return await run(self._handle, [shell, "-c", f'. {file}; _r=$?; rm -f {file}; exit "$_r"'], b"", timeout_s)
+            argv, stdin = [shell, "-c", wrapped.script], b""
+        elif self._substrate.takes_stdin:
+            argv, stdin = [shell, "-c", 'eval "$(cat)"'], script
+        else:
+            file = f"/tmp/.taxtui-{wrapped.mark}.sh"
+            for at in range(0, len(wrapped.script), _PIECE):
+                piece = wrapped.script[at : at + _PIECE]
+                await self._run([shell, "-c", 'printf %s "$1" >>"$2"', shell, piece, file], b"", within_s)
+            argv, stdin = [shell, "-c", f'. {file}; _r=$?; rm -f {file}; exit "$_r"'], b""
+        code, out, _ = await self._run(argv, stdin, within_s)
+        return TextAnswer(out.decode(errors="replace"), code)
 
-    async def _without_answer(self, code: int) -> ExecResult:
-        """The result of a command without an answer, by the exit code; ``SandboxLost`` if the sandbox has ended."""
-        code = _SIGNALLED - code if code < 0 else code
-        lost = await self._explain(ExecFailed(f"{self.name}: no {self._substrate.shell} was started: exit code {code}"))
-        if code <= _SIGNALLED or isinstance(lost, SandboxLost):
-            raise lost
-        return ExecResult(code, b"", b"")
-
-    async def _explain(self, error: SubstrateError) -> SubstrateError:
-        """``SandboxLost`` if the sandbox is gone, else ``error``."""
-        if self._removed.done():
-            return SandboxLost(f"{self.name} was removed")
+    async def kill(self, mark: str) -> None:
         try:
-            await self._substrate.run(self._handle, ["true"], b"", _KILL_S)
-        except Exception as refused:
-            failure = self._substrate.translate(refused, ExecFailed, "run a command")
-            return failure if isinstance(failure, SandboxLost) else error
-        return error
-
-    async def _end(self, running: asyncio.Future[Ran], mark: str) -> None:
-        try:
-            await kill_until_done(lambda: self._kill(mark), running, within_s=_KILL_S, again_s=_KILL_AGAIN_S)
-        finally:
-            await _abandon(running)
-
-    async def _kill(self, mark: str) -> None:
-        """Kill every process with this mark. A removed sandbox has none. Raises ``ExecFailed``."""
-        try:
-            argv = ["sh", "-c", kill_script(mark)]
-            code, out, err = await self._substrate.run(self._handle, argv, b"", _KILL_S)
-        except Exception as error:
-            failure = self._substrate.translate(error, ExecFailed, "kill a command")
-            if isinstance(failure, SandboxLost):
-                return
-            raise failure from error
+            code, out, err = await self._run(["sh", "-c", kill_script(mark)], b"", _KILL_S, "kill a command")
+        except SandboxLost:
+            return
         require_killed(code, err or out)
 
+    async def lost(self) -> str:
+        try:
+            await self._run(["true"], b"", _KILL_S)
+        except SubstrateError as refused:
+            return str(refused) if isinstance(refused, SandboxLost) else ""
+        return ""
 
-async def _abandon(running: asyncio.Future[Ran]) -> None:
-    """Cancel a request, and retrieve the result: asyncio reports unretrieved errors."""
-    running.cancel()
-    await finish_despite_cancel(_settled(running))
-
-
-async def _settled(running: asyncio.Future[Ran]) -> None:
-    await asyncio.wait({running})
-    if not running.cancelled():
-        running.exception()
+    async def _run(self, argv: Sequence[str], stdin: bytes, timeout_s: float, doing: str = "run a command") -> Ran:
+        try:
+            return await self._substrate.run(self._handle, argv, stdin, timeout_s)
+        except Exception as error:
+            raise self._substrate.translate(error, ExecFailed, doing) from error

@@ -11,17 +11,14 @@ COMMANDS: Final = (
     "5 MB output",
     "standard input",
     "scripts",
-    "bash",
     "surroundings",
     "commands are apart",
     "output like a protocol",
     "chatter between commands",
-    "many commands",
     "timeout",
     "timeout with closed streams",
     "a killed shell",
     "closing",
-    "two sessions",
 )
 """Checks that ask nothing of how a sandbox comes and goes, and leave nothing running in it."""
 

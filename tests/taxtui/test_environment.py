@@ -16,9 +16,8 @@ from platformdirs.unix import Unix
 
 import taxtui
 from taxtui import folders, installed
-from taxtui.commands import clean, doctor
-from taxtui.errors import SubstrateUnavailable, UsageError
-from taxtui.plan.notation import parse_substrate
+from taxtui.commands import doctor
+from taxtui.errors import UsageError
 from taxtui.sandboxes import registry
 
 # ------------------------------------------------------------------------------------------------------- folders
@@ -171,30 +170,3 @@ def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(sys, "version_info", (3, 12, 0, "final", 0))
     assert registry.needs_newer_python("harbor") is None
-
-
-# ------------------------------------------------------------------------------------------------------ flavours
-
-
-@pytest.mark.parametrize(
-    ("text", "flavours"),
-    [
-        ("inspect", ["inspect:environment=local", "inspect:environment=docker"]),
-        ("inspect:environment=docker", ["inspect:environment=docker"]),
-        ("local", ["local"]),
-    ],
-)
-def test_a_harness_is_searched_in_every_environment(text: str, flavours: list[str]) -> None:
-    pytest.importorskip("inspect_ai")
-    assert [str(reference) for reference in registry.flavours(parse_substrate(text))] == flavours
-
-
-def test_an_environment_out_of_reach_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pytest.importorskip("inspect_ai")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    result = CliRunner().invoke(clean.command, ["-s", "inspect", "--dry-run"])
-    line = "taxtui: not searched: inspect: docker does not answer: the program docker is not installed"
-    assert result.exit_code == 0
-    assert f"{line}; install or start docker" in result.output.splitlines()
-    named = CliRunner().invoke(clean.command, ["-s", "inspect:environment=docker", "--dry-run"])
-    assert isinstance(named.exception, SubstrateUnavailable)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-import traceback
 from typing import NamedTuple
 
 import click
@@ -13,7 +12,7 @@ import click
 from taxtui.errors import TaxtuiError
 from taxtui.plan.notation import parse_substrate
 from taxtui.sandboxes import registry
-from taxtui.sandboxes.conformance.bench import CHECK_TIMEOUT_S, Check, Factory, NotApplicable, Violation, checks
+from taxtui.sandboxes.conformance.bench import Check, Factory, NotApplicable, Violation, checks
 from taxtui.terminal_text import clean
 
 
@@ -31,18 +30,8 @@ class Outcome(NamedTuple):
 )
 @click.option("--ttl", type=float, metavar="SECONDS", help="Wait for a deadline this short.")
 @click.option("--acquire", default="create", show_default=True, help="How sandboxes are acquired: pool:NAME.")
-@click.option("--timeout", type=float, default=CHECK_TIMEOUT_S, show_default=True, help="Per check, in seconds.")
 @click.option("--list", "listing", is_flag=True, help="Print the checks and their promises.")
-@click.option("--verbose", is_flag=True, help="Print tracebacks of failures.")
-def main(
-    substrate: str,
-    only: tuple[str, ...],
-    ttl: float | None,
-    acquire: str,
-    timeout: float,
-    listing: bool,
-    verbose: bool,
-) -> None:
+def main(substrate: str, only: tuple[str, ...], ttl: float | None, acquire: str, listing: bool) -> None:
     """Check SUBSTRATE, as NAME or NAME:key=value, against the promises of taxtui.sandboxes.protocol.
 
     Exit code: 0 all checks pass, 1 a check fails, 3 the substrate cannot be used.
@@ -62,7 +51,7 @@ def main(
     outcomes = []
     for check in chosen:
         began = time.monotonic()
-        outcome = asyncio.run(_judge(check, lambda: registry.build(reference), ttl, timeout, verbose, acquire))
+        outcome = asyncio.run(_judge(check, lambda: registry.build(reference), ttl, acquire))
         outcomes.append(outcome)
         took = f"{time.monotonic() - began:6.1f} s"
         click.echo(clean(f"  {outcome.word:<5} {check!s:<42} {took}  {outcome.why}").rstrip())
@@ -71,22 +60,13 @@ def main(
     sys.exit(1 if count["FAIL"] else 0)
 
 
-async def _judge(
-    check: Check,
-    factory: Factory,
-    ttl_s: float | None,
-    timeout_s: float,
-    verbose: bool,
-    acquire: str = "create",
-) -> Outcome:
+async def _judge(check: Check, factory: Factory, ttl_s: float | None = None, acquire: str = "create") -> Outcome:
     """Run one check; an exception is its outcome."""
     try:
-        await check(factory, short_ttl_s=ttl_s, timeout_s=timeout_s, acquire=acquire)
+        await check(factory, short_ttl_s=ttl_s, acquire=acquire)
     except NotApplicable as reason:
         return Outcome("skip", str(reason))
     except Exception as error:
-        if verbose:
-            traceback.print_exc()
         why = str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
         why = "; ".join([why, *getattr(error, "__notes__", ())])
         return Outcome("FAIL", " ".join(why.split()))

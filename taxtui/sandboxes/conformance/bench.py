@@ -67,7 +67,7 @@ class Check(NamedTuple):
 
 
 _CHECKS: Final[list[Check]] = []
-_MODULES: Final = ("declarations", "commands", "lifecycle", "operations", "cancellation")
+_MODULES: Final = ("commands", "lifecycle", "operations", "cancellation")
 
 
 def check(

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance.bench import ALL_BEAT, BEAT, DELAYS_S, Bench, beats_stop, check, expect, works
 from taxtui.sandboxes.conformance.walker import cancellations
-from taxtui.sandboxes.protocol import Marks, Sandbox
+from taxtui.sandboxes.protocol import Marks
 
 _FOREVER: Final = Command(script=BEAT, timeout_s=120)
 _ALL_BEAT: Final = Command(script=ALL_BEAT)
-
-
-async def _cancelled_in_full_swing(sandbox: Sandbox, running: Awaitable[object]) -> None:
-    """Cancel a command once all processes have begun; on a busy machine no delay is long enough."""
-    task = asyncio.ensure_future(running)
-    await sandbox.exec(_ALL_BEAT)
-    task.cancel()
-    await asyncio.wait({task})
-    expect(task.cancelled(), "a cancelled command went on or raised something else instead")
 
 
 @check("cancel create")
@@ -58,8 +47,6 @@ async def cancel_exec(bench: Bench) -> None:
             async for number in cancellations(lambda: sandbox.exec(_FOREVER), delay_s=delay_s, running=running):
                 async with beats_stop(sandbox, f"after cancelling at await {number}"):
                     pass
-    async with beats_stop(sandbox, "after cancelling what runs"):
-        await _cancelled_in_full_swing(sandbox, sandbox.exec(_FOREVER))
     await works(sandbox)
 
 
@@ -75,10 +62,6 @@ async def cancel_session_exec(bench: Bench) -> None:
             async with beats_stop(sandbox, f"after cancelling at await {number}"):
                 await session.close()
             session = await sandbox.open_session()
-        await session.close()
-    session = await sandbox.open_session()
-    async with beats_stop(sandbox, "after cancelling what runs"):
-        await _cancelled_in_full_swing(sandbox, session.exec(_FOREVER))
         await session.close()
     await works(sandbox)
 

@@ -1,7 +1,7 @@
 """Enforce the CPU, memory and process limits of a sandbox on this machine, by the best available means.
 
 A limiter returns a shell prologue. A launcher runs the prologue and then becomes the command: the limits hold for all
-processes of the command. In this order: cgroup v2 with a delegated subtree, cgroup v1 as root, rlimits, none.
+processes of the command. In this order: cgroup v2 with a delegated subtree, cgroup v1 as root, none.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import asyncio
 import contextlib
 import errno
 import os
-import resource
 import sys
 import time
 from pathlib import Path
 from typing import Final
 
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateError
 from taxtui.plan.spec import Limits
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
-from taxtui.sandboxes.kit.kill import kill_all, kill_marked, marked
+from taxtui.sandboxes.kit.kill import kill_all, kill_marked
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """An environment variable of every process in a sandbox on this machine: the sandbox's name."""
@@ -42,20 +42,20 @@ class Limiter:
         """Set up a new sandbox's limits; return shell commands for the calling process. Raises ``CreateFailed``."""
         return ""
 
-    def groups(self, name: str) -> list[Path]:
-        """The cgroups of a sandbox, if any."""
-        return []
-
-    def processes(self, name: str) -> set[int]:
-        """The ids of all processes inside."""
-        return marked(f"{SANDBOX_ENV}={name}".encode())
-
     async def kill(self, name: str) -> None:
         """Kill every process inside; return when all are gone. Raises ``CleanupFailed``."""
         await kill_marked(f"{SANDBOX_ENV}={name}")
 
     async def remove(self, name: str) -> None:
         """Remove the limits after :meth:`kill`. Idempotent. Raises ``CleanupFailed``."""
+
+    async def freeze(self, name: str, *, frozen: bool) -> None:
+        """Stop or continue every process inside; return when all are. Raises ``ExecFailed``."""
+        raise ExecFailed(f"{name}: processes cannot be stopped without cgroup v2")
+
+    def usage(self, name: str) -> Usage:
+        """Memory and CPU time of a sandbox, as far as known."""
+        return Usage()
 
 
 def or_exit(prologue: str) -> str:
@@ -93,7 +93,7 @@ class CgroupLimiter(Limiter):
         return "".join(f"echo 0 >{group}/{self._enter} && " for group in self.groups(name))
 
     async def kill(self, name: str) -> None:
-        await kill_all(lambda: self.processes(name))
+        await kill_all(lambda: self._processes(name))
 
     async def remove(self, name: str) -> None:
         give_up = time.monotonic() + _GONE_WITHIN_S
@@ -111,24 +111,37 @@ class CgroupLimiter(Limiter):
                 else:
                     break
 
+    async def freeze(self, name: str, *, frozen: bool) -> None:
+        group, give_up = self.groups(name)[0], time.monotonic() + _GONE_WITHIN_S
+        try:
+            (group / "cgroup.freeze").write_text(str(int(frozen)))
+            while f"frozen {int(frozen)}" not in (group / "cgroup.events").read_text():
+                if time.monotonic() > give_up:
+                    raise ExecFailed(f"{name}: its processes are not stopped within {_GONE_WITHIN_S:g} s")
+                await asyncio.sleep(0.001)
+        except OSError as error:
+            raise ExecFailed(f"{name}: cannot stop or continue its processes: {error.strerror}") from error
+
+    def usage(self, name: str) -> Usage:
+        memory_bytes = cpu_ns = UNKNOWN
+        group = self.groups(name)[0]
+        with contextlib.suppress(OSError, ValueError):
+            memory_bytes = int((group / "memory.current").read_text())
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            facts = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+            cpu_ns = int(facts["usage_usec"]) * 1000
+        return Usage(memory_bytes=memory_bytes, cpu_ns=cpu_ns)
+
     def groups(self, name: str) -> list[Path]:
+        """The cgroups of a sandbox."""
         return [parent / name for parent in self._parents]
 
-    def processes(self, name: str) -> set[int]:
+    def _processes(self, name: str) -> set[int]:
         pids: set[int] = set()
         for group in self.groups(name):
             with contextlib.suppress(OSError):
                 pids.update(map(int, (group / "cgroup.procs").read_text().split()))
         return pids
-
-
-class RlimitLimiter(Limiter):
-    """Per process only: address space for memory, and no hold on CPU. Better than nothing, and labelled so."""
-
-    label = "prlimit (memory per process)"
-
-    def prepare(self, name: str, limits: Limits) -> str:
-        return f"ulimit -v {limits.memory_mib * 1024} && "
 
 
 async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
@@ -137,7 +150,12 @@ async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
         for candidate in (_version_2(cgroups), _version_1(cgroups)):
             if candidate is not None and await _usable(candidate):
                 return candidate
-    return RlimitLimiter() if _takes_address_space_limit() else Limiter()
+    return Limiter()
+
+
+def can_freeze() -> bool:
+    """Whether sandboxes on this machine get a cgroup of version 2, which has a freezer."""
+    return _version_2(_CGROUPS) is not None
 
 
 def _version_2(cgroups: Path) -> CgroupLimiter | None:
@@ -193,7 +211,3 @@ def _remove_old_probes(limiter: CgroupLimiter) -> None:
             with contextlib.suppress(OSError):  # busy, or removed by another process
                 if time.time() - probe.stat().st_mtime > _OLD_PROBE_S:
                     probe.rmdir()
-
-
-def _takes_address_space_limit() -> bool:
-    return sys.platform == "linux" and resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY

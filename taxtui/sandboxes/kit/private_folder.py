@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
-import secrets
 import stat
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,55 +22,20 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
 
 
-def delete(folder: Path) -> None:
-    """Blocking: delete a folder with unwritable files at any depth.
+def delete(*folders: Path) -> None:
+    """Blocking: delete folders with unwritable files at any depth; the caller reports a remaining folder.
 
-    Entries two levels down are moved up before their folder is removed. No path grows, no call recurses, and a link is
-    only unlinked.
+    By ``rm``: no path is too long, no call recurses, and a link is only unlinked. The runner, the watchdog and
+    ``taxtui clean`` may delete the same sandbox at once.
     """
-    if folder.is_dir() and not folder.is_symlink():
-        with contextlib.suppress(OSError):  # the caller reports a remaining folder
-            _unlock(folder)
-            while entries := _entries(folder):
-                if not sum(_lift_or_unlink(folder, entry) for entry in entries):
-                    return
-            folder.rmdir()
+    present = [str(folder) for folder in folders if folder.is_dir() and not folder.is_symlink()]
+    if present and _run("rm", "-rf", *present):
+        _run("chmod", "-R", "u+rwX", *present)
+        _run("rm", "-rf", *present)
 
 
-def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
-    """Remove an entry; the content of a folder moves up to ``folder`` first. Returns whether anything was removed.
-
-    A vanished entry was removed by another clean-up of the same sandbox: the runner, the watchdog and ``taxtui
-    clean`` may run at once.
-    """
-    path = Path(entry.path)
-    try:
-        if not entry.is_dir(follow_symlinks=False):
-            path.unlink(missing_ok=True)
-            return True
-        _unlock(path)
-        for inner in _entries(path):
-            with contextlib.suppress(FileNotFoundError):
-                if inner.is_dir(follow_symlinks=False):
-                    _unlock(Path(inner.path))  # the move changes the entry ``..``
-                    Path(inner.path).rename(folder / secrets.token_hex(16))
-                else:
-                    Path(inner.path).unlink()
-        path.rmdir()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as sandboxes:
-        return list(sandboxes)
-
-
-def _unlock(folder: Path) -> None:
-    folder.chmod(0o700)
+def _run(*argv: str) -> int:
+    return subprocess.run(argv, stderr=subprocess.DEVNULL, check=False).returncode
 
 
 _RECORD: Final = "meta.json"
@@ -121,11 +84,10 @@ def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
     return CreateFailed(f"cannot make a directory for {spec.name}: {error.strerror}")
 
 
-async def remove(folder: Path, pool: BlockingPool, release: Callable[[Path], object] = lambda _: None) -> None:
-    """Delete a sandbox's folder in a thread, after ``release``, despite cancellation. Raises ``CleanupFailed``."""
+async def remove(folder: Path, pool: BlockingPool) -> None:
+    """Delete a sandbox's folder in a thread, despite cancellation. Raises ``CleanupFailed``."""
 
     def deleted() -> bool:
-        release(folder)
         delete(folder)
         return not folder.exists()
 
@@ -146,8 +108,12 @@ def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:
 
 def _sandbox_in(folder: Path) -> Found | None:
     """The sandbox in a folder; None after a removal meanwhile."""
+    path = folder / _RECORD
     try:
-        record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
+        if path.is_symlink() or not path.is_file():  # a read of a pipe may never end
+            raise FileNotFoundError
+        with path.open("rb") as file:
+            record = msgspec.json.decode(file.read(_RECORD_MAX_BYTES), type=_Record)
     except (OSError, ValueError, msgspec.DecodeError):  # the creator died earlier, or the sandbox changed the record
         try:
             record = _Record(labels={}, created_unix_s=folder.stat().st_mtime)
@@ -157,12 +123,3 @@ def _sandbox_in(folder: Path) -> Found | None:
     run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
     age_s = time.time() - record.created_unix_s
     return labels.found({**record.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)
-
-
-def _read_small(path: Path) -> bytes:
-    """A small file's content. Raises ``OSError`` for anything but a regular file, because a read may never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        return file.read(_RECORD_MAX_BYTES)

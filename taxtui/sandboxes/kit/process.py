@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,13 +44,10 @@ class Process:
         env: Mapping[str, str],
         *,
         stdin: bool,
-        inherited: Sequence[int] = (),
         program: str = "",
     ) -> None:
-        """Start ``argv``; standard input is a pipe or /dev/null. Raises ``ExecFailed``.
-
-        ``inherited``: more descriptors for the child, under the same numbers. ``program``: the path to execute, by
-        default ``argv[0]``.
+        """Start ``argv``; standard input is a pipe or /dev/null. ``program``: the path to execute, by default
+        ``argv[0]``. Raises ``ExecFailed``.
         """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
@@ -74,7 +71,6 @@ class Process:
                 file_actions=[
                     *(() if stdin else (_NO_INPUT,)),
                     *((os.POSIX_SPAWN_DUP2, fd, 3 - len(theirs) + at) for at, fd in enumerate(theirs)),
-                    *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in inherited),  # onto itself: no longer closed by exec
                 ],
                 setsigdef=_DEFAULTS,
                 setsigmask=(),

@@ -154,25 +154,6 @@ async def find(request: Callable[[], Awaitable[T]]) -> T:
         raise SubstrateUnavailable(str(error)) from error
 
 
-class LookupThrottle:
-    """Throttled time of state lookups for many sandboxes: reported once, to the first caller."""
-
-    def __init__(self) -> None:
-        self._waited_ns = 0
-
-    def add(self, waited_ns: int) -> None:
-        self._waited_ns += waited_ns
-
-    def at_least(self, waited_ns: int) -> None:
-        self._waited_ns = max(self._waited_ns, waited_ns)
-
-    def report(self, marks: Marks) -> None:
-        """A notice of the waiting since the last report."""
-        waited_ns, self._waited_ns = self._waited_ns, 0
-        if waited_ns:
-            marks.notice(f"throttled while looking up states, waited {waited_ns / 1e9:.1f} s for all sandboxes at once")
-
-
 S = TypeVar("S")
 
 SOON_S: Final = 10.0
@@ -203,7 +184,7 @@ class StatePoller(Generic[S]):
         self._waiting: dict[str, list[asyncio.Future[Lookup[S]]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._next_ns = 0
-        self._throttle = LookupThrottle()
+        self._throttled_ns = 0
 
     async def next(self, handle: str) -> Lookup[S]:
         """The result of the next request, however long it is throttled. Raises other errors of ``describe``."""
@@ -214,8 +195,10 @@ class StatePoller(Generic[S]):
         return await future
 
     def report_throttling(self, marks: Marks) -> None:
-        """Report the throttling since the last report as a notice."""
-        self._throttle.report(marks)
+        """Report the throttling since the last report as a notice, to the first sandbox that asks."""
+        waited_ns, self._throttled_ns = self._throttled_ns, 0
+        if waited_ns:
+            marks.notice(f"throttled while looking up states, waited {waited_ns / 1e9:.1f} s for all sandboxes at once")
 
     async def soon(self, handle: str) -> Lookup[S] | None:
         with contextlib.suppress(SubstrateError, TimeoutError):
@@ -251,7 +234,7 @@ class StatePoller(Generic[S]):
                 if not future.done():
                     future.set_exception(error)
             return
-        self._throttle.add(retry.queued_ns)
+        self._throttled_ns += retry.queued_ns
         for handle, futures in batch.items():
             for future in futures:
                 if not future.done():

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
-from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.kill import MARK, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import quoted
 from taxtui.sandboxes.kit.shell.frames import CLOSED, UNLINKED, USABLE, is_plain
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
@@ -58,10 +58,9 @@ fi""",
 
 
 class TextCommand(NamedTuple):
-    """The script to send, the kill script, the mark of both, and the separator of the answer."""
+    """The script to send, its mark, and the separator of the answer."""
 
     script: str
-    kill: str
     mark: str  # for kit.kill
     nonce: str
 
@@ -87,7 +86,7 @@ def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool =
     else:
         run = f"{shell} -c {quoted(program)} {shell} {script} {first_half} {second_half}"
     run = f"{feed}{run} 4<{stdin} 2>/dev/null{heredoc}\n{bodies}"
-    return TextCommand(exports + run, kill_script(first_half), first_half, first_half + second_half)
+    return TextCommand(exports + run, first_half, first_half + second_half)
 
 
 def read(answer: str, nonce: str) -> ExecResult | None:

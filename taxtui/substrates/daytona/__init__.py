@@ -18,8 +18,6 @@ class DaytonaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     user: str = ""  # the operating system's user
     fixtures: str = ""  # /opt/taxtui for a snapshot of taxtui's own image
     shell: Literal["bash", "sh"] = "bash"
-    suspend: Literal["stop", "archive"] = "stop"  # archive: after the stop, to Daytona's object storage
-    events: bool = True  # False: poll, as without a reachable event socket
 
     @property
     def variant(self) -> str:
@@ -27,7 +25,6 @@ class DaytonaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         parts = {
             "target": self.target,
             "from": "image" if self.image else "",
-            "suspend": self.suspend if self.suspend != "stop" else "",
             "shell": self.shell if self.shell != "bash" else "",
         }
         return ",".join(f"{key}={value}" for key, value in parts.items() if value)

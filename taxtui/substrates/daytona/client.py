@@ -66,7 +66,6 @@ class Clients:
         self.sandboxes = control.SandboxApi(self._control)
         self.keys = control.ApiKeysApi(self._control)
         self.snapshots = control.SnapshotsApi(self._control)
-        self.organizations = control.OrganizationsApi(self._control)
 
     @property
     def headers(self) -> dict[str, str]:

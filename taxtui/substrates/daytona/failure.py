@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
-from taxtui.errors import ExecFailed, QuotaExceeded, SubstrateUnavailable, Throttled
+from taxtui.errors import QuotaExceeded, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit.refusal import Meaning, Refused
 
 GONE: Final = "destroyed"
@@ -71,21 +71,25 @@ def unreadable() -> DaytonaRefused:
 # ------------------------------------------------------------------------------------------- a sandbox goes wrong
 
 
-def lost(state: str, reason: str, *, leaving: bool = False) -> str | None:
-    """The reason why a sandbox in this state takes no commands, or None. ``leaving``: taxtui removes it."""
-    if leaving or state in ENDED:
-        return f"the sandbox is {state or 'being removed'}" + (f": {reason}" if reason else "")
-    return broken(state, reason)
+class SandboxState(NamedTuple):
+    """A state of a sandbox, and the reason of a failure."""
+
+    name: str  # as the API names it; "destroyed" also for an unknown sandbox
+    reason: str
+
+    @classmethod
+    def of(cls, item: Any) -> SandboxState:
+        """From the API's description of a sandbox."""
+        return cls(item.state.value if item.state is not None else "", item.error_reason or "")
 
 
-def broken(state: str, reason: str) -> str | None:
-    """The reason why the sandbox failed, by a fault of Daytona or the image; or None."""
-    return f"the sandbox went to {state}: {reason or 'no reason given'}" if state in BROKEN else None
+def lost(state: SandboxState) -> str:
+    """The reason why a sandbox in this state takes no commands; "" without one."""
+    if state.name in ENDED:
+        return f"the sandbox is {state.name}" + (f": {state.reason}" if state.reason else "")
+    return broken(state)
 
 
-# ------------------------------------------------------------------------------------------------- a program ends
-
-
-def not_run(shell: str, exit_code: int) -> ExecFailed:
-    """The error for an answer without the wrapper's output: the shell did not run the command."""
-    return ExecFailed(f"{shell} did not run the command (exit {exit_code})", fix="check that the image has this shell")
+def broken(state: SandboxState) -> str:
+    """The reason why the sandbox failed, by a fault of Daytona or the image; "" without one."""
+    return f"the sandbox went to {state.name}: {state.reason or 'no reason given'}" if state.name in BROKEN else ""

@@ -15,7 +15,6 @@ from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import BROKEN, DaytonaRefused
-from taxtui.substrates.daytona.states import States
 
 NAMES: Final = "taxtui-"
 """The prefix of every name; Daytona filters by a part of a name, but not by a label with any value."""
@@ -30,11 +29,10 @@ def full_name(name: str, run_labels: Mapping[str, str]) -> str:
     return f"{name}.run.{run_labels.get(LABEL_RUN, '')}.until.{run_labels.get(LABEL_DEADLINE, '')}"
 
 
-async def active(states: States, reference: str) -> SnapshotDto | None:
+async def active(clients: Clients, reference: str) -> SnapshotDto | None:
     """The snapshot if sandboxes can be created from it, else None. Raises ``CreateFailed``: the state is ``error``."""
-    get = states.clients.snapshots.get_snapshot
     try:
-        snapshot = await states.lookup(lambda: get(reference, _request_timeout=REQUEST_S))
+        snapshot = await ask(clients.snapshots.get_snapshot(reference, _request_timeout=REQUEST_S))
     except DaytonaRefused as error:
         if error.status in (0, 404, 429):
             return None

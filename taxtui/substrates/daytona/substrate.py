@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import time
@@ -16,21 +15,23 @@ import msgspec
 from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxListItem
 
 from taxtui.errors import CreateFailed, SubstrateUnavailable
-from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
+from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.refusal import check_opened, connecting
+from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.lifecycle import reference_of
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
+from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
-from taxtui.substrates.daytona.failure import DaytonaRefused
+from taxtui.substrates.daytona.failure import GONE, DaytonaRefused, SandboxState
 from taxtui.substrates.daytona.removal import remove_sandbox, remove_snapshot
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
 from taxtui.substrates.daytona.snapshots import HANDLE, NAMES, PAGE, list_snapshots
-from taxtui.substrates.daytona.states import StateReport, States
 
 PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
+POLL_S: Final = 0.1
+"""Between two lists of a run's sandboxes while any is waited for: 600 requests a minute of the account's 10,000."""
 
 
 class DaytonaSubstrate:
@@ -53,14 +54,13 @@ class DaytonaSubstrate:
         self._clients: Clients | None = None
 
     async def __aenter__(self) -> Self:
-        """Check the key and connect the event socket. Raises ``SubstrateUnavailable``."""
+        """Check the key. Raises ``SubstrateUnavailable``."""
         clients = Clients(self._options)
         try:
             about = await ask(clients.keys.get_current_api_key_with_http_info(_request_timeout=REQUEST_S))
             if any(name.lower() == STAND_IN_HEADER.lower() for name in about.headers or {}):
                 self.provenance = "stand_in"
-            self._states = States(clients, events=self._options.events)
-            await self._states.open()
+            self._states = StatePoller(self._describe, POLL_S, PAGE)
         except BaseException as error:
             await clients.close()
             if isinstance(error, DaytonaRefused):
@@ -82,7 +82,7 @@ class DaytonaSubstrate:
         return self._clients
 
     async def check(self) -> Availability:
-        """Look up the key, the permissions, the region and the quota."""
+        """Look up the key, the permissions and the region."""
         if self._clients is None:
             return await check_opened(DaytonaSubstrate(self._options), "see docs/substrates/paid.md")
         began = time.monotonic_ns()
@@ -93,10 +93,9 @@ class DaytonaSubstrate:
         latency_ns = time.monotonic_ns() - began
         missing = ", ".join(name for name in PERMISSIONS if name not in key.permissions)
         options = self._options
-        observed = "events" if self._states.by_events else "polling"
         return Availability(
             ok=not missing,
-            detail=f"the key lacks: {missing}" if missing else f"ready, states by {observed}",
+            detail=f"the key lacks: {missing}" if missing else "ready",
             fix="make a key with these permissions at app.daytona.io" if missing else "",
             version=f"api client {version('daytona-api-client-async')}",
             image=options.snapshot or options.image or "default snapshot",
@@ -107,9 +106,7 @@ class DaytonaSubstrate:
             latency_ns=latency_ns,
             facts={
                 "daytona_sdk": version("daytona"),
-                "states": observed,
                 "warm_pool": "missed: custom resources" if options.image else "possible: plain snapshot",
-                **await self._quota(key.organization_id),
             },
         )
 
@@ -127,23 +124,7 @@ class DaytonaSubstrate:
             return Effective()
         return Effective(cpus=float(snapshot.cpu), memory_mib=round(snapshot.mem * 1024))
 
-    async def _quota(self, organization_id: str | None) -> dict[str, str]:
-        if organization_id is None:
-            return {"quota": "unknown: the key has no organization"}
-        try:
-            organizations = self._opened.organizations
-            usage = await ask(
-                organizations.get_organization_usage_overview(organization_id, _request_timeout=REQUEST_S)
-            )
-        except DaytonaRefused:
-            return {"quota": "unknown: this key may not read the quota"}
-        return {
-            f"quota.{region.region_id}": f"{region.current_cpu_usage:g} of {region.total_cpu_quota:g} CPUs, "
-            f"{region.current_memory_usage:g} of {region.total_memory_quota:g} GiB"
-            for region in usage.region_usage
-        }
-
-    async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
+    async def create(self, spec: SandboxSpec, marks: Marks) -> DaytonaSandbox:
         """As ``Substrate.create``: one request, answered with the sandbox's id."""
         reference = reference_of(spec.acquire)
         if spec.acquire != "create" and not reference:
@@ -158,25 +139,12 @@ class DaytonaSubstrate:
         finally:
             connecting.reset(token)
         marks("accepted")
-        # Each command sets the variables: a sandbox with custom variables would miss the warm pool.
-        env = {**({FIXTURES_ENV: options.fixtures} if options.fixtures else {}), **spec.env}
-        base_url = f"{created.toolbox_proxy_url.rstrip('/')}/{created.id}"
-        sandbox = DaytonaSandbox(spec.name, created.id, base_url, self._states, env, options, marks)
-        if created.state is not None:
-            sandbox.changed(StateReport(created.state.value, created.error_reason or "", time.monotonic_ns(), 0))
-        return sandbox
+        return DaytonaSandbox(clients, self._states, options, spec, created, marks)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: sandboxes and snapshots, in any state, ``error`` included."""
-        items: list[SandboxListItem] = []
-        cursor: str | None = None
-        while True:
-            page = await retry.find(partial(self._page, run_id, cursor))
-            items += page.items
-            cursor = page.next_cursor
-            if not cursor:
-                break
-        sandboxes = [_entry(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
+        items = await retry.find(partial(self._listed, run_id))
+        sandboxes = [_entry(item) for item in items if LABEL_RUN in item.labels and SandboxState.of(item).name != GONE]
         return [*sandboxes, *await retry.find(partial(self._snapshots, run_id))]
 
     async def _snapshots(self, run_id: str | None) -> list[Found]:
@@ -185,25 +153,37 @@ class DaytonaSubstrate:
         except DaytonaRefused as error:
             raise error.unless_final(SubstrateUnavailable, "daytona: snapshots can't be listed") from error
 
-    async def _page(self, run_id: str | None, cursor: str | None):  # type: ignore[no-untyped-def]
-        try:
-            return await ask(
-                self._opened.sandboxes.list_sandboxes(
-                    labels=json.dumps({LABEL_RUN: run_id}) if run_id is not None else None,
-                    name=NAMES if run_id is None else None,
-                    cursor=cursor,
-                    limit=PAGE,
-                    _request_timeout=REQUEST_S,
+    async def _describe(self, handles: list[str]) -> dict[str, SandboxState]:
+        """The states of sandboxes by RUN/ID: a page of a list has many sandboxes, a request for one has one."""
+        runs = {handle.partition("/")[0] for handle in handles}
+        return {f"{run}/{item.id}": SandboxState.of(item) for run in runs for item in await self._listed(run)}
+
+    async def _listed(self, run_id: str | None) -> list[SandboxListItem]:
+        items: list[SandboxListItem] = []
+        cursor: str | None = None
+        while True:
+            try:
+                page = await ask(
+                    self._opened.sandboxes.list_sandboxes(
+                        labels=json.dumps({LABEL_RUN: run_id}) if run_id is not None else None,
+                        name=NAMES if run_id is None else None,
+                        cursor=cursor,
+                        limit=PAGE,
+                        _request_timeout=REQUEST_S,
+                    )
                 )
-            )
-        except DaytonaRefused as error:
-            raise error.unless_final(SubstrateUnavailable, "daytona: sandboxes can't be listed") from error
+            except DaytonaRefused as error:
+                raise error.unless_final(SubstrateUnavailable, "daytona: sandboxes can't be listed") from error
+            items += page.items
+            cursor = page.next_cursor
+            if not cursor:
+                return items
 
     async def reap(self, entry: Found) -> None:
         if entry.handle.startswith(HANDLE):
             await remove_snapshot(self._opened, entry.name, entry.handle.removeprefix(HANDLE))
         else:
-            await remove_sandbox(self._opened, entry.name, entry.handle, asyncio.Event(), look_s=0.2)
+            await remove_sandbox(self._opened, entry.name, entry.handle)
 
 
 def _create_request(options: DaytonaOptions, spec: SandboxSpec, target: str | None, reference: str) -> CreateSandbox:
@@ -228,10 +208,6 @@ def _create_request(options: DaytonaOptions, spec: SandboxSpec, target: str | No
     elif options.snapshot:
         request.snapshot = options.snapshot
     return request
-
-
-def _state(item: SandboxListItem) -> str:
-    return item.state.value if item.state is not None else ""
 
 
 def _entry(item: SandboxListItem) -> Found:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
-import msgspec
-
 from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
-from taxtui.plan.spec import Recordable
-from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit import labels, removal
 from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
+from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import NONSENSE, create_refused, exec_refused, no_client, no_image, unusable
-from taxtui.substrates.docker.http import Address, Created, Daemon
+from taxtui.substrates.docker.failure import create_refused, exec_refused, no_client, no_image
+from taxtui.substrates.docker.http import Address, Created, Daemon, Reply
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
@@ -38,23 +37,6 @@ class Image(NamedTuple):
     home: str  # "" if unknown
     root: bool
     name: str = ""
-
-
-class _Memory(msgspec.Struct, frozen=True):
-    usage: Recordable = UNKNOWN
-
-
-class _Cpu(msgspec.Struct, frozen=True):
-    total_usage: Recordable = UNKNOWN
-
-
-class _CpuStats(msgspec.Struct, frozen=True):
-    cpu_usage: _Cpu = _Cpu()
-
-
-class _Stats(msgspec.Struct, frozen=True):
-    memory_stats: _Memory = _Memory()
-    cpu_stats: _CpuStats = _CpuStats()
 
 
 class Containers:
@@ -103,10 +85,7 @@ class Containers:
         name = reference or self._options.image
         if name not in self._known_images:
             body = await self.inspected(name, f"docker pull {name}" if reference else self.image_fix)
-            try:
-                self._known_images[name] = self._image_of(name, body["Config"] or {})
-            except NONSENSE as error:
-                raise unusable(error) from error
+            self._known_images[name] = self._image_of(name, body["Config"] or {})
         return self._known_images[name]
 
     @property
@@ -135,10 +114,7 @@ class Containers:
         reply = await self.daemon.ask("POST", f"/containers/create{query}", config)
         if reply.status != 201:
             raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
-        try:
-            return reply.read(Created).Id
-        except ExecFailed as error:
-            raise unusable(error) from error
+        return reply.read(Created).Id
 
     async def start(self, container: str) -> None:
         """Start a container; remove it after a failure. Raises as ``create``."""
@@ -150,14 +126,13 @@ class Containers:
             await self.discard(container)
             raise
 
-    async def labelled(self, label: str) -> list[dict[str, Any]]:
-        """Every container with a label, ``KEY`` or ``KEY=value``, in any state. Raises ``SubstrateUnavailable``."""
-        filters = json.dumps({"label": [label]})
-        reply = await self.daemon.ask("GET", f"/containers/json?{urlencode({'all': 1, 'filters': filters})}")
+    async def labelled(self, kind: Literal["containers", "images"], label: str) -> list[Found]:
+        """Everything with a label, ``KEY`` or ``KEY=value``, in any state. Raises ``SubstrateUnavailable``."""
+        query = urlencode({"all": int(kind == "containers"), "filters": json.dumps({"label": [label]})})
+        reply = await self.daemon.ask("GET", f"/{kind}/json?{query}")
         if reply.status != 200:
-            raise SubstrateUnavailable(f"docker: cannot list containers: {reply.message}")
-        rows: list[dict[str, Any]] = reply.body
-        return rows
+            raise SubstrateUnavailable(f"docker: cannot list {kind}: {reply.message}")
+        return [entry_of(row) for row in reply.body or ()]
 
     async def remove(self, container: str) -> None:
         """Kill and delete a container, and return when the container is gone. Raises ``CleanupFailed``."""
@@ -175,27 +150,29 @@ class Containers:
         reply = await self.daemon.request("GET", f"/containers/{container}/stats?stream=0&one-shot=1")
         if reply.status != 200:
             raise exec_refused(reply.status, reply.message)
-        stats = reply.read(_Stats)
-        return Usage(memory_bytes=stats.memory_stats.usage, cpu_ns=stats.cpu_stats.cpu_usage.total_usage)
+        stats = reply.read(dict[str, Any])
+        memory_bytes = stats["memory_stats"].get("usage", UNKNOWN)
+        cpu_ns = stats["cpu_stats"]["cpu_usage"].get("total_usage", UNKNOWN)
+        return Reply(reply.status, {"memory_bytes": memory_bytes, "cpu_ns": cpu_ns}).read(Usage)
 
     async def discard(self, container: str) -> None:
         """Remove a container without an owner; the deadline or ``taxtui clean`` repeats a failed removal."""
         with contextlib.suppress(CleanupFailed):
             await self.remove(container)
 
-    async def pristine(self, labels: dict[str, str]) -> bytes:
+    async def pristine(self, image_labels: dict[str, str]) -> bytes:
         """The folder restored by a reset, as a tar archive of an unstarted container."""
         if self._pristine is None:
-            self._pristine = await self._archive(labels)
+            self._pristine = await self._archive(image_labels)
         return self._pristine
 
-    async def _archive(self, labels: dict[str, str]) -> bytes:
+    async def _archive(self, image_labels: dict[str, str]) -> bytes:
         image = await self.image()
         config = {
             "Image": self._options.image,
             "Entrypoint": ["true"],
             "Cmd": [],
-            "Labels": labels,
+            "Labels": image_labels,
             "WorkingDir": image.folder,
         }
         container = await self.create(config)
@@ -207,6 +184,13 @@ class Containers:
             return bytes(reply.body)
         finally:
             await self.discard(container)
+
+
+def entry_of(row: dict[str, Any]) -> Found:
+    """The container or image of a list's row."""
+    tags = [tag.rpartition(":")[0] for tag in row.get("RepoTags") or () if not tag.startswith("<none>")]
+    name = [*(name.lstrip("/") for name in row.get("Names") or ()), *tags, row["Id"]][0]
+    return labels.found(row.get("Labels") or {}, name=name, handle=row["Id"], age_s=time.time() - row["Created"])
 
 
 async def delete(daemon: Daemon, subject: str, path: str, first_s: float) -> None:

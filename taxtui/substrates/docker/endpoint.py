@@ -1,25 +1,24 @@
 """The docker daemon's address by DOCKER_HOST, DOCKER_CONTEXT and the current context, as the docker command finds it.
 
-Unix sockets and TCP, with or without TLS. ``ssh://`` and Windows pipes are refused: every action opens a connection,
-and the figures would show each ssh login as docker's time.
+Unix sockets and plain TCP. ``ssh://``, TLS and Windows pipes are refused: every action opens a connection, and the
+figures would show each login or handshake as docker's time.
 """
 
 from __future__ import annotations
 
 import os
-import ssl
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from docker.context import ContextAPI
 from docker.errors import DockerException
-from docker.tls import TLSConfig
-from docker.utils import kwargs_from_env, parse_host
+from docker.utils import parse_host
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.substrates.docker.http import Address
 
 _UNIX: Final = "http+unix"
+_FORWARD: Final = "forward its socket with ssh -nNT -L ./docker.sock:/var/run/docker.sock HOST and use that"
 
 
 def endpoint(host: str = "") -> Address:
@@ -28,13 +27,12 @@ def endpoint(host: str = "") -> Address:
 
     Raises ``SubstrateUnavailable``.
     """
+    place, tls = host or os.environ.get("DOCKER_HOST", ""), bool(os.environ.get("DOCKER_TLS_VERIFY"))
+    name = os.environ.get("DOCKER_CONTEXT", "")
+    if not host and (name or not place) and (context := _context(name)):
+        place, tls = context.Host, bool(context.TLSConfig)
     try:
-        settings = kwargs_from_env()
-        place, tls = host or settings.get("base_url"), settings.get("tls", False)
-        name = os.environ.get("DOCKER_CONTEXT", "")
-        if not host and (name or not place) and (context := _context(name)):
-            place, tls = context
-        url = str(parse_host(place, tls=bool(tls)))
+        url = str(parse_host(place or None))
     except DockerException as error:
         raise SubstrateUnavailable(
             f"docker: {error}", fix="set DOCKER_HOST to unix://PATH or tcp://HOST:PORT"
@@ -42,39 +40,21 @@ def endpoint(host: str = "") -> Address:
     parts = urlsplit(url)
     if parts.scheme == _UNIX:
         return Address(path=url.removeprefix(f"{_UNIX}://"))
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        fix = "forward its socket with ssh -nNT -L ./docker.sock:/var/run/docker.sock HOST and use that"
-        raise SubstrateUnavailable(f"docker: {parts.scheme}:// is not supported", fix=fix)
-    ssl_context = _ssl_context(tls) if isinstance(tls, TLSConfig) else None
-    return Address(host=parts.hostname, port=parts.port or 0, tls=ssl_context)
+    if parts.scheme != "http" or not parts.hostname or tls:
+        kind = "TLS" if tls else f"{parts.scheme}://"
+        raise SubstrateUnavailable(f"docker: {kind} is not supported", fix=_FORWARD)
+    return Address(host=parts.hostname, port=parts.port or 0)
 
 
-def _context(name: str) -> tuple[str, TLSConfig | bool] | None:
-    """Address and TLS of a docker context, by default the current one; None for the context ``default``."""
+def _context(name: str) -> Any:
+    """A docker context with an address, by default the current one; None for the context ``default``."""
     fix = "see: docker context ls"
     try:
         context: Any = ContextAPI.get_context(name or None)
-        if context is not None and context.name == "default":
-            return None
-        if context is not None and context.Host:
-            return str(context.Host), context.TLSConfig or False
+        if context is not None and (context.name == "default" or context.Host):
+            return None if context.name == "default" else context
     except Exception as error:  # the SDK raises Exception itself for an unreadable file
         problem = f"docker: a docker context cannot be read: {type(error).__name__}"
         raise SubstrateUnavailable(problem, fix=fix) from error
     problem = f"there is no docker context {name!r}" if name else "the current docker context is missing"
     raise SubstrateUnavailable(f"docker: {problem}", fix=fix)
-
-
-def _ssl_context(tls: TLSConfig) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=tls.ca_cert)
-        if not tls.verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if tls.cert:
-            context.load_cert_chain(*tls.cert)
-    except (OSError, ssl.SSLError) as error:
-        raise SubstrateUnavailable(
-            f"docker: a certificate cannot be read: {error}", fix="set DOCKER_CERT_PATH"
-        ) from error
-    return context

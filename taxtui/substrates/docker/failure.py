@@ -6,12 +6,12 @@ and an OCI runtime's output if a program cannot start.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit.refusal import Meaning, Refused
 
 _BUSY: Final = (429, 503)
+"""The daemon, or a proxy, is overloaded or starting: a passing state."""
 _NOT_STARTED: Final = (126, 127)
 _RUNTIME_SAYS: Final = b"OCI runtime exec failed"
 _STOPPED: Final = ("in a stopped container", "that has stopped", "is not running")
@@ -20,35 +20,16 @@ _STOPPED: Final = ("in a stopped container", "that has stopped", "is not running
 # ------------------------------------------------------------------------------------- the daemon refuses an exec
 
 
-class DaemonRefused(Refused):
-    """The daemon answered a request about an exec with an error."""
-
-    table: ClassVar[tuple[Meaning, ...]] = (
-        # 404 without the container, 409 after the stop, and during the removal a 500 with only these words.
-        Meaning(
-            SandboxLost,
-            lambda refusal: (
-                (refusal.status in (404, 409) and "is paused" not in refusal.message)
-                or "is not running" in refusal.message
-            ),
-            says=lambda refusal, _: f"the container is gone: {refusal.message}",
-        ),
-        # The daemon, or a proxy, is overloaded or starting: a passing state.
-        Meaning(
-            Throttled,
-            lambda refusal: refusal.status in _BUSY,
-            says=lambda refusal, _: f"the docker daemon is busy: {refusal.message}",
-        ),
-    )
-
-    def describe(self, doing: str) -> str:
-        """Without the status, because the daemon's words say more."""
-        return f"{doing}: {self.message}"
-
-
 def exec_refused(status: int, message: str) -> SubstrateError:
-    """The error for a refused request about an exec."""
-    return DaemonRefused(status, "", message).as_error(ExecFailed, "the docker daemon refused")
+    """The error for a refused request about an exec.
+
+    404 without the container, 409 after the stop, and during the removal a 500 with only the words.
+    """
+    if (status in (404, 409) and "is paused" not in message) or "is not running" in message:
+        return SandboxLost(f"the container is gone: {message}")
+    if status in _BUSY:
+        return Throttled(f"the docker daemon is busy: {message}")
+    return ExecFailed(f"the docker daemon refused: {message}")
 
 
 # ---------------------------------------------------------------------------------------- the daemon is not there
@@ -64,23 +45,9 @@ def unreached(error: BaseException) -> ExecFailed:
     return ExecFailed(f"the docker daemon cannot be reached: {reason(error)}")
 
 
-def cut(error: BaseException) -> SandboxLost:
-    """The error for the broken connection of a running exec: the first sign of a container's end."""
-    return SandboxLost(f"the connection to the container is gone: {reason(error)}")
-
-
-def cut_short() -> ExecFailed:
-    """The stream of an exec ended within a piece: the output is incomplete."""
-    return ExecFailed("the docker daemon's stream was cut: a command's output is incomplete")
-
-
 def garbled(problem: str) -> ExecFailed:
     """The error for an answer outside the Engine API."""
     return ExecFailed(f"the docker daemon's answer does not follow the Engine API: {problem}")
-
-
-NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Exceptions for an answer of an unexpected shape."""
 
 
 def reason(error: BaseException) -> str:
@@ -106,11 +73,9 @@ def no_client(error: ExecFailed) -> SubstrateUnavailable:
 # ------------------------------------------------------------------------------- requests without a container
 
 
-def unusable(error: BaseException) -> SubstrateUnavailable:
+def unusable(error: ExecFailed) -> SubstrateUnavailable:
     """The error for no answer, or for an answer outside the Engine API."""
-    if isinstance(error, ExecFailed):
-        return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
-    return SubstrateUnavailable(f"docker: the daemon's answer does not follow the Engine API ({type(error).__name__})")
+    return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
 
 
 def no_image(image: str, fix: str) -> SubstrateUnavailable:

@@ -6,19 +6,16 @@ import asyncio
 import io
 import json
 import tarfile
-import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
 import msgspec
 
-from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable
-from taxtui.sandboxes.kit import labels
+from taxtui.errors import CreateFailed
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.docker.containers import delete
-from taxtui.substrates.docker.failure import NONSENSE, refused, unusable
+from taxtui.substrates.docker.failure import refused
 from taxtui.substrates.docker.http import Created, Daemon
 
 ID_PREFIX: Final = "sha256:"
@@ -35,10 +32,7 @@ async def commit(daemon: Daemon, container: str, name: str, image_labels: Mappin
     reply = await daemon.ask("POST", f"/commit?{query}", {"Labels": dict(image_labels)})
     if reply.status != 201:
         raise refused(reply.status, reply.message, "commit the container")
-    try:
-        return reply.read(Created).Id
-    except ExecFailed as error:
-        raise unusable(error) from error
+    return reply.read(Created).Id
 
 
 async def build(daemon: Daemon, name: str, dockerfile: str, image_labels: Mapping[str, str]) -> str:
@@ -56,34 +50,14 @@ async def build(daemon: Daemon, name: str, dockerfile: str, image_labels: Mappin
     if reply.status != 200:
         raise refused(reply.status, reply.message, "build the image")
     image = ""
-    try:
-        for line in filter(None, bytes(reply.body).splitlines()):
-            step = msgspec.json.decode(line)
-            if "error" in step:
-                raise CreateFailed(f"docker cannot build the image: {' '.join(str(step['error'])[:500].split())}")
-            image = (step.get("aux") or {}).get("ID", image)
-    except (msgspec.DecodeError, *NONSENSE) as error:
-        raise unusable(error) from error
+    for line in filter(None, bytes(reply.body).splitlines()):
+        step = msgspec.json.decode(line)
+        if "error" in step:
+            raise CreateFailed(f"docker cannot build the image: {' '.join(str(step['error'])[:500].split())}")
+        image = (step.get("aux") or {}).get("ID", image)
     if not image.startswith(ID_PREFIX):
         raise CreateFailed("docker cannot build the image: the daemon reports no image id")
     return str(image)
-
-
-async def labelled(daemon: Daemon, label: str) -> list[Found]:
-    """Every image with a label, ``KEY`` or ``KEY=value``. Raises ``SubstrateUnavailable``."""
-    reply = await daemon.ask("GET", f"/images/json?{urlencode({'filters': json.dumps({'label': [label]})})}")
-    if reply.status != 200:
-        raise SubstrateUnavailable(f"docker: cannot list images: {reply.message}")
-    try:
-        return [_entry(row) for row in reply.body or ()]
-    except NONSENSE as error:
-        raise unusable(error) from error
-
-
-def _entry(row: dict[str, Any]) -> Found:
-    tags = row.get("RepoTags") or []
-    name = tags[0].rpartition(":")[0] if tags and not tags[0].startswith("<none>") else row["Id"]
-    return labels.found(row.get("Labels") or {}, name=name, handle=row["Id"], age_s=time.time() - row["Created"])
 
 
 async def remove(daemon: Daemon, image: str) -> None:

@@ -52,12 +52,6 @@ class DockerSandbox:
             marks("folder prepared")
 
     async def exec(self, command: Command) -> ExecResult:
-        if command.stdin and not self._containers.daemon.half_closes:
-            session = await self.open_session()
-            try:
-                return await session.exec(command)
-            finally:
-                await session.close()
         try:
             return await self._run([self._shell, "-c", command.script], command.stdin, command.timeout_s)
         except NoSuchProgram:

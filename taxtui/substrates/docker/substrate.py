@@ -1,6 +1,6 @@
 """Sandboxes in Docker containers, by any OCI runtime: ``docker:runtime=runsc`` is the same adapter with gVisor.
 
-The SDK finds the daemon (endpoint.py: DOCKER_HOST, contexts, TLS). Every request goes to the daemon directly (http.py):
+The SDK finds the daemon (endpoint.py: DOCKER_HOST, contexts). Every request goes to the daemon directly (http.py):
 the SDK's own path is slower than an exec.
 
 A container is a ``sleep`` of the sandbox's time to live under docker's init, removed by the daemon afterwards: the
@@ -18,14 +18,12 @@ import msgspec
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.docker import DockerOptions, images
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image
-from taxtui.substrates.docker.failure import NONSENSE, unusable
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
@@ -68,8 +66,6 @@ class DockerSubstrate:
                 return await opened._look()
         except SubstrateUnavailable as error:
             return Availability(ok=False, detail=error.problem.removeprefix("docker: "), fix=error.fix)
-        except NONSENSE as error:
-            return Availability(ok=False, detail=unusable(error).problem.removeprefix("docker: "), fix="restart it")
 
     async def _look(self) -> Availability:
         containers, runtime = self.containers, self.options.runtime
@@ -155,12 +151,7 @@ class DockerSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        rows = await self.containers.labelled(label)
-        try:
-            containers = [_entry(row) for row in rows]
-        except NONSENSE as error:
-            raise unusable(error) from error
-        return [*containers, *await images.labelled(self.containers.daemon, label)]
+        return [*await self.containers.labelled("containers", label), *await self.containers.labelled("images", label)]
 
     async def reap(self, entry: Found) -> None:
         if entry.handle.startswith(images.ID_PREFIX):
@@ -174,8 +165,3 @@ class DockerSubstrate:
 
     def dockerfile(self) -> str:
         return f"FROM {self.options.image}\nRUN echo built > /tmp/taxtui-built\n"
-
-
-def _entry(row: dict[str, Any]) -> Found:
-    age_s = time.time() - row["Created"]
-    return labels.found(row.get("Labels") or {}, name=row["Names"][0].lstrip("/"), handle=row["Id"], age_s=age_s)

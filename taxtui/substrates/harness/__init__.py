@@ -25,16 +25,14 @@ class HarborOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InspectOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``-s inspect:environment=docker,image=NAME``."""
+    """``-s inspect:image=NAME``."""
 
-    environment: Literal["local", "docker"] = "local"
-    image: str = DEFAULT_IMAGE  # of environment=docker
+    image: str = DEFAULT_IMAGE
     shell: Literal["bash", "sh"] = "bash"
 
 
 class SwerexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``-s swerex:deployment=docker,image=NAME``."""
+    """``-s swerex:image=NAME``."""
 
-    deployment: Literal["local", "docker"] = "local"
-    image: str = ""  # with swe-rex; for deployment=docker
+    image: str = ""  # with swe-rex
     shell: Literal["bash", "sh"] = "bash"

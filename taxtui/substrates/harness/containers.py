@@ -12,11 +12,15 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
-from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
+import msgspec
+
+from taxtui.errors import ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit import labels, private_folder
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.kill import LEFT, kill_script
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
@@ -24,13 +28,14 @@ from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.harness import Sites
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
 _ANSWER_S: Final = 60.0
 _NAME: Final = "taxtui.name"
 _CREATED: Final = "taxtui.created"
 _START: Final = "install or start docker"
+_FILE: Final = "compose.json"
 _ALREADY: Final = "already in progress"
 """Docker's message for a second removal of the same container."""
 
@@ -40,13 +45,20 @@ class DockerRefused(Exception):
 
 
 class HarnessContainers(Sites):
-    """Containers of the daemon of docker's command line."""
+    """Containers of the daemon of docker's command line, by themselves or as compose projects.
 
-    def __init__(self, kind: str, image: str, image_fix: str) -> None:
+    Each has a folder on this machine, made first and removed last: a name is used once. A compose project has a compose
+    file there, and possibly a network.
+    """
+
+    def __init__(self, kind: str, image: str, image_fix: str, pool: BlockingPool, *, compose: bool = True) -> None:
         """``kind``: the harness's name, in the labels; ``image_fix``: the fix for a missing image."""
         self.kind = kind
         self.image = image
         self.image_fix = image_fix
+        self.pool = pool
+        self.root: Path
+        self._compose = compose
 
     async def open(self) -> None:
         """As ``Sites.open``: docker answers. A clean-up needs no image; ``check`` requires the image."""
@@ -54,9 +66,10 @@ class HarnessContainers(Sites):
             await docker("version", "--format", "{{.Server.Version}}")
         except DockerRefused as error:
             raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}", fix=_START) from error
+        self.root = private_folder.private_folder(self.kind, f"{self.kind}-compose")
 
     async def check(self) -> Availability:
-        """As ``Sites.check``: the command line, its daemon, the image."""
+        """As ``Sites.check``: the command line, its daemon, the image, the compose plugin."""
         try:
             asked_ns = time.monotonic_ns()
             version = (await docker("version", "--format", "{{.Server.Version}}")).strip()
@@ -69,9 +82,14 @@ class HarnessContainers(Sites):
             description = json.loads(await docker("image", "inspect", self.image))[0]
         except DockerRefused:
             return Availability(ok=False, detail=f"there is no image {self.image} here", fix=self.image_fix)
+        try:
+            compose = (await docker("compose", "version", "--short")).strip() if self._compose else ""
+        except DockerRefused as error:
+            fix = "install docker's compose plugin, 2.21 or newer"
+            return Availability(ok=False, detail=f"docker has no compose: {error}", fix=fix)
         return Availability(
             ok=True,
-            detail=f"docker {version}",
+            detail=f"docker {version}" + (f", compose {compose}" if compose else ""),
             version=version,
             image=description["Id"],
             image_bytes=description.get("Size", -1),
@@ -79,16 +97,13 @@ class HarnessContainers(Sites):
             holds_fixtures=((description.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
             limits="docker's",
             latency_ns=latency_ns,
+            facts={"compose": compose} if compose else {},
         )
 
-    async def add(self, spec: SandboxSpec) -> Surroundings:
-        """As ``Sites.add``: nothing is made, and a used name is refused."""
-        try:
-            if await self.listed(self.of_name(spec.name)):
-                raise CreateFailed(f"{spec.name} exists already")
-        except DockerRefused as error:
-            raise CreateFailed(f"docker does not answer: {error}") from error
-        return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
+    async def add(self, spec: SandboxSpec) -> dict[str, str]:
+        """As ``Sites.add``: the sandbox's folder."""
+        private_folder.make(self.root, spec)
+        return {"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name}
 
     def labels(self, spec: SandboxSpec) -> dict[str, str]:
         """Labels of a container."""
@@ -98,22 +113,46 @@ class HarnessContainers(Sites):
     def _key(self, key: str) -> str:
         return f"{self.kind}.{key}"
 
-    def of_name(self, name: str) -> str:
+    def _of_name(self, name: str) -> str:
         """The label filter of a sandbox."""
         return f"{self._key(_NAME)}={name}"
 
-    def of_run(self, run_id: str | None) -> str:
-        """The label filter of a run, or of all runs."""
-        key = self._key(LABEL_RUN)
-        return key if run_id is None else f"{key}={run_id}"
+    def service(self, spec: SandboxSpec, env: dict[str, str]) -> dict[str, Any]:
+        """Settings of the container besides the harness's own: limits, labels, environment, as in docker's cells."""
+        limits = spec.limits
+        return {
+            "labels": _plain(self.labels(spec)),
+            "environment": _plain(env),
+            "hostname": "sandbox",
+            "init": True,
+            "logging": {"driver": "none"},
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges"],
+            "cpus": limits.cpus,
+            "mem_limit": f"{limits.memory_mib}m",
+            "memswap_limit": f"{limits.memory_mib}m",
+            "pids_limit": limits.pids,
+        }
+
+    def network(self, spec: SandboxSpec) -> dict[str, Any]:
+        """The compose network of a project, with labels for the search."""
+        return {"default": {"labels": _plain(self.labels(spec))}}
+
+    def written(self, spec: SandboxSpec, project: dict[str, Any]) -> Path:
+        """Write the compose file. Raises ``OSError``."""
+        path = self.root / spec.name / _FILE
+        path.write_bytes(msgspec.json.encode(project))
+        return path
 
     async def find(self, run_id: str | None) -> Sequence[Found]:
-        """As ``Sites.find``."""
+        """As ``Sites.find``: remains of a killed run, also a lone folder."""
+        key = self._key(LABEL_RUN)
         try:
-            rows = await self.listed(self.of_run(run_id))
+            rows = await self.listed(key if run_id is None else f"{key}={run_id}")
         except DockerRefused as error:
             raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}") from error
-        return [self.entry(row) for row in rows]
+        entries = [*private_folder.found_in(self.root, run_id), *map(self._entry, rows)]
+        return list({entry.name: entry for entry in entries}.values())
 
     async def listed(self, label: str) -> list[dict[str, Any]]:
         """Containers with a label, in any state. Raises ``DockerRefused``."""
@@ -127,7 +166,7 @@ class HarnessContainers(Sites):
         answer = await docker("inspect", *(row[0] for row in rows), complaints=False)
         return list(json.loads(answer or "[]"))
 
-    def entry(self, row: Mapping[str, Any]) -> Found:
+    def _entry(self, row: Mapping[str, Any]) -> Found:
         """The sandbox of a container with our labels, from docker's description."""
         prefix = f"{self.kind}."
         row_labels = (row.get("Config") or {}).get("Labels") or {}
@@ -150,16 +189,30 @@ class HarnessContainers(Sites):
             return False
 
     async def _running(self, name: str) -> list[dict[str, Any]]:
-        return [row for row in await self.listed(self.of_name(name)) if row["State"]["Running"]]
+        return [row for row in await self.listed(self._of_name(name)) if row["State"]["Running"]]
 
     async def remove(self, name: str) -> None:
+        """As ``Sites.remove``: the container, then the network, then the folder."""
+
         async def delete(row: Mapping[str, Any]) -> None:
             await docker("rm", "--force", "--volumes", row["Id"])
 
-        await remove_all(f"sandbox {name}", partial(self.listed, self.of_name(name)), delete)
+        async def delete_network(row: Mapping[str, Any]) -> None:
+            await docker("network", "rm", row["Id"])
+
+        await _remove_all(f"sandbox {name}", partial(self.listed, self._of_name(name)), delete)
+        if self._compose:
+            networks = partial(self._networks, self._of_name(name))
+            await _remove_all(f"the network of sandbox {name}", networks, delete_network)
+        await private_folder.remove(self.root / name, self.pool)
+
+    async def _networks(self, label: str) -> list[dict[str, Any]]:
+        """Networks with a label. Raises ``DockerRefused``."""
+        ids = await docker("network", "ls", "--no-trunc", "--quiet", "--filter", f"label={label}")
+        return [{"Id": network} for network in ids.split()]
 
 
-async def remove_all(
+async def _remove_all(
     subject: str,
     rows: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]],
     delete: Callable[[Mapping[str, Any]], Awaitable[object]],
@@ -206,3 +259,8 @@ async def docker(*words: str, complaints: bool = True) -> str:
     if process.returncode and complaints:
         raise DockerRefused(" ".join(last_line(err.kept).split()) or f"exit code {process.returncode}")
     return out.kept.decode(errors="replace")
+
+
+def _plain(values: dict[str, str]) -> dict[str, str]:
+    """Double every dollar sign: compose would insert variables."""
+    return {key: value.replace("$", "$$") for key, value in values.items()}

@@ -8,35 +8,22 @@ from typing import Final
 from taxtui.errors import CreateFailed, ExecFailed, Throttled
 from taxtui.sandboxes.kit.refusal import last_line
 
-_COMPOSE: Final = {
-    "No such image": "taxtui setup",
-    "pull access denied": "taxtui setup",
-    "all predefined address pools have been fully subnetted": "fewer at once, or more address pools for docker",
-    "could not find an available, non-overlapping": "fewer at once, or more address pools for docker",
-    "Cannot connect to the Docker daemon": "start docker",
-    "'compose' is not a docker command": "install docker's compose plugin, 2.21 or newer",
-    "unknown shorthand flag: 'p'": "install docker's compose plugin, 2.21 or newer",
-}
-_SWEREX: Final = {
-    "No such image": "docs/substrates/harnesses.md says how to make one",
-    "Failed to pull": "docs/substrates/harnesses.md says how to make one",
-    "not found": "install swe-rex in the image: docs/substrates/harnesses.md",
-    "No module named": "install swe-rex in the image: docs/substrates/harnesses.md",
-    "port is already allocated": "another program took the port first; try again",
-    "did not start within": "look at docker logs, or at the load of the machine",
-}
 _CAUSES: Final = 5
 _TOO_MANY_REQUESTS: Final = 429
 _RATE: Final = re.compile("RateLimit|TooManyRequests|Throttl")
-FIXES: Final = {"harbor": _COMPOSE, "inspect_ai": _COMPOSE, "swe-rex": _SWEREX}
-"""Package of a harness → words in its message → the fix for the user."""
+_FIXES: Final = {
+    "No such image": "taxtui setup, or docs/substrates/harnesses.md for SWE-ReX",
+    "address pool": "fewer at once, or more address pools for docker",
+    "swerex-remote: not found": "install swe-rex in the image: docs/substrates/harnesses.md",
+}
+"""Words in a harness's message → the fix for the user."""
 
 
 def not_started(package: str, error: BaseException) -> CreateFailed | Throttled:
     """The error for a failed start."""
     if _throttled(error):
         return Throttled(f"{package}: {one_line(error)}")
-    fix = next((fix for words, fix in FIXES[package].items() if words in str(error)), "")
+    fix = next((fix for words, fix in _FIXES.items() if words in str(error)), "")
     return CreateFailed(f"{package} did not start it: {one_line(error)}", fix=fix)
 
 

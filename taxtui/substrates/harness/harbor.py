@@ -15,16 +15,14 @@ import msgspec
 
 from taxtui.errors import UsageError
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import with_cleanup
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
-from taxtui.substrates.harness.compose import HarnessProjects
+from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
-from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 # Before the import: Harbor would fetch prices of models.
@@ -47,37 +45,27 @@ class HarborSandbox(HarnessedSandbox):
 
     SHELLS: ClassVar[tuple[str, ...]] = ("bash",)
 
-    def __init__(
-        self,
-        name: str,
-        sites: Sites,
-        around: Surroundings,
-        shell: str,
-        environment: Any,
-        folder: Path,
-        pool: BlockingPool,
-    ) -> None:
-        """``environment``: started; ``folder``: the sandbox's folder on this machine; ``pool``: for file operations."""
-        super().__init__(name, sites, around, shell)
+    def __init__(self, name: str, substrate: HarborSubstrate, environment: Any, folder: Path) -> None:
+        """``environment``: started; ``folder``: the sandbox's folder on this machine."""
+        super().__init__(name, substrate)
         self._environment = environment
         self._folder = folder
-        self._pool = pool
 
-    async def run(self, script: str, env: dict[str, str]) -> Ran:
+    async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
         try:
             started_ns = time.monotonic_ns()
-            answer = await self._environment.exec(script, env=env or None)
+            answer = await self._environment.exec(script)
             ended_ns = time.monotonic_ns()
         except Exception as error:  # any exception of asyncio and docker
             raise not_run(_PACKAGE, error) from error
         text = (answer.stdout or "").replace("\r\n", "\n")  # podman-compose runs commands in a terminal
-        return Ran(text, answer.return_code, started_ns, ended_ns)
+        return TextAnswer(text, answer.return_code, started_ns, ended_ns)
 
     async def write(self, path: str, text: str) -> None:
         """As ``HarnessedSandbox.write``."""
         try:
-            script_file = await self._pool.run(lambda: self._script_file(text))
+            script_file = await self.pool.run(lambda: self._script_file(text))
             await self._environment.upload_file(script_file, path)
         except Exception as error:  # as above
             raise not_run(_PACKAGE, error) from error
@@ -118,6 +106,7 @@ class HarborSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "harbor"
     Options: ClassVar[type[msgspec.Struct]] = HarborOptions
     package: ClassVar[str] = _PACKAGE
+    options: HarborOptions
 
     def __init__(self, options: HarborOptions | None = None) -> None:
         """Nothing is looked for yet."""
@@ -131,7 +120,6 @@ class HarborSubstrate(HarnessSubstrate):
         docker = environment == _DOCKER
         super().__init__(
             environment.rpartition(":")[2],
-            bash=options.shell == "bash",
             idempotent=docker,
             confirms_gone=docker,
             paid=environment not in HARBOR_FREE,
@@ -141,18 +129,18 @@ class HarborSubstrate(HarnessSubstrate):
         """As ``HarnessSubstrate.choose``."""
         if self.options.environment != _DOCKER:
             return HarborEnvironments(self.options, _QUIET, self.pool)
-        return HarnessProjects(self.name, self._image, "taxtui setup", self.pool)
+        return HarnessContainers(self.name, self._image, "taxtui setup", self.pool)
 
     @property
     def _image(self) -> str:
         return self.options.image or DEFAULT_IMAGE
 
-    async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarborSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> HarborSandbox:
         """As ``HarnessSubstrate.begin``."""
         if isinstance(self.sites, HarborEnvironments):
-            return await self._begin_remote(self.sites, spec, around)
+            return await self._begin_remote(self.sites, spec, env)
         try:
-            environment = self._environment(spec, around)
+            environment = self._environment(spec, env)
             # In a thread: Harbor asks docker for the version and blocks.
             await self.pool.run(
                 lambda: asyncio.run(environment.start(force_build=False)),
@@ -160,12 +148,11 @@ class HarborSubstrate(HarnessSubstrate):
             )
         except Exception as error:  # any exception of docker and the compose plugin
             raise not_started(_PACKAGE, error) from error
-        folder = environment.environment_dir.parent
-        return HarborSandbox(spec.name, self.sites, around, self.options.shell, environment, folder, self.pool)
+        return HarborSandbox(spec.name, self, environment, environment.environment_dir.parent)
 
-    async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, around: Surroundings) -> HarborSandbox:
+    async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:
         """Start the environment in this event loop: SDK clients are bound to a loop."""
-        environment = sites.construct(spec, around)
+        environment = sites.construct(spec, env)
         try:
             await environment.start(force_build=False)
         except asyncio.CancelledError as cancelled:
@@ -173,13 +160,12 @@ class HarborSubstrate(HarnessSubstrate):
             raise
         except (Exception, SystemExit) as error:  # any exception of an SDK
             raise not_started(_PACKAGE, error) from error
-        folder = sites.root / spec.name
-        return RemoteHarborSandbox(spec.name, self.sites, around, self.options.shell, environment, folder, self.pool)
+        return RemoteHarborSandbox(spec.name, self, environment, sites.root / spec.name)
 
-    def _environment(self, spec: SandboxSpec, around: Surroundings) -> DockerEnvironment:
+    def _environment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""
-        assert isinstance(self.sites, HarnessProjects)
-        service = self.sites.service(spec, around)
+        assert isinstance(self.sites, HarnessContainers)
+        service = self.sites.service(spec, env)
         networks = {"networks": self.sites.network(spec)}
         if self.options.network == "none":
             service, networks = {**service, "network_mode": "none"}, {}

@@ -30,7 +30,7 @@ from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness import HARBOR_PRICE_SHEETS, HarborOptions
 from taxtui.substrates.harness.failure import one_line
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.harness import Sites
 
 _STOP_S: Final = 120.0
 _PROBE_S: Final = 10.0
@@ -112,16 +112,16 @@ class HarborEnvironments(Sites):
             prices=name if name in HARBOR_PRICE_SHEETS else "",
         )
 
-    async def add(self, spec: SandboxSpec) -> Surroundings:
+    async def add(self, spec: SandboxSpec) -> dict[str, str]:
         """As ``Sites.add``: make the sandbox's folder."""
         private_folder.make(self.root, spec)
         self.live[spec.name] = None
-        return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
+        return {"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name}
 
-    def construct(self, spec: SandboxSpec, around: Surroundings) -> Any:
+    def construct(self, spec: SandboxSpec, env: dict[str, str]) -> Any:
         """Construct Harbor's object for a sandbox, without starting the sandbox. Raises ``CreateFailed``."""
         try:
-            environment = self._construct(spec.name, self.root / spec.name, spec.limits, around.env)
+            environment = self._construct(spec.name, self.root / spec.name, spec.limits, env)
         except (Exception, SystemExit) as error:
             raise CreateFailed(f"harbor did not start it: {one_line(error)}") from error
         self.live[spec.name] = environment

@@ -1,24 +1,130 @@
-"""The base class of substrates for harnesses; each harness adds the start of a sandbox."""
+"""The base classes for harnesses: a substrate, a sandbox, and the access to sandboxes without the harness.
+
+A command is a script of text, and the answer is text, by the harness's own path. Two actions go through the sandbox's
+site instead: the kill of a command, and the removal of a busy sandbox. A busy harness does neither.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 
-from taxtui.errors import CreateFailed, Throttled
+from taxtui.errors import CreateFailed, ExecFailed, Throttled
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.cancellation import with_cleanup
-from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.harness.harnessed import HarnessedSandbox
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
+from taxtui.sandboxes.kit.text_command import TextCommand
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Session
+from taxtui.substrates.harness import HarborOptions, InspectOptions, SwerexOptions
 
 AT_ONCE: Final = 64
 """Sandboxes at a time. Each may occupy two threads: by a command, and by a start or an end."""
+_ARGUMENT: Final = 100_000  # bytes of a script; Linux takes no argument beyond 128 KiB
+_STOP_S: Final = 30.0
+
+
+class Sites(ABC):
+    """Access to a harness's sandboxes without the harness: list them, kill their processes, remove them.
+
+    A harness waits for a running command, and a dead harness knows no sandboxes.
+    """
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Open clients and folders. Raises ``SubstrateUnavailable``."""
+
+    @abstractmethod
+    async def check(self) -> Availability:
+        """Whether this kind of site can be used; the detail names no harness. Never raises."""
+
+    @abstractmethod
+    async def add(self, spec: SandboxSpec) -> dict[str, str]:
+        """Prepare a new sandbox before the harness begins; return its environment. Raises ``CreateFailed``."""
+
+    @abstractmethod
+    async def kill(self, name: str, mark: str) -> None:
+        """Kill the processes of a sandbox with this mark. Raises ``ExecFailed``, ``CleanupFailed``."""
+
+    @abstractmethod
+    async def ended(self, name: str) -> bool:
+        """Whether no command can run in a sandbox any more."""
+
+    @abstractmethod
+    async def remove(self, name: str) -> None:
+        """Remove a sandbox with all processes. Idempotent. Raises ``CleanupFailed``."""
+
+    @abstractmethod
+    async def find(self, run_id: str | None) -> Sequence[Found]:
+        """All sandboxes of a run or of all runs. Raises ``SubstrateUnavailable``."""
+
+
+class HarnessedSandbox(TextSandbox):
+    """A sandbox; each harness adds running a script, writing a file, and stopping."""
+
+    SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
+    """Sandbox shells that ``run`` starts by itself; for any other shell ``run`` starts sh."""
+
+    def __init__(self, name: str, substrate: HarnessSubstrate) -> None:
+        shell = substrate.options.shell
+        super().__init__(name, shell, {}, inside=shell in self.SHELLS)
+        self.pool = substrate.pool
+        self._sites = substrate.sites
+        self._stopped = False
+        self._removing = asyncio.Lock()
+
+    @abstractmethod
+    async def run(self, script: str) -> TextAnswer:
+        """Run a script of the sandbox's shell by the harness's command path. Raises ``ExecFailed``, ``Throttled``."""
+
+    @abstractmethod
+    async def write(self, path: str, text: str) -> None:
+        """Write a file by the harness's own path. Raises ``ExecFailed``."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Stop the sandbox by the harness. Raises nothing: remains are removed afterwards."""
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """There is nothing to wait for: a harness's start waits until commands can be sent."""
+
+    async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
+        """A script too long for an argument is written to a file first."""
+        script = wrapped.script
+        if len(script.encode()) > _ARGUMENT:
+            path = f"/tmp/.taxtui-{wrapped.mark}.sh"
+            await self.write(path, script)
+            # A file of another user stays, like the files of ``wrap``, until the end of the sandbox.
+            script = f". {path}; _r=$?; rm -f {path} 2>/dev/null; exit $_r"
+        return await self.run(script)
+
+    async def kill(self, mark: str) -> None:
+        await self._sites.kill(self.name, mark)
+
+    async def lost(self) -> str:
+        return "the sandbox ended" if await self._sites.ended(self.name) else ""
+
+    async def open_session(self) -> Session:
+        """Not among the capabilities: a harness's sessions are terminals with a prompt, and torn output."""
+        raise ExecFailed(f"{self.name}: this harness runs every command by itself; use exec mode")
+
+    async def destroy(self) -> None:
+        """As ``Sandbox.destroy``: by the harness, or by the site if a command still runs."""
+        async with self._removing:
+            if self.busy:
+                await self._sites.remove(self.name)
+            if not self._stopped:
+                with contextlib.suppress(ExecFailed):  # too slow: the site removes the rest
+                    await finish_despite_cancel(self.stop(), _STOP_S)
+                self._stopped = True
+            await self._sites.remove(self.name)
+            self.forget()
 
 
 class HarnessSubstrate(ABC):
@@ -28,21 +134,18 @@ class HarnessSubstrate(ABC):
     Options: ClassVar[type[msgspec.Struct]]
     package: ClassVar[str]
     """The installed harness."""
-    flavours: ClassVar[tuple[Mapping[str, str], ...]] = ()
-    """Options of each environment, for a clean-up without options."""
 
     provenance: Literal["measured", "stand_in"] = "measured"
+    options: HarborOptions | InspectOptions | SwerexOptions
 
-    def __init__(
-        self, variant: str, *, bash: bool, idempotent: bool, confirms_gone: bool = True, paid: bool = False
-    ) -> None:
-        """``variant``: the harness's environment."""
+    def __init__(self, variant: str, *, idempotent: bool, confirms_gone: bool = True, paid: bool = False) -> None:
+        """``variant``: the harness's environment; ``options`` are set before."""
         self.variant = variant
         # No deadline: only taxtui removes leftovers of a harness. No sessions: a harness has none.
         self.capabilities = Capabilities(
             idempotent_create=idempotent,
             confirms_gone=confirms_gone,
-            bash=bash,
+            bash=self.options.shell == "bash",
             paid=paid,
             modes=("exec",),
             max_concurrency=AT_ONCE,
@@ -55,7 +158,7 @@ class HarnessSubstrate(ABC):
         """The kind of the sandboxes' sites."""
 
     @abstractmethod
-    async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarnessedSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> HarnessedSandbox:
         """Start a sandbox by the harness. Raises ``CreateFailed``. A cancellation removes the remains."""
 
     async def __aenter__(self) -> Self:
@@ -82,9 +185,9 @@ class HarnessSubstrate(ABC):
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> HarnessedSandbox:
         """As ``Substrate.create``: returns when the harness reports the start."""
-        around = await self.sites.add(spec)
+        env = await self.sites.add(spec)
         try:
-            sandbox = await self.begin(spec, around, marks)
+            sandbox = await self.begin(spec, env, marks)
         except (CreateFailed, Throttled) as error:
             raise await with_cleanup(self.sites.remove(spec.name), error) from error.__cause__
         marks("started")

@@ -1,33 +1,24 @@
-"""Sandboxes by inspect_ai, the framework for evaluations: its sandbox environments for local processes and docker.
-
-``local`` runs a command in this machine's own processes, ``docker`` by docker's compose plugin in a container.
-"""
+"""Sandboxes by inspect_ai, the framework for evaluations: its environment for docker, by docker's compose plugin."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import re
 import time
-from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import msgspec
 from inspect_ai.util import SandboxEnvironment, SandboxEnvironmentLimits
 from inspect_ai.util._sandbox.docker.docker import DockerSandboxEnvironment
-from inspect_ai.util._sandbox.local import LocalSandboxEnvironment
 
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.cancellation import with_cleanup
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import InspectOptions
-from taxtui.substrates.harness.compose import HarnessProjects
+from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
-from taxtui.substrates.harness.folders import HarnessFolders
-from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 
 # Inspect logs our exceptions with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
@@ -35,9 +26,6 @@ logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
 _TASK: Final = "taxtui"  # Inspect's project name, before six random characters
 _IDLE: Final = ["tail", "-f", "/dev/null"]
 _PACKAGE: Final = "inspect_ai"
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SHELLS_OWN: Final = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
-"""Read-only variables: ``unset`` would exit the shell."""
 
 # Both streams of an answer arrive as a single text, in base64 if needed; by default Inspect keeps the last 10 MiB.
 SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
@@ -46,26 +34,20 @@ SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
 class InspectSandbox(HarnessedSandbox):
     """A started environment."""
 
-    def __init__(
-        self, name: str, sites: Sites, around: Surroundings, shell: str, environment: SandboxEnvironment
-    ) -> None:
+    def __init__(self, name: str, substrate: InspectSubstrate, environment: SandboxEnvironment) -> None:
         """``environment``: the sample's default."""
-        super().__init__(name, sites, around, shell)
+        super().__init__(name, substrate)
         self._environment = environment
 
-    async def run(self, script: str, env: dict[str, str]) -> Ran:
+    async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout and without Inspect's queue."""
-        if env:  # Inspect adds this process's environment, which is not for a sandbox
-            script = f"{_forgotten(env)}{script}"
         try:
             started_ns = time.monotonic_ns()
-            answer = await self._environment.exec(
-                [self._shell, "-c", script], cwd=self.around.folder or None, env=env or None, concurrency=False
-            )
+            answer = await self._environment.exec([self.shell, "-c", script], concurrency=False)
             ended_ns = time.monotonic_ns()
         except Exception as error:  # any exception of asyncio, docker and Inspect
             raise not_run(_PACKAGE, error) from error
-        return Ran(answer.stdout, answer.returncode, started_ns, ended_ns)
+        return TextAnswer(answer.stdout, answer.returncode, started_ns, ended_ns)
 
     async def write(self, path: str, text: str) -> None:
         """As ``HarnessedSandbox.write``."""
@@ -89,34 +71,26 @@ async def ended(environment: SandboxEnvironment) -> None:
         return
 
 
-def _forgotten(env: dict[str, str]) -> str:
-    """The beginning of a script: unset every variable except ``env``."""
-    names = [name for name in os.environ if name not in env and name not in _SHELLS_OWN and _NAME.fullmatch(name)]
-    return f"unset {' '.join(names)}\n" if names else ""
-
-
 class InspectSubstrate(HarnessSubstrate):
     """Environments of inspect_ai's."""
 
     name: ClassVar[str] = "inspect"
     Options: ClassVar[type[msgspec.Struct]] = InspectOptions
     package: ClassVar[str] = _PACKAGE
-    flavours: ClassVar[tuple[Mapping[str, str], ...]] = ({"environment": "local"}, {"environment": "docker"})
+    options: InspectOptions
 
     def __init__(self, options: InspectOptions | None = None) -> None:
         """Nothing is looked for yet."""
-        self.options = options = options or InspectOptions()
-        super().__init__(options.environment, bash=options.shell == "bash", idempotent=True)
+        self.options = options or InspectOptions()
+        super().__init__("docker", idempotent=True)
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""
-        if self.options.environment == "local":
-            return HarnessFolders(self.name, self.pool)
-        return HarnessProjects(self.name, self.options.image, "taxtui setup", self.pool)
+        return HarnessContainers(self.name, self.options.image, "taxtui setup", self.pool)
 
-    async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> InspectSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> InspectSandbox:
         """As ``HarnessSubstrate.begin``: as before each sample of a task."""
-        starting = asyncio.ensure_future(self._started(spec, around))
+        starting = asyncio.ensure_future(self._started(spec, env))
         try:
             # Shielded: the daemon may continue a killed compose command.
             environment = await asyncio.shield(starting)
@@ -125,28 +99,22 @@ class InspectSubstrate(HarnessSubstrate):
             raise
         except Exception as error:  # any exception of docker, the compose plugin and Inspect
             raise not_started(_PACKAGE, error) from error
-        return InspectSandbox(spec.name, self.sites, around, self.options.shell, environment)
+        return InspectSandbox(spec.name, self, environment)
 
-    async def _started(self, spec: SandboxSpec, around: Surroundings) -> SandboxEnvironment:
-        if isinstance(self.sites, HarnessFolders):
-            environments = await LocalSandboxEnvironment.sample_init(_TASK, None, {})
-            environment = environments["default"]
-            assert isinstance(environment, LocalSandboxEnvironment)
-            environment.directory.cleanup()  # taxtui's own folder is used, which is found after a kill
-            return environment
-        environments = await DockerSandboxEnvironment.sample_init(_TASK, self._compose_file(spec, around), {})
+    async def _started(self, spec: SandboxSpec, env: dict[str, str]) -> SandboxEnvironment:
+        environments = await DockerSandboxEnvironment.sample_init(_TASK, self._compose_file(spec, env), {})
         return environments["default"]
 
-    def _compose_file(self, spec: SandboxSpec, around: Surroundings) -> str:
+    def _compose_file(self, spec: SandboxSpec, env: dict[str, str]) -> str:
         """Inspect's compose file for a task with an image only, with limits and labels."""
-        assert isinstance(self.sites, HarnessProjects)
+        assert isinstance(self.sites, HarnessContainers)
         service = {
             "image": self.options.image,
             "pull_policy": "never",
             "command": _IDLE,
             "stop_grace_period": "1s",
             **({} if spec.network else {"network_mode": "none"}),
-            **self.sites.service(spec, around),
+            **self.sites.service(spec, env),
         }
         networks = {"networks": self.sites.network(spec)} if spec.network else {}
         return str(self.sites.written(spec, {"services": {"default": service}, **networks}))

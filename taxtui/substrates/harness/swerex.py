@@ -1,7 +1,4 @@
-"""Sandboxes by SWE-ReX, the layer of SWE-agent and similar projects between an agent and sandboxes.
-
-``local`` runs a command in this machine's own processes, ``docker`` through SWE-ReX's server in a container and HTTP.
-"""
+"""Sandboxes by SWE-ReX, the layer of SWE-agent and similar projects: its server in a container, reached by HTTP."""
 
 from __future__ import annotations
 
@@ -10,29 +7,24 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final, TypeVar
 
 import msgspec
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
-from taxtui.substrates.harness.folders import HarnessFolders
-from taxtui.substrates.harness.harness import HarnessSubstrate
-from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Sites, Surroundings
+from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 
 # Before the import: SWE-ReX logs to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 
-from swerex.deployment.abstract import AbstractDeployment
 from swerex.deployment.docker import DockerDeployment
-from swerex.deployment.local import LocalDeployment
 from swerex.runtime.abstract import Command, WriteFileRequest
 
 _QUIET: Final = logging.getLogger("taxtui.swerex")
@@ -45,29 +37,20 @@ _T = TypeVar("_T")
 class SwerexSandbox(HarnessedSandbox):
     """A started deployment."""
 
-    def __init__(
-        self,
-        name: str,
-        sites: Sites,
-        around: Surroundings,
-        shell: str,
-        deployment: AbstractDeployment,
-        pool: BlockingPool,
-    ) -> None:
-        """``pool``: for SWE-ReX's blocking coroutines, each with a thread and a loop."""
-        super().__init__(name, sites, around, shell)
+    def __init__(self, name: str, substrate: SwerexSubstrate, deployment: DockerDeployment) -> None:
+        """SWE-ReX's coroutines block: each has a thread of ``pool`` and a loop."""
+        super().__init__(name, substrate)
         self._deployment = deployment
-        self._pool = pool
 
-    async def run(self, script: str, env: dict[str, str]) -> Ran:
+    async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``runtime.execute``, without a timeout."""
-        wanted = Command(command=[self._shell, "-c", script], env=env or None, cwd=self.around.folder or None)
+        wanted = Command(command=[self.shell, "-c", script])
 
-        async def execute() -> Ran:
+        async def execute() -> TextAnswer:
             started_ns = time.monotonic_ns()
             answer = await self._deployment.runtime.execute(wanted)
             ended_ns = time.monotonic_ns()
-            return Ran(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
+            return TextAnswer(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
 
         return await self._call(execute)
 
@@ -80,7 +63,7 @@ class SwerexSandbox(HarnessedSandbox):
             return await call()
 
         try:
-            return await self._pool.run(lambda: asyncio.run(awaited()))
+            return await self.pool.run(lambda: asyncio.run(awaited()))
         except Exception as error:  # any exception of the HTTP client and the server
             raise not_run(_PACKAGE, error) from error
 
@@ -90,14 +73,9 @@ class SwerexSandbox(HarnessedSandbox):
             await self._call(self._deployment.stop)
 
 
-class _LeftAloneLocal(LocalDeployment):
+class _LeftAlone(DockerDeployment):
     def __del__(self) -> None:
         """SWE-ReX's own stops the sandbox in any running loop; taxtui stops sandboxes by name."""
-
-
-class _LeftAloneDocker(DockerDeployment):
-    def __del__(self) -> None:
-        """As above."""
 
 
 class SwerexSubstrate(HarnessSubstrate):
@@ -106,32 +84,29 @@ class SwerexSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "swerex"
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
     package: ClassVar[str] = _PACKAGE
-    flavours: ClassVar[tuple[Mapping[str, str], ...]] = ({"deployment": "local"}, {"deployment": "docker"})
+    options: SwerexOptions
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
         """Nothing is looked for yet."""
-        self.options = options = options or SwerexOptions()
+        self.options = options or SwerexOptions()
         # SWE-ReX chooses the containers' names.
-        super().__init__(options.deployment, bash=options.shell == "bash", idempotent=options.deployment == "local")
+        super().__init__("docker", idempotent=False)
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""
-        if self.options.deployment == "local":
-            return HarnessFolders(self.name, self.pool)
-        return HarnessContainers(self.name, self.options.image, "docs/substrates/harnesses.md says how to make one")
+        fix = "docs/substrates/harnesses.md says how to make one"
+        return HarnessContainers(self.name, self.options.image, fix, self.pool, compose=False)
 
-    async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> SwerexSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""
-        deployment = self._deployment(spec, around)
+        deployment = self._deployment(spec, env)
         try:
             await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         except Exception as error:  # any exception of docker, HTTP and the server
             raise not_started(_PACKAGE, error) from error
-        return SwerexSandbox(spec.name, self.sites, around, self.options.shell, deployment, self.pool)
+        return SwerexSandbox(spec.name, self, deployment)
 
-    def _deployment(self, spec: SandboxSpec, around: Surroundings) -> AbstractDeployment:
-        if isinstance(self.sites, HarnessFolders):
-            return _LeftAloneLocal(logger=_QUIET)
+    def _deployment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerDeployment:
         assert isinstance(self.sites, HarnessContainers)
         limits = spec.limits
         arguments = [
@@ -140,15 +115,15 @@ class SwerexSubstrate(HarnessSubstrate):
             *(f"--cpus={limits.cpus:g}", f"--memory={limits.memory_mib}m", f"--memory-swap={limits.memory_mib}m"),
             f"--pids-limit={limits.pids}",
             *(f"--label={key}={value}" for key, value in self.sites.labels(spec).items()),
-            *(f"--env={key}={value}" for key, value in around.env.items()),
+            *(f"--env={key}={value}" for key, value in env.items()),
         ]
-        return _LeftAloneDocker(logger=_QUIET, image=self.options.image, docker_args=arguments, pull="never")
+        return _LeftAlone(logger=_QUIET, image=self.options.image, docker_args=arguments, pull="never")
 
 
-async def _started(deployment: AbstractDeployment) -> None:
+async def _started(deployment: DockerDeployment) -> None:
     await deployment.start()  # type: ignore[no-untyped-call]
 
 
-def _stop(deployment: AbstractDeployment) -> None:
+def _stop(deployment: DockerDeployment) -> None:
     """Blocks: stop the deployment of a cancelled create."""
     asyncio.run(deployment.stop())  # type: ignore[no-untyped-call]

@@ -12,7 +12,6 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``-s local:isolation=plain,fixtures=PATH``."""
 
     isolation: Literal["auto", "bwrap", "plain"] = "auto"
-    disk_mib: int = 0  # limit of a sandbox's files, in memory; 0: the room of the temporary folder
     fixtures: str = ""  # a folder with attrs.git and wheels/; by default the fixtures of `taxtui setup`
 
     def folder(self) -> Path | None:
@@ -20,8 +19,6 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def complaint(self) -> str:
         """The problem with the options on this machine, and the fix; "" without one. Looks at files."""
-        if self.disk_mib < 0:
-            return f"disk_mib={self.disk_mib} is negative; 0 is no limit"
         if self.fixtures and not Path(self.fixtures).expanduser().is_dir():
             return f"fixtures={self.fixtures} is not a folder; taxtui setup makes one"
         return ""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.substrates.ssh.scripts import FOLDER
-
-_PORT_MAX: Final = 65535
 
 
 class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,16 +21,11 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     known_hosts: str = ""  # a file; else ~/.ssh/known_hosts
     folder: str = ""  # on the host, private: the sandboxes' folder; else /tmp/taxtui-ssh-UID
     fixtures: str = ""  # on the host, for T1 and T2: the fixtures of `taxtui setup`
-    logins: int = 8  # under way at once; sshd drops some of more than ten (MaxStartups)
 
     def complain(self) -> None:
         """Check the options and their files. Blocking. Raises ``SubstrateUnavailable``."""
         if not self.host:
             raise SubstrateUnavailable("ssh: option host is missing", fix="-s ssh:host=NAME")
-        if not 0 <= self.port <= _PORT_MAX:
-            raise SubstrateUnavailable(f"ssh: port={self.port} is no port", fix="leave it out for 22")
-        if self.logins < 1:
-            raise SubstrateUnavailable(f"ssh: logins={self.logins} allows no login", fix="write logins=8")
         for name, path in (("folder", self.folder), ("fixtures", self.fixtures)):
             if path and not FOLDER.fullmatch(path):
                 fix = "write an absolute path of letters, digits, dots, - and _"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import asyncssh
 
@@ -14,13 +13,15 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.shell.framed_shell import outputs
 from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, Program, log_in
 from taxtui.substrates.ssh import SshOptions
-from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
+from taxtui.substrates.ssh.failure import no_login, not_looked
 from taxtui.substrates.ssh.scripts import HostFacts, facts, look
 
 ANSWER_TIMEOUT_S: Final = 60.0
 """Time limit of a taxtui program there; a removal may have many files to delete."""
 FAILED: Final = (*CONNECTION_ERRORS, TimeoutError, ValueError)
 """Exceptions of a login; ``ValueError`` for an unreadable key or configuration."""
+_LOGINS: Final = 8
+"""Under way at once; sshd drops some of more than ten (MaxStartups)."""
 _CHANNELS: Final = 8
 """Concurrent channels of a connection: sshd has ten by default (MaxSessions)."""
 _DRAIN_S: Final = 2.0
@@ -39,7 +40,7 @@ class SshHost:
 
     def __init__(self, options: SshOptions) -> None:
         self._options = options
-        self._gate = asyncio.Semaphore(options.logins)
+        self._gate = asyncio.Semaphore(_LOGINS)
         self._channels = asyncio.Semaphore(_CHANNELS)
         self._opening = asyncio.Lock()
         self._control: asyncssh.SSHClientConnection | None = None
@@ -84,34 +85,11 @@ class SshHost:
             try:
                 connection = await log_in(options.host, **options.login())
             except FAILED as error:
-                has_key = await asyncio.to_thread(self._has_known_key)
-                ask_again = has_key and not self._been_in and dropped(error)
-                cause = (await self._other_kind() if ask_again else None) or error
-                raise no_login(cause, has_key=has_key, before=self._been_in) from error
+                raise no_login(error, before=self._been_in) from error
         self._been_in = True
         still_open = [previous for previous in self._connections if not previous.is_closed()]
         self._connections = [connection, *still_open]
         return connection, waited_ns
-
-    async def _other_kind(self) -> Exception | None:
-        """The error for a host key of a type missing from known_hosts: sshd then drops the connection."""
-        try:
-            connection = await log_in(self._options.host, **self._options.login(), server_host_key_algs="default")
-        except FAILED as error:
-            return error
-        connection.abort()
-        await connection.wait_closed()
-        return None
-
-    def _has_known_key(self) -> bool:
-        """Whether known_hosts has any key of the host; False if unknown. Blocking."""
-        try:
-            settings = asyncssh.SSHClientConnectionOptions(host=self._options.host, **self._options.login())
-            known_hosts: Any = settings.known_hosts or str(Path("~/.ssh/known_hosts").expanduser())
-            files = [known_hosts] if isinstance(known_hosts, str) else known_hosts
-            return any(asyncssh.match_known_hosts(str(file), settings.host, "", settings.port)[0] for file in files)
-        except (OSError, ValueError):
-            return False
 
     async def run(self, line: str) -> HostAnswer:
         """Run a taxtui program on the host, over a shared connection, reopened when lost.

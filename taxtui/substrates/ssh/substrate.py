@@ -23,7 +23,7 @@ from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.kit.shell.over_ssh import OverSsh
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.ssh import SshOptions, scripts
-from taxtui.substrates.ssh.failure import not_listed, not_made, not_removed
+from taxtui.substrates.ssh.failure import last_words, not_made
 from taxtui.substrates.ssh.host import SshHost
 
 FIRST_PAUSE_S: Final = 0.5
@@ -104,7 +104,7 @@ class SshSandbox(OverSsh):
         except (SubstrateUnavailable, SandboxLost) as error:  # the host may be back in a moment
             raise Throttled(str(error), None) from error
         if code:
-            raise ExecFailed(not_removed(code, err or out))
+            raise ExecFailed(f"its folder or processes are still there: {last_words(code, err or out)}")
         return True
 
 
@@ -170,7 +170,7 @@ class SshSubstrate:
     async def _find(self, run_id: str | None) -> Sequence[Found]:
         code, out, err = await self._host.run(scripts.list_all(self._host.facts.base))
         if code:
-            raise not_listed(code, err or out)
+            raise SubstrateUnavailable(f"ssh: the sandboxes there cannot be listed: {last_words(code, err or out)}")
         return scripts.listed(out, run_id)
 
     async def reap(self, entry: Found) -> None:

@@ -62,11 +62,11 @@ KUBERNETES: Final = Provider(
 DAYTONA: Final = Provider(
     name="daytona",
     standin=DaytonaStandin,
-    substrate=lambda standin, events=True: DaytonaSubstrate(DaytonaOptions(api_url=standin.url, events=events)),
+    substrate=lambda standin: DaytonaSubstrate(DaytonaOptions(api_url=standin.url)),
     held=lambda standin: standin,
     ends_later=False,
     one=(1, 0),
-    kill_s=("taxtui.substrates.daytona.sandbox.KILL_S", 0.8),
+    kill_s=("taxtui.sandboxes.kit.text_sandbox.KILL_S", 0.8),
     doubt_s=None,
     remove_s=1.2,
     quota="Total CPU limit exceeded",
@@ -78,12 +78,8 @@ DAYTONA: Final = Provider(
 def measuring(provider: Provider, standin: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """Runs one recorded trial; whatever happens, no more than ``left`` may be left."""
 
-    async def run(
-        *commands: str, left: tuple[int, int] = (0, 0), options: dict[str, Any] | None = None, **how: Any
-    ) -> Recorded:
-        got = await record(
-            lambda: provider.substrate(standin, **(options or {})), folder, monkeypatch, *commands, **how
-        )
+    async def run(*commands: str, left: tuple[int, int] = (0, 0), **how: Any) -> Recorded:
+        got = await record(lambda: provider.substrate(standin), folder, monkeypatch, *commands, **how)
         if provider.ends_later:
             await standin.leaves(*left)
         assert standin.left() == left

@@ -1,4 +1,4 @@
-"""Daytona for tests: its API, the toolbox of its sandboxes and its event socket, with commands that really run.
+"""Daytona for tests: its API and the toolbox of its sandboxes, with commands that really run.
 
 Run as a module it serves until its standard input ends, and prints the URL of its API. Every reply is checked against
 the models of Daytona's own clients.
@@ -15,7 +15,6 @@ import uuid
 from pathlib import Path
 from typing import Any, Self
 
-import socketio  # type: ignore[import-untyped]
 from aiohttp import web
 
 from tests.support.standins import daytona_toolbox
@@ -51,27 +50,18 @@ class DaytonaStandin:
         self.quota: int | None = None
         self.made = 0
         self._validate = _check if validate else _trust
-        self._events = socketio.AsyncServer(async_mode="aiohttp")
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         app = web.Application(middlewares=[self._guard], client_max_size=1 << 26)
-        self._events.attach(app, socketio_path="api/socket.io")
-
-        @self._events.event  # type: ignore[untyped-decorator]
-        async def connect(sid: str, environ: object, auth: Json | None) -> bool:
-            return (auth or {}).get("token") == KEY
-
         box = "/toolbox/{id}/process"
         app.add_routes(
             [
                 web.get("/api/api-keys/current", self._key, name="key"),
-                web.get("/api/organizations/{org}/usage", self._usage, name="usage"),
                 web.get("/api/snapshots", self._snapshots, name="snapshots"),
                 web.get("/api/snapshots/{id}", self._snapshot, name="snapshot"),
                 web.delete("/api/snapshots/{id}", self._unsnapshot, name="unsnapshot"),
                 web.post("/api/sandbox/{id}/snapshot", self._copy, name="copy"),
-                web.post("/api/sandbox/{id}/archive", self._archive, name="archive"),
                 web.post("/api/sandbox", self._create, name="create"),
                 web.get("/api/sandbox", self._list, name="list"),
                 web.get("/api/sandbox/{id}", self._get, name="get"),
@@ -101,7 +91,6 @@ class DaytonaStandin:
         for place in self.places.values():
             await place.remove()
         shutil.rmtree(self.disks)
-        await self._events.shutdown()
         await self._runner.cleanup()
 
     def fail(self, on: str, **how: Any) -> None:
@@ -119,7 +108,7 @@ class DaytonaStandin:
         sandbox = next(each for each in self.sandboxes.values() if each["name"] == name)
         self._kill(sandbox["id"])
         sandbox["errorReason"] = reason
-        self._spawn(self._to(sandbox, state))
+        self._to(sandbox, state)
 
     def release(self) -> None:
         self.stuck = False
@@ -132,8 +121,6 @@ class DaytonaStandin:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         kind = str(request.match_info.route.name)
-        if "/socket.io" in request.path:
-            return await handler(request)
         self.requests.append(kind)
         if request.headers.get("Authorization") != f"Bearer {KEY}":
             return self._no(401, "Unauthorized")
@@ -169,17 +156,6 @@ class DaytonaStandin:
             "organizationId": "org",
         }
         return self._yes(body, "ApiKeyList")
-
-    async def _usage(self, request: web.Request) -> web.Response:
-        total = self.quota or 10
-        region: Json = {"regionId": "local", "sandboxClass": "container"}
-        for what in ("Cpu", "Memory", "Disk", "Gpu"):
-            region |= {f"total{what}Quota": total, f"current{what}Usage": len(self.sandboxes)}
-        for what in ("CpuPerSandbox", "MemoryPerSandbox", "DiskPerSandbox", "DiskPerNonEphemeralSandbox"):
-            region[f"max{what}"] = None
-        region |= dict.fromkeys(("maxCpuPerGpu", "maxMemoryPerGpu", "maxDiskPerGpu"))
-        counts = ("totalSnapshotQuota", "currentSnapshotUsage", "totalVolumeQuota", "currentVolumeUsage")
-        return self._yes({"regionUsage": [region], **dict.fromkeys(counts, 0)}, "OrganizationUsageOverview")
 
     async def _snapshot(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]
@@ -218,7 +194,7 @@ class DaytonaStandin:
         if any(each["name"] == name for each in self.snapshots.values()):
             return self._no(409, f"Snapshot with name {name} already exists")
         before = sandbox["state"]
-        await self._to(sandbox, "snapshotting")
+        self._to(sandbox, "snapshotting")
         self._spawn(self._copied(sandbox, name, before))
         return self._yes(sandbox, "Sandbox")
 
@@ -229,19 +205,11 @@ class DaytonaStandin:
         snapshot = _snapshot_of(str(uuid.uuid4()), name, "pulling")
         shutil.copytree(self.places[sandbox["id"]].folder, self.disks / snapshot["id"], symlinks=True)
         self.snapshots[snapshot["id"]] = snapshot
-        await self._to(sandbox, before)
+        self._to(sandbox, before)
         await asyncio.sleep(self.start_s)
         if snapshot["state"] == "pulling":
             reason = None if self.snapshot_state == "active" else "no space left on the runner"
             snapshot |= {"state": self.snapshot_state, "errorReason": reason}
-
-    async def _archive(self, request: web.Request) -> web.Response:
-        sandbox, refusal = self._find_in(request, "stopped")
-        if sandbox is None:
-            return refusal
-        await self._to(sandbox, "archiving")
-        self._spawn(self._later(sandbox, "archiving", "archived"))
-        return self._yes(sandbox, "Sandbox")
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()
@@ -291,18 +259,16 @@ class DaytonaStandin:
             return
         if self.fate == "error":
             sandbox["errorReason"] = "no available runners"
-            await self._to(sandbox, "error")
+            self._to(sandbox, "error")
             return
-        await self._to(sandbox, "started")
+        self._to(sandbox, "started")
         if ttl_minutes:
             await asyncio.sleep(ttl_minutes * self.minute_s)
             if sandbox["id"] in self.sandboxes:
                 await self._end(sandbox)
 
-    async def _to(self, sandbox: Json, state: str) -> None:
-        old, sandbox["state"], sandbox["updatedAt"] = sandbox["state"], state, _now()
-        event = {"sandbox": dict(sandbox), "oldState": old, "newState": state}
-        await self._events.emit("sandbox.state.updated", event)
+    def _to(self, sandbox: Json, state: str) -> None:
+        sandbox["state"], sandbox["updatedAt"] = state, _now()
 
     async def _get(self, request: web.Request) -> web.Response:
         sandbox = self._find(request)
@@ -324,7 +290,7 @@ class DaytonaStandin:
         if sandbox is None:
             return self._no(404, "Sandbox not found")
         if sandbox["state"] != "destroying":
-            await self._to(sandbox, "destroying")
+            self._to(sandbox, "destroying")
             if not self.stuck:
                 self._spawn(self._end(sandbox))
         return self._yes(sandbox, "Sandbox")
@@ -340,7 +306,7 @@ class DaytonaStandin:
         sandbox, refusal = self._find_in(request, "started")
         if sandbox is None:
             return refusal
-        await self._to(sandbox, "stopping")
+        self._to(sandbox, "stopping")
         self._spawn(self._halt(sandbox))
         return self._yes(sandbox, "Sandbox")
 
@@ -348,30 +314,29 @@ class DaytonaStandin:
         await asyncio.sleep(self.start_s)
         self._kill(sandbox["id"])
         if sandbox["state"] == "stopping":
-            await self._to(sandbox, "stopped")
+            self._to(sandbox, "stopped")
             if sandbox["autoDeleteInterval"] == 0:
                 await self._end(sandbox)
 
     async def _start(self, request: web.Request) -> web.Response:
-        sandbox, refusal = self._find_in(request, "stopped", "archived")
+        sandbox, refusal = self._find_in(request, "stopped")
         if sandbox is None:
             return refusal
-        state = "starting" if sandbox["state"] == "stopped" else "restoring"
-        await self._to(sandbox, state)
-        self._spawn(self._later(sandbox, state, "started"))
+        self._to(sandbox, "starting")
+        self._spawn(self._later(sandbox, "starting", "started"))
         return self._yes(sandbox, "Sandbox")
 
     async def _later(self, sandbox: Json, state: str, following: str) -> None:
         await asyncio.sleep(self.start_s)
         if sandbox["state"] == state:
-            await self._to(sandbox, following)
+            self._to(sandbox, following)
 
     async def _end(self, sandbox: Json) -> None:
         await asyncio.sleep(0.005)
         self._kill(sandbox["id"])
         await self.places[sandbox["id"]].remove()
         if self.sandboxes.pop(sandbox["id"], None) is not None:
-            await self._to(sandbox, "destroyed")
+            self._to(sandbox, "destroyed")
 
     def _kill(self, name: str) -> None:
         self.places[name].kill()
@@ -436,7 +401,7 @@ def _check(body: Json, model: str) -> None:
 
     kind: Any = getattr(daytona_api_client_async, model, None) or getattr(daytona_toolbox_api_client_async, model)
     read = kind.from_dict(body)
-    nested = [*getattr(read, "items", []), *getattr(read, "region_usage", [])]
+    nested = [*getattr(read, "items", [])]
     unknown = [each.additional_properties for each in (read, *nested) if each.additional_properties]
     assert not unknown, f"{model} has no {unknown}"
 

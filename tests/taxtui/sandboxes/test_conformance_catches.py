@@ -17,13 +17,12 @@ from taxtui.sandboxes.conformance.walker import cancellations
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found
 from taxtui.substrates.local import LocalOptions
-from taxtui.substrates.local.sandbox import LocalSandbox
-from taxtui.substrates.local.substrate import LocalSubstrate
+from taxtui.substrates.local.substrate import LocalSandbox, LocalSubstrate
 
 pytestmark = pytest.mark.processes
 
 BY_NAME: Final = {str(check): check for check in checks()}
-END: Final = "taxtui.substrates.local.sandbox._end"
+END: Final = "taxtui.substrates.local.substrate._end"
 
 
 class Broken(LocalSubstrate):
@@ -79,8 +78,6 @@ async def test_a_spoilt_result(
         ("session: closing", END, end_group_alone, "should be dead"),
         ("from create to destroy", f"{LocalSandbox.__module__}.LocalSandbox.destroy", do_nothing, "after destroy"),
         ("reset", f"{LocalSandbox.__module__}.LocalSandbox.reset", do_nothing, "after the reset"),
-        ("suspend and resume", "taxtui.substrates.local.freezing.stop", do_nothing, "a sleep of 1 s took"),
-        ("a command while suspended", "taxtui.substrates.local.freezing.stop", do_nothing, "a command ended in a"),
     ],
 )
 async def test_a_call_that_does_too_little(
@@ -89,12 +86,6 @@ async def test_a_call_that_does_too_little(
     monkeypatch.setattr(target, replacement)
     with pytest.raises(Violation, match=complaint):
         await BY_NAME[name](Broken)
-
-
-async def test_a_resume_that_continues_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.substrates.local.freezing.continue_all", do_nothing)
-    with pytest.raises((Violation, TimeoutError)):
-        await BY_NAME["suspend and resume"](Broken, timeout_s=10)
 
 
 async def test_a_find_that_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,14 +114,14 @@ async def test_a_failed_clean_up_is_added_to_the_complaint(monkeypatch: pytest.M
 
     monkeypatch.setattr(Bench, "clear", clear)
     break_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
-    outcome = await _judge(BY_NAME["exec: exit codes"], Broken, None, 30, verbose=False)
+    outcome = await _judge(BY_NAME["exec: exit codes"], Broken)
     assert outcome.word == "FAIL"
     assert outcome.why.endswith("; and then, cleaning up: a sandbox is left")
 
 
 async def test_only_promises_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Broken, "capabilities", Capabilities(bash=False))
-    for name in ("exec: bash", "deadline", "reset", "cancel reset"):
+    monkeypatch.setattr(Broken, "capabilities", Capabilities())
+    for name in ("deadline", "reset", "cancel reset"):
         with pytest.raises(NotApplicable):
             await BY_NAME[name](Broken)
 

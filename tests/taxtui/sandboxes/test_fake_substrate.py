@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
+from taxtui.errors import ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes import LABEL_RUN, ExecTimeout, Marks, SandboxLost, Throttled
 from taxtui.sandboxes.conformance import Check, checks
 from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSubstrate
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Marks
 
 WITHOUT_A_SHELL = {
-    "declarations",
     "check answers",
-    "check without entering",
     "from create to destroy",
     "destroy twice",
     "find and reap",

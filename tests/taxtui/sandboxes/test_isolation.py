@@ -54,19 +54,6 @@ async def test_bubblewrap_keeps_everything_away_but_the_disk(tmp_path: Path, mon
     assert held >= set(PROBES) - {"disk", "pids", "memory"} | limited
 
 
-@pytest.mark.bwrap
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
-async def test_with_disk_mib_the_disk_is_kept_away_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(isolation, "PROBES", {"disk": PROBES["disk"]})
-    for size_mib, holds in ((0, False), (16, True)):
-        async with LocalSubstrate(LocalOptions(isolation="bwrap", disk_mib=size_mib)) as substrate:
-            [found] = await probe(substrate, RUN)
-        assert found.holds is holds
-        assert "MiB free" in found.detail or not holds
-    assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
-
-
 async def test_plain_processes_keep_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(isolation, "PROBES", {"files": PROBES["files"], "other sandboxes": PROBES["other sandboxes"]})

@@ -54,7 +54,7 @@ def test_a_captured_stream_is_not_held_as_a_whole() -> None:
     stream = Captured(b"\1NONCE ")
     for _ in range(500):
         stream.feed(b"x" * 1000)
-        assert len(stream._last) <= 1007
+        assert len(stream._buffer) <= 1007
     stream.feed(b"last\1NON")
     stream.feed(b"CE 4\n")
     output = stream.output()

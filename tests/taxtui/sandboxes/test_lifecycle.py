@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,18 @@ from taxtui.errors import CreateFailed, ExecFailed, ScenarioError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.notation import parse_lifecycle
 from taxtui.plan.scenario import CellBlock, ScenarioFile
-from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, SubstrateRef, ThinkTime
+from taxtui.plan.spec import CellPlan, Command, SandboxSpec, SubstrateRef, ThinkTime
 from taxtui.runner.cleanup.ledger import TrialShare, part_of
 from taxtui.runner.preflight import require
 from taxtui.sandboxes.fake import FakeSandbox, FakeSubstrate
-from taxtui.sandboxes.kit.limits import CgroupLimiter
-from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.lifecycle import Usage, reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Marks
 from taxtui.substrates.docker import images
-from taxtui.substrates.local import freezing
 from tests.support import waiting
 from tests.taxtui.runner.test_trial import TIER, FakeContext, obey, run, trial_of
 
 MS = 1_000_000
 PAUSES = ThinkTime(median_ns=40 * MS, suspend_after_ns=10 * MS)
-UNIFIED = Path("/sys/fs/cgroup/unified")
 
 
 class Sleeper(FakeSandbox):
@@ -228,27 +223,3 @@ def test_every_stage_of_a_dockerfile_begins_with_the_labels() -> None:
     text = images._labelled("FROM a AS first\nRUN x\nfrom b\nCOPY --from=first /x /\n", {"run": 'r"1'})
     label = 'LABEL "run"="r\\"1"'
     assert text.splitlines() == ["FROM a AS first", label, "RUN x", "from b", label, "COPY --from=first /x /"]
-
-
-@pytest.mark.skipif(not os.access(UNIFIED, os.W_OK), reason="no writable hierarchy of cgroup version 2")
-async def test_the_freezer_of_cgroup_version_2_stops_and_continues_processes(tmp_path: Path) -> None:
-    limiter = CgroupLimiter("cgroup v2", (UNIFIED,), ("cpu.max", "memory.max", "pids.max"))
-    name, ticks = f"taxtui-test-{os.getpid()}", tmp_path / "ticks"
-    enter = limiter.prepare(name, Limits())
-    assert freezing.means(limiter) == freezing.FREEZER
-    script = f"{enter}while :; do echo x >> {ticks}; sleep 0.02; done"
-    process = Process(["/bin/sh", "-c", script], dict(os.environ), stdin=False)
-    try:
-        await waiting.until(ticks.exists, "the first tick")
-        await freezing.stop(limiter, name)
-        stopped = ticks.stat().st_size
-        assert freezing.usage(limiter, name).cpu_ns > 0
-        await asyncio.sleep(0.3)
-        assert ticks.stat().st_size == stopped
-        await freezing.continue_all(limiter, name)
-        await waiting.until(lambda: ticks.stat().st_size > stopped, "a tick after the resume")
-        await freezing.stop(limiter, name)
-    finally:
-        await limiter.kill(name)  # of a frozen one
-        await limiter.remove(name)
-        await process.close()

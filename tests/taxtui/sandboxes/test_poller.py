@@ -11,6 +11,7 @@ import pytest
 from taxtui.errors import SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import retry as state_poller
 from taxtui.sandboxes.kit.retry import Lookup, StatePoller
+from taxtui.sandboxes.protocol import Marks
 
 
 async def test_a_poller_asks_once_for_all_that_wait() -> None:
@@ -79,6 +80,10 @@ async def test_a_throttled_look_is_repeated_once_for_all_that_wait_and_says_how_
     assert len(asked_ns) == 4  # not 20 refusals, each with a back-off of its own
     [late_ns] = {each.late_ns for each in seen}
     assert asked_ns[3] - asked_ns[2] < late_ns < time.monotonic_ns() - asked_ns[0]  # both refusals and their waits
+    first, second = Marks(), Marks()
+    poller.report_throttling(first)
+    poller.report_throttling(second)
+    assert (len(first.notices), second.notices) == (1, [])
     assert await poller.next("a") == Lookup("ok", 0)
     await poller.close()
 

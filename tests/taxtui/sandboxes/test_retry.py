@@ -9,8 +9,7 @@ import pytest
 
 from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import retry
-from taxtui.sandboxes.kit.retry import LookupThrottle, Retry, find
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.kit.retry import Retry, find
 
 
 class Provider:
@@ -103,12 +102,3 @@ def test_pauses_double_up_to_the_longest_and_begin_again() -> None:
     patient.reset()
     assert patient.pause_s() == 1.0
     assert patient.pause_s(advice_s=30.0) == pytest.approx(33.0)
-
-
-def test_the_throttling_of_shared_lookups_is_reported_once() -> None:
-    lookups, first, second = LookupThrottle(), Marks(), Marks()
-    lookups.add(2 * 10**9)
-    lookups.report(first)
-    lookups.report(second)
-    assert (len(first.notices), second.notices) == (1, [])
-    assert "2.0 s" in first.notices[0]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +10,6 @@ from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
-from tests.support.waiting import until
 
 KINDS = ("bash", "sh", "terminal", "sh on a terminal")
 
@@ -23,9 +18,8 @@ KINDS = ("bash", "sh", "terminal", "sh on a terminal")
 async def shell(request: pytest.FixtureRequest) -> AsyncIterator[FramedShell]:
     terminal = "terminal" in request.param
     if terminal:
-        argv = launch_argv(terminal=True)
-        if request.param.startswith("sh"):
-            argv = ["sh", "-c", "stty raw -echo; " + posix_argv()[-1]]
+        argv = posix_argv() if request.param.startswith("sh") else launch_argv()
+        argv = [*argv[:2], f"stty raw -echo; {argv[2]}", *argv[3:]]
         opened = await FramedShell.open(TerminalStream(argv), merged=True)
     else:
         opened = await FramedShell.open(shell_process(posix_argv() if request.param == "sh" else None))
@@ -94,34 +88,6 @@ async def test_a_last_line_runs_before_and_after_the_first_command() -> None:
         await stream.write(farewell("exit 5"))
         assert await stream.read() == (ENDED, b"")
         assert stream.returncode == 5
-
-
-async def test_a_background_process_that_holds_the_streams(tmp_path: Path) -> None:
-    """For longer than a test may take."""
-    sleepers = tmp_path / "sleepers"
-    sleepers.touch()
-    sleeper = f"sh -c 'echo $$ >>{sleepers}; exec sleep 600'"
-    shell = await FramedShell.open(shell_process())
-    assert (await shell.exec(Command(script=f"{sleeper} & echo started"))).stdout == b"started\n"
-    # Neither the shell's answer nor its end waits for one to begin.
-    await until(lambda: sleepers.read_text().count("\n") == 1, "the first")
-    with pytest.raises(SandboxLost):
-        await shell.exec(Command(script=f"kill -9 $$; {sleeper}"))
-    await until(lambda: sleepers.read_text().count("\n") == 2, "the second")
-    await shell.close()
-    for pid in sleepers.read_text().split():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGKILL)
-
-
-async def test_chatter_between_commands_is_dropped(tmp_path: Path) -> None:
-    shell = await FramedShell.open(shell_process())
-    said = tmp_path / "said"
-    await shell.exec(Command(script=f"(sleep 0.05; echo late; echo late >&2; touch {said}) &"))
-    await until(said.exists, "the chatter")
-    result = await shell.exec(Command(script="echo mine"))
-    assert (result.stdout, result.stderr) == (b"mine\n", b"")
-    await shell.close()
 
 
 async def test_an_old_bash_is_driven_line_by_line() -> None:

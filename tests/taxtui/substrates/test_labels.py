@@ -8,7 +8,7 @@ import pytest
 
 from taxtui.sandboxes.kit.labels import END_OF_TIME_S, LABEL_DEADLINE, LABEL_RUN, found
 from taxtui.substrates.aws.connection import labelled as aws_found
-from taxtui.substrates.docker.substrate import _entry as docker_found
+from taxtui.substrates.docker.containers import entry_of as docker_found
 
 DEADLINES = {
     "1700000000": 1_700_000_000,

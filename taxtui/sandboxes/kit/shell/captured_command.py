@@ -15,8 +15,8 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Streams
-from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDERR, STDOUT, last_line
-from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW, UNKNOWN
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT, MarkedOutput
+from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW
 
 # Quiet, or bash would comment on death by a signal; the command itself gets the real stderr.
 _PROGRAM: Final = r"""@BEGIN@; exec 3>&2 2>/dev/null; export @MARK@="$1"; _a=$1; _b=$2; shift 2
@@ -69,16 +69,12 @@ def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes)
     )
 
 
-class Captured:
+class Captured(MarkedOutput):
     """A stream of a command up to the end marker; later bytes are dropped."""
 
     def __init__(self, marker: bytes) -> None:
-        """``marker``: empty where none is to come."""
-        self.exit_code: int | None = None
-        self.wrapper_ended_ns = UNKNOWN
-        self._marker = marker
         self._output = KeptOutput()
-        self._last = bytearray()  # possibly the beginning of the marker's line
+        super().__init__(b"", marker, self._output)
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes; the marker sets ``exit_code``.
@@ -86,29 +82,15 @@ class Captured:
         Raises:
             ExecFailed: no number follows the marker; a command can find the marker and print it.
         """
-        if self.exit_code is not None:
-            return
-        self._last += chunk
-        at = self._last.find(self._marker) if self._marker else -1
-        line_end = self._last.find(b"\n", at) if at >= 0 else -1
-        if at >= 0:
-            end = self._last[at + len(self._marker) : line_end if line_end >= 0 else None]
-            try:
-                code = last_line(end) if line_end >= 0 or len(end) > LAST_LINE else None
-            except ValueError:
-                raise ExecFailed("the command's answer is garbled: no exit code follows its end marker") from None
-            if code is not None:
-                self.exit_code, self.wrapper_ended_ns = code
-                del self._last[at:]
-        else:
-            passed = max(0, len(self._last) - len(self._marker))
-            self._output.add(self._last[:passed])
-            del self._last[:passed]
+        try:
+            super().feed(chunk)
+        except ValueError:
+            raise ExecFailed("the command's answer is garbled: no exit code follows its end marker") from None
 
     def output(self) -> KeptOutput:
         """The whole stream, after the last ``feed``."""
-        last, self._last = self._last, bytearray()
-        self._output.add(last)
+        self._output.add(self._buffer)
+        self._buffer.clear()
         return self._output
 
 

@@ -61,15 +61,11 @@ _SH_DRIVER: Final = _driver(_SH_TAKES)
 _LAUNCHER: Final = (
     'if command -v bash >/dev/null 2>&1; then exec bash --norc --noprofile -c "$1" bash "$2"; fi; exec sh -c "$2" sh'
 )
-_RAW_TERMINAL: Final = "stty raw -echo 2>/dev/null; "
 
 
-def launch_argv(*, terminal: bool = False) -> list[str]:
-    """The program for the provider to start; its standard streams are the :class:`ByteStream`.
-
-    ``terminal``: the streams are a single pseudo-terminal; the program switches to raw mode, and bytes pass unchanged.
-    """
-    return ["sh", "-c", (_RAW_TERMINAL if terminal else "") + _LAUNCHER, "sh", _BASH_DRIVER, _SH_DRIVER]
+def launch_argv() -> list[str]:
+    """The program for the provider to start; its standard streams are the :class:`ByteStream`."""
+    return ["sh", "-c", _LAUNCHER, "sh", _BASH_DRIVER, _SH_DRIVER]
 
 
 class Streams(Protocol):

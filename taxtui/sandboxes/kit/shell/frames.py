@@ -13,7 +13,7 @@ import re
 from typing import Final, Protocol
 
 from taxtui.sandboxes.kit.kept_output import KeptOutput, exec_result
-from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
+from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, UNKNOWN, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 
 CLOSED: Final = "8<&- 9<&-"
@@ -46,7 +46,9 @@ class SplitFrames:
 
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
-        self._frames = {STDOUT: _Frame(begin, end), STDERR: _Frame(begin, end)}
+        self._frames = {
+            channel: MarkedOutput(f"{begin}{{".encode(), f"{end}}}".encode()) for channel in (STDOUT, STDERR)
+        }
 
     @property
     def complete(self) -> bool:
@@ -70,6 +72,7 @@ class SplitFrames:
         assert isinstance(out, KeptOutput)
         assert isinstance(err, KeptOutput)
         last = self._frames[STDOUT]  # the shell prints this marker last
+        assert last.exit_code is not None
         return exec_result(last.exit_code, out, err, last.wrapper_ended_ns)
 
 
@@ -105,7 +108,7 @@ class MergedFrames:
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
         self._streams = _Unmerged()
-        self._frame = _Frame(begin, end, self._streams)
+        self._frame = _between(begin, end, self._streams)
 
     @property
     def complete(self) -> bool:
@@ -129,6 +132,7 @@ class MergedFrames:
         self._frame.feed(chunk)
 
     def result(self) -> ExecResult:
+        assert self._frame.exit_code is not None
         return exec_result(self._frame.exit_code, *self._streams.ended(), self._frame.wrapper_ended_ns)
 
 
@@ -208,15 +212,17 @@ def last_line(text: bytes | bytearray) -> tuple[int, int]:
     return int(code), epoch_ns(ended)
 
 
-class _Frame:
-    """The bytes of a stream between ``BEGIN{`` and ``END}code:time\\n``, in chunks of any size."""
+class MarkedOutput:
+    """The bytes of a stream between two markers, in chunks of any size; ``code:time\\n`` follows the second."""
 
-    def __init__(self, begin: str, end: str, payload: _Sink | None = None) -> None:
-        self._begin, self._end = f"{begin}{{".encode(), f"{end}}}".encode()
+    def __init__(self, begin: bytes, end: bytes, payload: _Sink | None = None) -> None:
+        """``begin``: empty if the bytes begin with the stream."""
+        self._begin, self._end = begin, end
         self._buffer = bytearray()
         self._begun = self.complete = False
         self.payload: _Sink = payload or KeptOutput()
-        self.exit_code = self.wrapper_ended_ns = -1
+        self.exit_code: int | None = None
+        self.wrapper_ended_ns = UNKNOWN
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the stream; each is searched once, but for a marker's length.
@@ -244,3 +250,7 @@ class _Frame:
             self.exit_code, self.wrapper_ended_ns = last_line(line)
             self.complete = True
             self._buffer.clear()
+
+
+def _between(begin: str, end: str, payload: _Sink | None = None) -> MarkedOutput:
+    return MarkedOutput(f"{begin}{{".encode(), f"{end}}}".encode(), payload)

@@ -48,10 +48,3 @@ sandbox = lending(_lent)
 @pytest.mark.parametrize("check", SHARING, ids=str)
 async def test_conformance_of_commands(check: Check, sandbox: Substrate) -> None:
     await passes(check, lambda: sandbox, short_ttl_s=2.0)
-
-
-@pytest.mark.parametrize("check", [check for check in OWNING if "suspend" in check.name], ids=str)
-async def test_conformance_of_archives(check: Check) -> None:
-    async with DaytonaStandin() as standin:
-        await passes(check, lambda: DaytonaSubstrate(DaytonaOptions(api_url=standin.url, suspend="archive")))
-        assert standin.left() == (0, 0)

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
-from taxtui.substrates.daytona.failure import DaytonaRefused, lost, not_run, refused, unanswered, unreadable
+from taxtui.substrates.daytona.failure import DaytonaRefused, SandboxState, lost, refused, unanswered, unreadable
 
 KEY = "check DAYTONA_API_KEY and its permissions"
 CPU = "Total CPU limit exceeded. Maximum allowed: 10."
@@ -80,26 +80,20 @@ def test_silence_and_nonsense_are_final_for_nobody(said: DaytonaRefused, text: s
 
 
 @pytest.mark.parametrize(
-    ("state", "reason", "leaving", "why"),
+    ("state", "reason", "why"),
     [
-        ("creating", "", False, None),
-        ("started", "", False, None),
-        ("building_snapshot", "", False, None),
+        ("", "", ""),
+        ("creating", "", ""),
+        ("started", "", ""),
+        ("building_snapshot", "", ""),
         # Stopped or archived by its own time to live, by Daytona or by somebody at the dashboard.
-        ("stopped", "", False, "the sandbox is stopped"),
-        ("archived", "idle", False, "the sandbox is archived: idle"),
-        ("destroyed", "", False, "the sandbox is destroyed"),
+        ("stopped", "", "the sandbox is stopped"),
+        ("archived", "idle", "the sandbox is archived: idle"),
+        ("destroyed", "", "the sandbox is destroyed"),
         # Daytona's fault, or the image's: it may never have started.
-        ("error", "no runner available", False, "the sandbox went to error: no runner available"),
-        ("build_failed", "", False, "the sandbox went to build_failed: no reason given"),
-        # We are at it ourselves.
-        ("started", "", True, "the sandbox is started"),
-        ("", "", True, "the sandbox is being removed"),
+        ("error", "no runner available", "the sandbox went to error: no runner available"),
+        ("build_failed", "", "the sandbox went to build_failed: no reason given"),
     ],
 )
-def test_why_a_sandbox_is_lost(state: str, reason: str, leaving: bool, why: str | None) -> None:
-    assert lost(state, reason, leaving=leaving) == why
-
-
-def test_a_shell_that_is_not_there_is_no_commands_failure() -> None:
-    assert str(not_run("bash", 127)) == "bash did not run the command (exit 127); check that the image has this shell"
+def test_why_a_sandbox_is_lost(state: str, reason: str, why: str) -> None:
+    assert lost(SandboxState(state, reason)) == why

@@ -7,7 +7,6 @@ import hashlib
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,9 +15,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
 from taxtui.sandboxes.protocol import ExecResult, Marks
 from taxtui.substrates.daytona import DaytonaOptions
-from taxtui.substrates.daytona import states as daytona_states
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
-from taxtui.substrates.daytona.states import States
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.sandboxes import spec
 from tests.support.standins.api_faults import DAYTONA, NO_OPS, Measure, measuring, told
@@ -36,37 +33,27 @@ def measure(standin: DaytonaStandin, tmp_path: Path, monkeypatch: pytest.MonkeyP
 # ------------------------------------------------------------------------------------------------------------- ready
 
 
-@pytest.mark.parametrize("events", [True, False])
-async def test_a_sandbox_that_goes_to_error_is_deleted(standin: DaytonaStandin, measure: Measure, events: bool) -> None:
+async def test_a_sandbox_that_goes_to_error_is_deleted(standin: DaytonaStandin, measure: Measure) -> None:
     standin.fate = "error"
-    got = await measure(options={"events": events})
+    got = await measure()
     assert told(got.end) == ("failed", "ready", "CreateFailed")
     assert "no available runners" in got.end.message
     assert not got.cleanup_failed
 
 
-async def test_events_have_no_resolution(
-    standin: DaytonaStandin, measure: Measure, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    standin.start_s = 0.15
-    monkeypatch.setattr(daytona_states, "SAFETY_LOOK_S", 3600.0)
-    got = await measure()
-    assert [mark.resolution_ns for mark in got.marks if mark.name == "started"] == [0]
-
-
-async def test_polls_tell_their_resolution(standin: DaytonaStandin, measure: Measure) -> None:
+async def test_lookups_tell_their_resolution(standin: DaytonaStandin, measure: Measure) -> None:
     standin.start_s = 0.15
     began_ns = time.monotonic_ns()
-    got = await measure(options={"events": False})
+    got = await measure()
     (started,) = [mark for mark in got.marks if mark.name == "started"]
     assert 50_000_000 < started.resolution_ns < time.monotonic_ns() - began_ns
-    assert standin.requests.count("get") < 10
+    assert standin.requests.count("list") < 10
 
 
 async def test_a_hiccup_while_polling_is_looked_at_again(standin: DaytonaStandin, measure: Measure) -> None:
     standin.start_s = 0.05
-    standin.fail("get", status=500, times=2)
-    assert (await measure(options={"events": False})).end.outcome == "ok"
+    standin.fail("list", status=500, times=2)
+    assert (await measure()).end.outcome == "ok"
 
 
 async def test_a_sandbox_that_never_starts(standin: DaytonaStandin, measure: Measure) -> None:
@@ -126,7 +113,6 @@ async def test_a_sandbox_that_dies_under_a_command(
 
 async def made(substrate: DaytonaSubstrate, marks: Marks) -> DaytonaSandbox:
     sandbox = await substrate.create(spec(), marks)
-    assert isinstance(sandbox, DaytonaSandbox)
     await sandbox.wait_ready(marks)
     return sandbox
 
@@ -144,29 +130,15 @@ async def run(sandbox: DaytonaSandbox, mode: str, command: Command) -> ExecResul
 # -- the account's limit
 
 
-async def test_a_throttled_look_waits_as_long_as_it_is_told_and_that_is_queued(standin: DaytonaStandin) -> None:
-    standin.start_s = 0.0
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, events=False)) as substrate:
-        standin.fail("get", status=429, retry_after_s=2)
+async def test_a_throttled_lookup_waits_as_long_as_it_is_told_and_that_is_queued(standin: DaytonaStandin) -> None:
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
+        standin.fail("list", status=429, retry_after_s=2)
         marks = Marks()
         sandbox = await made(substrate, marks)
-        assert standin.requests.count("get") == 2  # in steps of 0.1 s it would have been twenty
+        assert standin.requests.count("list") == 2  # in steps of 0.1 s it would have been twenty
         assert marks.queued_ns >= 2_000_000_000
         [told] = marks.notices
         assert told.startswith("throttled while looking up states, waited 2.")
-        await sandbox.destroy()
-
-
-async def test_a_throttle_while_it_still_starts_holds_nothing_up(standin: DaytonaStandin) -> None:
-    standin.start_s = 600.0
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, events=False)) as substrate:
-        standin.fail("get", status=429, retry_after_s=1)
-        marks = Marks()
-        sandbox = await substrate.create(spec(), marks)
-        assert isinstance(sandbox, DaytonaSandbox)
-        while standin.requests.count("get") < 4:
-            await substrate._states.look(sandbox.id)  # seen not to have started after the pause
-        assert marks.queued_ns == 0
         await sandbox.destroy()
 
 
@@ -197,31 +169,3 @@ async def test_large_input_arrives_whole_and_what_is_not_read_is_gone(standin: D
         part = await run(sandbox, mode, Command(script="head -c 5; exit 4", stdin=data, timeout_s=200))
         assert (part.exit_code, part.stdout) == (4, data[:5])
         await sandbox.destroy()
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        None,
-        "started",
-        7,
-        [],
-        ["started"],
-        {},
-        {"sandbox": None},
-        {"sandbox": "s"},
-        {"sandbox": []},
-        {"state": "started"},
-        {"sandbox": {"id": 7, "state": "started"}},
-        {"sandbox": {"id": "s", "state": None}},
-    ],
-)
-async def test_a_malformed_event_is_ignored(payload: Any) -> None:
-    unused: Any = None
-    states, reports = States(unused, events=False), []
-    states.follow("s", reports.append)
-    await states._on_event(payload)
-    assert reports == []
-    await states._on_event({"sandbox": {"id": "s", "state": "started"}})
-    await states._on_event({"id": "s", "newState": "stopped"})
-    assert [report.state for report in reports] == ["started", "stopped"]

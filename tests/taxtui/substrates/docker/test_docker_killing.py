@@ -36,7 +36,7 @@ async def test_a_killer_that_fails_is_not_killed_in_its_turn(monkeypatch: pytest
     started: list[tuple[list[str], str]] = []
     monkeypatch.setattr(Unstartable, "started", started, raising=False)
     monkeypatch.setattr(docker_sandbox, "Exec", Unstartable)
-    substrate: Any = SimpleNamespace(daemon=SimpleNamespace(half_closes=True))
+    substrate: Any = SimpleNamespace(daemon=None)
     sandbox = DockerSandbox(substrate, spec(), "container", Image(folder="/work", restored="/work", home="", root=True))
     with pytest.raises(ExecFailed, match="OCI runtime"):
         await sandbox.exec(Command(script="true"))

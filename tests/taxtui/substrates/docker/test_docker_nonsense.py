@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable
+from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker import DockerOptions
@@ -85,9 +84,7 @@ def answer(body: bytes, status: int = 200) -> bytes:
         b"\r\n\r\n",
         b"HTTP/1.1 many x\r\n\r\n",
         b"HTTP/1.1 200 x\r\nContent-Length: -5\r\n\r\n",
-        b"HTTP/1.1 200 x\r\nContent-Length: 99999999999999\r\n\r\n",
         b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n",
         b"x" * (2 << 20),
         b"HTTP/1.1 200 x\r\n",
         b"",
@@ -97,22 +94,6 @@ async def test_an_answer_that_is_no_http_is_one_of_our_errors(nonsense: bytes, t
     async with daemon(tmp_path, nonsense) as client:
         with pytest.raises(ExecFailed, match="the docker daemon"):
             await client.request("GET", "/containers/x/json")
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b"3", b'{"Id": 3}', b'{"Id": ""}', b'{"Id": "../../x"}', b'{"Id": "%b"}' % (b"x" * 200)]
-)
-async def test_an_exec_without_an_id_fails(body: bytes, tmp_path: Path) -> None:
-    async with daemon(tmp_path, answer(body, 201)) as client:
-        with pytest.raises(ExecFailed, match="the docker daemon's answer does not follow the Engine API"):
-            await Exec(client, "c").start(["true"], stdin=False)
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"Running": 1}', b'{"Running": false, "ExitCode": "0"}'])
-async def test_a_state_of_another_shape_is_no_exit_code(body: bytes, tmp_path: Path) -> None:
-    async with daemon(tmp_path, answer(body)) as client:
-        with pytest.raises(ExecFailed, match="the docker daemon's answer does not follow the Engine API"):
-            await Exec(client, "c").exit_code(b"")
 
 
 @pytest.mark.parametrize("survives", [True, False])
@@ -136,28 +117,6 @@ def connected(client: Daemon) -> DockerSubstrate:
     substrate = DockerSubstrate(DockerOptions(image="registry.example/team/image:1"))
     substrate.containers.daemon = client
     return substrate
-
-
-@pytest.mark.parametrize(
-    "rows", [[{}], [3], [{"Created": "x", "Names": [], "Id": "x"}], None, [{"Created": 1, "Names": []}]]
-)
-async def test_a_list_of_containers_of_another_shape_is_an_error(rows: Any, tmp_path: Path) -> None:
-    async with daemon(tmp_path, answer(json.dumps(rows).encode())) as client:
-        with pytest.raises(SubstrateUnavailable, match=r"does not follow the Engine API \(\w+\)"):
-            await connected(client).find("r")
-
-
-@pytest.mark.parametrize(
-    "answers",
-    [
-        *([answer(body)] for body in (b"[]", b"{}", b'{"Config": 3}', b'{"Config": {"Env": 3}}')),
-        *([answer(b'{"Config": null}'), answer(body, 201)] for body in (b"[]", b"{}", b'{"Id": 3}')),
-    ],
-)
-async def test_an_image_or_a_container_of_another_shape_is_an_error(answers: list[bytes], tmp_path: Path) -> None:
-    async with daemon(tmp_path, *answers) as client:
-        with pytest.raises(SubstrateUnavailable, match="does not follow the Engine API"):
-            await connected(client).create(spec(), Marks())
 
 
 async def test_a_container_that_cannot_be_started_is_removed(tmp_path: Path) -> None:

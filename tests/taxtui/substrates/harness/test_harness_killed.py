@@ -41,16 +41,12 @@ def said(*argv: str) -> str:
 
 
 @pytest.mark.compose
-@pytest.mark.parametrize(
-    ("name", "options", "module"), [("inspect", ":environment=docker", "inspect_ai"), ("harbor", "", "harbor")]
-)
-def test_a_killed_run_is_swept(name: str, options: str, module: str) -> None:
+@pytest.mark.parametrize(("name", "module"), [("inspect", "inspect_ai"), ("harbor", "harbor")])
+def test_a_killed_run_is_swept(name: str, module: str) -> None:
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not installed")
     run = f"k{os.getpid()}"
-    left = subprocess.run(
-        [sys.executable, "-c", LEAVE, f"{name}{options}", run], capture_output=True, text=True, check=False
-    )
+    left = subprocess.run([sys.executable, "-c", LEAVE, name, run], capture_output=True, text=True, check=False)
     assert left.returncode == -signal.SIGKILL, left.stderr
     label = f"label={name}.taxtui.run={run}"
     assert said("docker", "ps", "--quiet", "--filter", label)
@@ -61,11 +57,11 @@ def test_a_killed_run_is_swept(name: str, options: str, module: str) -> None:
     assert (swept.returncode, f"removed {name} taxtui-{run}-1" in swept.stdout) == (0, True), swept.stderr
     assert said("docker", "ps", "--all", "--quiet", "--filter", label) == ""
     assert said("docker", "network", "ls", "--quiet", "--filter", label) == ""
-    assert asyncio.run(_found(name, options, run)) == []
+    assert asyncio.run(_found(name, run)) == []
 
 
-async def _found(name: str, options: str, run: str) -> list[str]:
+async def _found(name: str, run: str) -> list[str]:
     from taxtui.plan.notation import parse_substrate
 
-    async with registry.build(parse_substrate(f"{name}{options}")) as substrate:
+    async with registry.build(parse_substrate(name)) as substrate:
         return [each.name for each in await substrate.find(run)]

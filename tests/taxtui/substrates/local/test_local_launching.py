@@ -11,7 +11,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.local import LocalOptions
-from taxtui.substrates.local.bubblewrap import no_bubblewrap, not_started
+from taxtui.substrates.local.bubblewrap import no_bubblewrap
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import sandbox_of, spec
 
@@ -44,17 +44,6 @@ async def test_a_script_does_what_it_does_anywhere(script: str) -> None:
     assert (found.exit_code, found.stdout, found.stderr) == (code, bare.stdout, bare.stderr)
 
 
-@with_bash
-async def test_the_file_of_bash_env_runs_inside_too() -> None:
-    substrate = LocalSubstrate(LocalOptions(isolation="plain"))
-    async with sandbox_of(substrate, env={"BASH_ENV": "first"}) as sandbox:
-        await sandbox.exec(Command(script="echo 'pwd; cat /proc/self/cgroup' >first"))
-        found = await sandbox.exec(Command(script="pwd; cat /proc/self/cgroup"))
-    lines = found.stdout.decode().splitlines()
-    assert lines[0].endswith(f"{sandbox.name}/work")
-    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
-
-
 async def test_a_command_without_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limiter, "prepare", lambda *_: "echo no limits >&2 && false && ")
     substrate = LocalSubstrate(LocalOptions(isolation="plain"))
@@ -69,25 +58,6 @@ async def test_a_command_without_its_limits_does_not_run(monkeypatch: pytest.Mon
 
 
 USERNS = b"bwrap: setting up uid map: Permission denied\n"
-SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
-
-
-@pytest.mark.parametrize(
-    ("exit_code", "stderr", "text"),
-    [
-        # The launcher gave up before it became the command.
-        (1, USERNS, "bwrap: setting up uid map: Permission denied"),
-        (1, SETPRIV, "setpriv: setgroups failed: Operation not permitted"),
-        # A command that fails, with the words of others or after words of its own.
-        (1, b"", None),
-        (1, b"grep: bwrap: No such file or directory\n", None),
-        (2, USERNS, None),
-        (0, USERNS, None),
-    ],
-)
-def test_a_failed_launcher_is_no_failed_command(exit_code: int, stderr: bytes, text: str | None) -> None:
-    error = not_started(exit_code, stderr)
-    assert (str(error) if error else None) == text
 
 
 @pytest.mark.parametrize(

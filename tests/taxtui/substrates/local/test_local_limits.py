@@ -8,20 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable
+from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.kit import kill
 from taxtui.sandboxes.kit import limits as local_limits
-from taxtui.sandboxes.kit.limits import CgroupLimiter, Limiter, RlimitLimiter, best_limiter
+from taxtui.sandboxes.kit.limits import CgroupLimiter, Limiter, best_limiter
 from taxtui.sandboxes.kit.process import Process
-from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.local import LocalOptions, disk
+from taxtui.sandboxes.lifecycle import Usage
+from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
-from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of, spec
+from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
 ISOLATION = [pytest.param("bwrap", marks=pytest.mark.bwrap), "plain"]
+UNIFIED = Path("/sys/fs/cgroup/unified")
 TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
 
 
@@ -58,77 +60,6 @@ async def test_no_limit_is_left_behind(isolation: str) -> None:
     assert not any(group.exists() for group in groups)
 
 
-@pytest.mark.bwrap
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
-async def test_a_limit_of_the_disk_holds_from_create_over_reset_to_the_end() -> None:
-    substrate = LocalSubstrate(LocalOptions(isolation="bwrap", disk_mib=8))
-    async with sandbox_of(substrate) as sandbox:
-        folder = substrate.root / sandbox.name
-        assert (substrate.variant, os.path.ismount(folder / "disk")) == ("bwrap 8MiB", True)
-        for where in ("/tmp", "$HOME", "."):
-            full = await sandbox.exec(Command(script=f"head -c 20m /dev/zero >{where}/big; stat -c %s {where}/big"))
-            assert b"No space left" in full.stderr
-            assert int(full.stdout) < 8 << 20
-            many = f"i=0; while [ $i -lt 3000 ] && : >{where}/$i; do i=$((i+1)); done; echo $i; rm -f {where}/*"
-            assert int((await sandbox.exec(Command(script=many))).stdout) < 8 * 256
-        await sandbox.exec(Command(script="echo kept >$HOME/a"))
-        assert (await sandbox.exec(Command(script="cat $HOME/a"))).stdout == b"kept\n"
-        await sandbox.reset(Marks())
-        assert (await sandbox.exec(Command(script="ls -A $HOME . /tmp | wc -w"))).stdout == b"3\n"
-    assert not folder.exists()
-
-
-@pytest.mark.bwrap
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
-async def test_a_clean_up_without_options_removes_the_file_system() -> None:
-    async with LocalSubstrate(LocalOptions(isolation="bwrap", disk_mib=8)) as substrate:
-        sandbox = await substrate.create(spec(), Marks())
-    async with LocalSubstrate(LocalOptions(isolation="plain")) as sweeping:
-        [found] = [each for each in await sweeping.find() if each.name == sandbox.name]
-        await sweeping.reap(found)
-        assert not (sweeping.root / sandbox.name).exists()
-    assert sandbox.name not in Path("/proc/self/mounts").read_text()
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (LocalOptions(isolation="bwrap", disk_mib=-1), "disk_mib=-1 is negative; 0 is no limit"),
-        (LocalOptions(isolation="plain", disk_mib=8), "disk_mib requires isolation=bwrap"),
-        (
-            LocalOptions(isolation="bwrap", disk_mib=8),
-            "disk_mib needs root, who may mount a file system",
-        ),
-    ],
-)
-async def test_an_impossible_disk_limit_is_an_error(
-    options: LocalOptions, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(folder: Path, size_mib: int) -> Path:
-        raise PermissionError(1, os.strerror(1))
-
-    monkeypatch.setattr("taxtui.substrates.local.bubblewrap.complaint", lambda: "")
-    monkeypatch.setattr("taxtui.substrates.local.disk.limited", refuse)
-    disk.complaint.cache_clear()
-    assert (await LocalSubstrate(options).check()).detail.startswith(why)
-    with pytest.raises(SubstrateUnavailable, match=f"local: {why}"):
-        async with LocalSubstrate(options):
-            raise AssertionError
-    disk.complaint.cache_clear()
-
-
-async def test_an_address_space_limit_where_there_is_nothing_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def only_rlimits() -> RlimitLimiter:
-        return RlimitLimiter()
-
-    monkeypatch.setattr("taxtui.substrates.local.substrate.best_limiter", only_rlimits)
-    substrate = LocalSubstrate(LocalOptions(isolation="plain"))
-    async with sandbox_of(substrate, limits=TIGHT) as sandbox:
-        hog = await sandbox.exec(Command(script=MEMORY_HOG))
-        assert b"MemoryError" in hog.stderr
-        assert hog.exit_code == 1
-
-
 class TestChoice:
     """On directories that look like a cgroup file system."""
 
@@ -158,8 +89,7 @@ class TestChoice:
 
     async def test_nothing_usable(self, tmp_path: Path) -> None:
         limiter = await best_limiter(tmp_path)
-        assert isinstance(limiter, RlimitLimiter)
-        assert Limiter().prepare("box", Limits()) == ""
+        assert (limiter.label, limiter.prepare("box", Limits())) == ("none", "")
 
 
 @pytest.mark.usefixtures("_cgroups")
@@ -198,3 +128,33 @@ async def test_marked_processes_are_killed_wherever_they_went(monkeypatch: pytes
     await asyncio.gather(kill.kill_marked(f"MARK={value}"), process.output())
     assert process.returncode == 137
     assert kill.marked(f"MARK={value}".encode()) == set()
+
+
+@pytest.mark.skipif(not os.access(UNIFIED, os.W_OK), reason="no writable hierarchy of cgroup version 2")
+async def test_the_freezer_of_cgroup_version_2_stops_and_continues_processes(tmp_path: Path) -> None:
+    limiter = CgroupLimiter("cgroup v2", (UNIFIED,), ("cpu.max", "memory.max", "pids.max"))
+    name, ticks = f"taxtui-test-{os.getpid()}", tmp_path / "ticks"
+    enter = limiter.prepare(name, Limits())
+    script = f"{enter}while :; do echo x >> {ticks}; sleep 0.02; done"
+    process = Process(["/bin/sh", "-c", script], dict(os.environ), stdin=False)
+    try:
+        await until(ticks.exists, "the first tick")
+        await limiter.freeze(name, frozen=True)
+        stopped = ticks.stat().st_size
+        assert limiter.usage(name).cpu_ns > 0
+        await asyncio.sleep(0.3)
+        assert ticks.stat().st_size == stopped
+        await limiter.freeze(name, frozen=False)
+        await until(lambda: ticks.stat().st_size > stopped, "a tick after the resume")
+        await limiter.freeze(name, frozen=True)
+    finally:
+        await limiter.kill(name)  # of a frozen one
+        await limiter.remove(name)
+        await process.close()
+
+
+async def test_without_cgroup_version_2_nothing_is_suspended(tmp_path: Path) -> None:
+    for limiter in (Limiter(), CgroupLimiter("cgroup v1", (tmp_path,), ("cpu.cfs_quota_us", "memory", "pids"))):
+        assert limiter.usage("box") == Usage()
+        with pytest.raises(ExecFailed, match="cannot"):
+            await limiter.freeze("box", frozen=True)

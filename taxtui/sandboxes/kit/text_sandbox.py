@@ -1,0 +1,139 @@
+"""Commands of a sandbox whose provider takes a script of text and returns text: SDKs, toolboxes, harnesses.
+
+A request is not awaited directly, because most providers continue the command of a cancelled caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.kill import kill_until_done
+from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
+from taxtui.sandboxes.protocol import ExecResult, Marks
+
+KILL_S: Final = 30.0
+_KILL_AGAIN_S: Final = 0.3
+"""Pause before a second kill: the command may only just be starting."""
+_SIGNALLED: Final = 128
+
+
+class TextAnswer(NamedTuple):
+    """A provider's answer; times are monotonic, from just around the provider's call, or 0."""
+
+    text: str  # standard output
+    exit_code: int  # or minus the signal, as in Python
+    started_ns: int = 0
+    ended_ns: int = 0
+
+
+class TextSandbox(ABC):
+    """A sandbox with ``exec``; a provider adds sending a command, the kill, and the sandbox's state."""
+
+    def __init__(self, name: str, shell: str, env: Mapping[str, str], *, inside: bool = False) -> None:
+        """``shell``: of the commands. ``inside``: ``send`` starts this shell by itself."""
+        self.name = name
+        self.shell = shell
+        self.busy = 0  # requests in flight
+        self.removed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._env = env
+        self._inside = inside
+
+    @abstractmethod
+    async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
+        """Run a wrapped command, overdue after ``timeout_s``. Raises ``SubstrateError``."""
+
+    @abstractmethod
+    async def kill(self, mark: str) -> None:
+        """Kill every process with this mark. A removed sandbox has none. Raises ``ExecFailed``."""
+
+    @abstractmethod
+    async def lost(self) -> str:
+        """The reason why the sandbox takes no more commands; "" without one."""
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``: a single request."""
+        self.require_existing()
+        wrapped = wrap(command, self.shell, self._env, inside=self._inside)
+        running = asyncio.ensure_future(self.send(wrapped, command.timeout_s))
+        self.busy += 1
+        running.add_done_callback(self._ended)
+        try:
+            either: set[asyncio.Future[Any]] = {running, self.removed}
+            await asyncio.wait(either, timeout=command.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError as cancelled:
+            await with_cleanup(self._end(running, wrapped.mark), cancelled)
+            raise
+        if not running.done():
+            if self.removed.done():
+                await _abandon(running)
+                raise SandboxLost(f"{self.name} was removed")
+            raise await kill_then_timeout(self._end(running, wrapped.mark), command.timeout_s)
+        try:
+            answer = running.result()
+            result = read(answer.text, wrapped.nonce)
+        except (SubstrateError, asyncio.CancelledError) as error:  # cancelled within the SDK: this command is not
+            cancelled_by = ExecFailed(f"{self.name}: the SDK cancelled a request")
+            failure = await self.explained(error if isinstance(error, SubstrateError) else cancelled_by)
+            if isinstance(failure, ExecFailed):  # the command may still run
+                await with_cleanup(self.kill(wrapped.mark), failure)
+            if failure is error:
+                raise
+            raise failure from error
+        if result is not None:
+            return msgspec.structs.replace(result, started_ns=answer.started_ns, ended_ns=answer.ended_ns)
+        code = answer.exit_code if answer.exit_code >= 0 else _SIGNALLED - answer.exit_code
+        none_ran = ExecFailed(f"{self.name}: no {self.shell} was started: exit code {code}")
+        failure = await self.explained(none_ran)
+        if code <= _SIGNALLED or failure is not none_ran:
+            raise failure
+        return ExecResult(code, b"", b"", answer.started_ns, answer.ended_ns)  # the command has killed the shell
+
+    async def reset(self, marks: Marks) -> None:
+        """Not among the capabilities."""
+        raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
+
+    def require_existing(self) -> None:
+        """Raise ``SandboxLost`` after the removal."""
+        if self.removed.done():
+            raise SandboxLost(f"{self.name} was removed")
+
+    def forget(self) -> None:
+        """The sandbox was removed: commands that still run fail at once."""
+        if not self.removed.done():
+            self.removed.set_result(None)
+
+    async def explained(self, error: SubstrateError) -> SubstrateError:
+        """``SandboxLost`` if the sandbox has ended, else ``error``."""
+        if not isinstance(error, ExecFailed | SandboxLost):
+            return error
+        why = f"{self.name} was removed" if self.removed.done() else await self.lost()
+        return SandboxLost(why) if why else error
+
+    def _ended(self, _: asyncio.Future[TextAnswer]) -> None:
+        self.busy -= 1
+
+    async def _end(self, running: asyncio.Future[TextAnswer], mark: str) -> None:
+        try:
+            await kill_until_done(lambda: self.kill(mark), running, within_s=KILL_S, again_s=_KILL_AGAIN_S)
+        finally:
+            await _abandon(running)
+
+
+async def _abandon(running: asyncio.Future[TextAnswer]) -> None:
+    """Cancel a request, and retrieve the result: asyncio reports unretrieved errors."""
+    running.cancel()
+    await finish_despite_cancel(_settled(running))
+
+
+async def _settled(running: asyncio.Future[TextAnswer]) -> None:
+    await asyncio.wait({running})
+    if not running.cancelled():
+        running.exception()
