@@ -16,9 +16,9 @@ from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.runner.redaction import scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.lifecycle import measure_copies
+from taxtui.runner.trial.lifecycle import idle, measure_copies
 from taxtui.sandboxes.kit.retry import Retry
-from taxtui.sandboxes.lifecycle import Suspends
+from taxtui.sandboxes.lifecycle import Suspends, Usage
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
@@ -223,7 +223,7 @@ class TrialTrajectory:
             return time.monotonic_ns() - began
         sandbox = self.sandbox
         assert isinstance(sandbox, Suspends)
-        await asyncio.sleep(after_ns / 1e9)
+        await self._idle(began + after_ns, sandbox, "suspending")
         self.suspended = True
         await self._call(events.SUSPEND, lambda: sandbox.suspend(self.marks))
         suspended = time.monotonic_ns()
@@ -231,12 +231,19 @@ class TrialTrajectory:
         if reopens:
             await self._drop_session()
         answer = began + wanted_ns  # of the model
-        await asyncio.sleep((answer - time.monotonic_ns()) / 1e9)
+        await self._idle((suspended + answer) // 2, sandbox, "suspended")
+        await self._idle(answer, sandbox, "held")
         think_ns = max(wanted_ns, time.monotonic_ns() - began) if suspended < answer else wanted_ns
         await self._call(events.RESUME, lambda: self._resume(sandbox, reopens))
         self.suspended = False
         self.phase = events.ACTION
         return int(think_ns)
+
+    async def _idle(self, until_ns: float, sandbox: Suspends, mark: str) -> None:
+        def look(usage: Usage) -> None:
+            self._cell.emit(Mark(self._number, mark, self._cell.now(), 0, usage.memory_bytes, usage.cpu_ns))
+
+        await idle(until_ns, sandbox, look)
 
     async def _drop_session(self) -> None:
         """Close a session lost in the suspension, and ignore errors."""

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from costmodel.recording import events
-from costmodel.recording.events import Actions, PhaseEnded
+from costmodel.recording.events import Actions, Mark, PhaseEnded
 from costmodel.recording.validation import Causality
 from taxtui.errors import CreateFailed, ExecFailed, ScenarioError, UsageError
 from taxtui.plan import scenario
@@ -103,6 +103,9 @@ async def test_a_suspension_lies_in_the_pause_and_its_resume_in_the_gap() -> Non
     think_ns, gap_ns = ([sum(getattr(row, name)) for row in rows] for name in ("think_ns", "gap_ns"))
     assert sum(think_ns) >= 2 * PAUSES.median_ns
     assert sum(gap_ns) >= sum(event.duration_ns for event in phases if event.phase == events.RESUME)
+    marks = [mark for mark in context.of(Mark) if mark.bytes == 7]
+    assert [mark.name for mark in marks] == ["suspending", "suspended", "held"] * 2
+    assert {mark.cpu_ns for mark in marks} == {5}
     Causality().add(context.events)
 
 
