@@ -86,6 +86,12 @@ class _RunCommand(SetCommand):
     help="Start no more trials after this time: 3m. Every cell gets its share.",
 )
 @click.option(
+    "--wait-idle",
+    metavar="TIME",
+    callback=_notation(parse_duration_ns),
+    help="Wait at most this long until the machine is idle: 10m.",
+)
+@click.option(
     "--repeat", type=POSITIVE_COUNT, metavar="R", help="Repetitions of the whole measurement, in one recording."
 )
 @click.option(
@@ -181,6 +187,9 @@ def command(
         say_clean(f"taxtui: concurrencies {levels}, in whole blocks: {trials:,} trials")
     if ray is None and (crowd := crowding.crowding_warning(plan)):
         say_clean(f"taxtui: {crowd}")
+    if options["wait_idle"] is not None and crowding.load_warning():
+        say_clean(f"taxtui: waiting until the load is at most {crowding.LOAD_LIMIT:g} per core")
+        crowding.wait_until_idle(parse_duration_ns(options["wait_idle"]) / 1e9)
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     run = _run(plan, prices, output, resume, run_id, software, ray)
     run_output = RunOutput(

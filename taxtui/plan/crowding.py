@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Final
 
 from taxtui import shipped
@@ -13,6 +14,7 @@ LOAD_LIMIT: Final = 0.5
 
 At a load of ten per core, the ratio of two substrates was half of the ratio on an idle machine.
 """
+LOOK_EVERY_S: Final = 5.0
 
 
 def cores() -> int:
@@ -43,4 +45,14 @@ def load_warning() -> str:
         return ""
     if load <= LOAD_LIMIT:
         return ""
-    return f"this machine is busy: its load is {load:.1f} per core (limit {LOAD_LIMIT:g}), so durations may be too long"
+    return (
+        f"this machine is busy: its load is {load:.1f} per core (limit {LOAD_LIMIT:g}), so durations may be too long; "
+        "--wait-idle 10m waits for an idle machine"
+    )
+
+
+def wait_until_idle(limit_s: float) -> None:
+    """Return once the load is within the limit, or after ``limit_s``."""
+    until = time.monotonic() + limit_s
+    while load_warning() and (left_s := until - time.monotonic()) > 0:
+        time.sleep(min(LOOK_EVERY_S, left_s))

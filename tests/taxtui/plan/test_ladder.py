@@ -154,3 +154,14 @@ def test_only_a_high_load_is_a_warning(load: float | None, begins: str, monkeypa
     monkeypatch.setattr(crowding, "cores", lambda: 1)
     assert crowding.load_warning().startswith(begins)
     assert bool(crowding.load_warning()) == bool(begins)
+
+
+def test_a_wait_ends_with_a_low_load_or_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads, slept = [3.0, 2.0, 0.1, 9.0], list[float]()
+    monkeypatch.setattr("os.getloadavg", lambda: (loads.pop(0), 0.0, 0.0))
+    monkeypatch.setattr(crowding, "cores", lambda: 1)
+    monkeypatch.setattr("time.sleep", slept.append)
+    crowding.wait_until_idle(1e6)
+    assert (loads, slept) == ([9.0], [crowding.LOOK_EVERY_S] * 2)
+    crowding.wait_until_idle(0)
+    assert len(slept) == 2
