@@ -87,11 +87,14 @@ def _threshold(
     shares: dict[float, float] = {}  # end → share of the way to the end
     for name, end_saving in ends.items():
         end = getattr(unmeasured, name)
-        if end_saving is None or end_saving * assumed_saving <= 0:
-            if saving is None:
-                shares[end] = _linear_share(assumed_saving, end_saving)
-            else:
-                shares[end] = _bisected_share(assumed_saving, unmeasured, end, saving)
+        if end_saving is not None and end_saving * assumed_saving > 0:
+            continue
+        if saving is not None:
+            shares[end] = _bisected_share(assumed_saving, unmeasured, end, saving)
+        elif end_saving is None:
+            shares[end] = 1.0
+        else:
+            shares[end] = assumed_saving / (assumed_saving - end_saving) if assumed_saving != end_saving else 0.0
     if not shares:
         return None
     end = min(shares, key=lambda candidate: shares[candidate])
@@ -99,13 +102,6 @@ def _threshold(
     if unmeasured.plans:
         return float(math.ceil(at) if end > unmeasured.assumed else math.floor(at))
     return at
-
-
-def _linear_share(assumed_saving: float, end_saving: float | None) -> float:
-    if end_saving is None:
-        return 1.0
-    change = assumed_saving - end_saving
-    return assumed_saving / change if change else 0.0
 
 
 def _bisected_share(assumed_saving: float, unmeasured: Input, end: float, saving: Saving) -> float:
