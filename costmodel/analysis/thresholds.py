@@ -43,19 +43,13 @@ class InputEffect(NamedTuple):
         end = self.input.worst if way * (self.input.worst - self.input.assumed) > 0 else self.input.best
         return 0.0 if end == self.input.assumed else way / (end - self.input.assumed)
 
-    def swing(self, saving: float) -> float:
-        """Return the largest change of the saving over the range."""
-        if self.best is None or self.worst is None:
-            return math.inf
-        return max(abs(end - saving) for end in (self.best, self.worst, saving) if not math.isnan(end))
-
 
 def input_effects(
     decision: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False
 ) -> list[InputEffect]:
     """Return every unmeasured input with its threshold, the nearest first.
 
-    Inputs without a threshold follow, the largest effect first. ``progress`` receives the finished share. ``rough``:
+    Inputs without a threshold follow. ``progress`` receives the finished share. ``rough``:
     only the end against the saving is simulated, and the threshold is interpolated linearly.
     """
     if not decision.inputs:
@@ -77,7 +71,7 @@ def input_effects(
         effects.append(InputEffect(unmeasured, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at))
         if progress is not None:
             progress(number / len(decision.inputs))
-    return sorted(effects, key=lambda effect: (effect.near, -effect.swing(saving)))
+    return sorted(effects, key=lambda effect: effect.near)
 
 
 def _threshold(
