@@ -72,11 +72,6 @@ def _bills_sandboxes(side: Alternatives) -> bool | None:
     return None if training_run.gpu_usd_hour is None and training_run.node_usd_hour is None else False
 
 
-def is_free(side_bill: Bill, unit: str) -> bool:
-    """Whether sandboxes cost nothing there."""
-    return unit == USD and not side_bill.nodes and not side_bill.rest
-
-
 def bill(side: Side, unit: str) -> Bill:
     """Return the bill of a side, in dollars or worker-hours."""
     row, training_run, attribution = side.row, side.training_run, side.row.attribution

@@ -1,7 +1,7 @@
 """A cell at several concurrencies: throughput of each level, saturation point, and the limiting side.
 
 The saturation point is the last level before a completion beyond 1.5 times the first level's. Intervals are
-bootstrapped, by block from three blocks a level on.
+bootstrapped by block, from three blocks a level on.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Ladder(NamedTuple):
     @classmethod
     def of(cls, pools: Sequence[Pool]) -> Self:
         """Return the ladder of pools with a success each and different concurrency."""
-        levels = tuple(_Step(pool).level() for pool in pools)
+        levels = tuple(map(_level, pools))
         limit_ns = WITHIN * levels[0].completion_ns
         beyond = next((place for place, level in enumerate(levels) if level.completion_ns > limit_ns), None)
         last = levels[-1 if beyond is None else beyond - 1]
@@ -88,75 +88,58 @@ def ladders(pools: Iterable[Pool]) -> list[Ladder]:
     return [Ladder.of(group) for group in groups if len(group) > 1]
 
 
-class _Step:
-    """Computation of a level."""
-
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-        self.concurrency = pool.identity.concurrency
-        groups: dict[tuple[RunKey, int], dict[int, list[RecordedTrial]]] = {}
-        for trial in pool.trials:
-            groups.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
-        rates = [
-            [BlockRate.of([(t.start_ns, t.freed_ns, t.ok) for t in trials]) for trials in workers.values()]
-            for workers in groups.values()
-        ]
-        self.spans: list[RateSpan] = [together(workers, self.concurrency) for workers in rates]
-        self.per_s = summed(self.spans).per_s
-        self._busy = [
-            (run, worker, min(t.start_ns for t in trials), max(t.freed_ns for t in trials))
-            for (run, _), workers in groups.items()
-            for worker, trials in workers.items()
-        ]
-
-    def _drawn(self) -> list[float]:
-        """Throughputs per s of resampled blocks; of resampled trials where there are too few blocks."""
-        source = Random(self.concurrency)
-        if len(self.spans) >= MIN_CLUSTERS:
-            return [summed(source.choices(self.spans, k=len(self.spans))).per_s for _ in range(DRAWS)]
-        lanes_ns = [trial.freed_ns - trial.start_ns for trial in self.pool.trials]
-        mean_ns, count = fmean(lanes_ns), len(lanes_ns)
-        means_ns = (fmean(source.choices(lanes_ns, k=count)) for _ in range(DRAWS))
-        return [self.per_s * mean_ns / drawn_ns if drawn_ns else self.per_s for drawn_ns in means_ns]
-
-    def level(self) -> LadderLevel:
-        """Return the measurements of the level."""
-        good = self.pool.successes
-        actions_ns = sorted(ns for trial in good for ns in trial.durations_ns) or [0]
-        throughput = _interval(self.per_s, self._drawn())
-        return LadderLevel(
-            concurrency=self.concurrency,
-            trials=len(self.pool.trials),
-            failures=len(self.pool.trials) - len(good),
-            throughput_per_s=throughput,
-            actions_per_s=throughput.times(fmean(len(trial.durations_ns) for trial in good)),
-            action_ns=fmean(actions_ns),
-            action_p50_ns=quantile(actions_ns, 0.5),
-            action_p95_ns=quantile(actions_ns, 0.95),
-            completion_ns=fmean(trial.measures.trajectory_ns for trial in good),
-            runner=self._load(),
-        )
-
-    def _load(self) -> RunnerLoad | None:
-        recordings = {recording.run_id: recording for recording in self.pool.recordings}
-        seconds: list[RunnerSecond] = []
-        for run, worker, start_ns, end_ns in self._busy:
-            seconds += recordings[run.run_id].workers.get(worker, WorkerFitness()).within(start_ns, end_ns)
-        if not seconds:
-            return None
-        return RunnerLoad(
-            seconds=len(seconds),
-            cpu_permille=median(second.cpu_permille for second in seconds),
-            lag_p50_ns=median(second.lag_p50_ns for second in seconds),
-            lag_p99_ns=median(second.lag_p99_ns for second in seconds),
-            waits=sum(second.pool_waits > 0 for second in seconds) / len(seconds),
-        )
+def _level(pool: Pool) -> LadderLevel:
+    """Return the measurements of a level."""
+    good, concurrency = pool.successes, pool.identity.concurrency
+    blocks: dict[tuple[RunKey, int], dict[int, list[RecordedTrial]]] = {}
+    for trial in pool.trials:
+        blocks.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
+    rates = [
+        [BlockRate.of((t.start_ns, t.freed_ns, t.ok) for t in trials) for trials in workers.values()]
+        for workers in blocks.values()
+    ]
+    throughput = _throughput([together(workers, concurrency) for workers in rates], concurrency)
+    actions_ns = sorted(ns for trial in good for ns in trial.durations_ns) or [0]
+    return LadderLevel(
+        concurrency=concurrency,
+        trials=len(pool.trials),
+        failures=len(pool.trials) - len(good),
+        throughput_per_s=throughput,
+        actions_per_s=throughput.times(fmean(len(trial.durations_ns) for trial in good)),
+        action_ns=fmean(actions_ns),
+        action_p50_ns=quantile(actions_ns, 0.5),
+        action_p95_ns=quantile(actions_ns, 0.95),
+        completion_ns=fmean(trial.measures.trajectory_ns for trial in good),
+        runner=_load(pool, blocks),
+    )
 
 
-def _interval(value: float, draws: Sequence[float]) -> Interval:
-    """Return the value with the middle 95 % of the draws."""
-    ordered = sorted(draws)
-    low, high = ordered[round(0.025 * (len(draws) - 1))], ordered[round(0.975 * (len(draws) - 1))]
+def _load(pool: Pool, blocks: dict[tuple[RunKey, int], dict[int, list[RecordedTrial]]]) -> RunnerLoad | None:
+    recordings = {recording.run_id: recording for recording in pool.recordings}
+    seconds: list[RunnerSecond] = []
+    for (run, _), workers in blocks.items():
+        for worker, trials in workers.items():
+            fitness = recordings[run.run_id].workers.get(worker, WorkerFitness())
+            seconds += fitness.within(min(t.start_ns for t in trials), max(t.freed_ns for t in trials))
+    if not seconds:
+        return None
+    return RunnerLoad(
+        seconds=len(seconds),
+        cpu_permille=median(second.cpu_permille for second in seconds),
+        lag_p50_ns=median(second.lag_p50_ns for second in seconds),
+        lag_p99_ns=median(second.lag_p99_ns for second in seconds),
+        waits=sum(second.pool_waits > 0 for second in seconds) / len(seconds),
+    )
+
+
+def _throughput(spans: Sequence[RateSpan], seed: int) -> Interval:
+    """Return successes per s, with the middle 95 % of resampled blocks from three blocks on."""
+    value = summed(spans).per_s
+    if len(spans) < MIN_CLUSTERS:
+        return Interval(value)
+    source = Random(seed)
+    ordered = sorted(summed(source.choices(spans, k=len(spans))).per_s for _ in range(DRAWS))
+    low, high = (ordered[round(share * (DRAWS - 1))] for share in (0.025, 0.975))
     return Interval(value, min(value, low), max(value, high))
 
 

@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from costmodel.analysis.baseline import judge_rows
-from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, is_free, usd_of
+from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, usd_of
 from costmodel.analysis.project import part_of, rows_of
 from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.projection import warnings
@@ -263,7 +263,7 @@ def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> lis
     doubts = []
     measured = [side for side in (start, goal) if side.row.provenance not in UNMEASURED_PROVENANCES]
     for side, side_bill in zip((start, goal), bills, strict=True):
-        if is_free(side_bill, unit):
+        if unit == USD and not side_bill.nodes and not side_bill.rest:
             doubts.append(
                 Unverified(
                     side.name, "its sandboxes cost nothing here", "give --node-usd-hour, or a price sheet with --prices"

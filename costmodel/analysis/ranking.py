@@ -103,11 +103,6 @@ class WorkLine(NamedTuple):
         compared = [entry for entry in self.entries if entry.ratio is not None or entry.place == self.reference]
         return tuple(sorted(compared, key=lambda entry: entry.amount.value if entry.amount else 0.0))
 
-    @property
-    def cheapest(self) -> Entry | None:
-        """The entry with the smallest amount; further entries may tie."""
-        return next(iter(self.ranked), None)
-
 
 class ModeRatio(NamedTuple):
     """A workload on a substrate: the ratio of ``exec`` to ``session``."""

@@ -43,19 +43,13 @@ class InputEffect(NamedTuple):
         end = self.input.worst if way * (self.input.worst - self.input.assumed) > 0 else self.input.best
         return 0.0 if end == self.input.assumed else way / (end - self.input.assumed)
 
-    def swing(self, saving: float) -> float:
-        """Return the largest change of the saving over the range."""
-        if self.best is None or self.worst is None:
-            return math.inf
-        return max(abs(end - saving) for end in (self.best, self.worst, saving) if not math.isnan(end))
-
 
 def input_effects(
     decision: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False
 ) -> list[InputEffect]:
     """Return every unmeasured input with its threshold, the nearest first.
 
-    Inputs without a threshold follow, the largest effect first. ``progress`` receives the finished share. ``rough``:
+    Inputs without a threshold follow. ``progress`` receives the finished share. ``rough``:
     only the end against the saving is simulated, and the threshold is interpolated linearly.
     """
     if not decision.inputs:
@@ -77,7 +71,7 @@ def input_effects(
         effects.append(InputEffect(unmeasured, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at))
         if progress is not None:
             progress(number / len(decision.inputs))
-    return sorted(effects, key=lambda effect: (effect.near, -effect.swing(saving)))
+    return sorted(effects, key=lambda effect: effect.near)
 
 
 def _threshold(
@@ -87,11 +81,14 @@ def _threshold(
     shares: dict[float, float] = {}  # end → share of the way to the end
     for name, end_saving in ends.items():
         end = getattr(unmeasured, name)
-        if end_saving is None or end_saving * assumed_saving <= 0:
-            if saving is None:
-                shares[end] = _linear_share(assumed_saving, end_saving)
-            else:
-                shares[end] = _bisected_share(assumed_saving, unmeasured, end, saving)
+        if end_saving is not None and end_saving * assumed_saving > 0:
+            continue
+        if saving is not None:
+            shares[end] = _bisected_share(assumed_saving, unmeasured, end, saving)
+        elif end_saving is None:
+            shares[end] = 1.0
+        else:
+            shares[end] = assumed_saving / (assumed_saving - end_saving) if assumed_saving != end_saving else 0.0
     if not shares:
         return None
     end = min(shares, key=lambda candidate: shares[candidate])
@@ -99,13 +96,6 @@ def _threshold(
     if unmeasured.plans:
         return float(math.ceil(at) if end > unmeasured.assumed else math.floor(at))
     return at
-
-
-def _linear_share(assumed_saving: float, end_saving: float | None) -> float:
-    if end_saving is None:
-        return 1.0
-    change = assumed_saving - end_saving
-    return assumed_saving / change if change else 0.0
 
 
 def _bisected_share(assumed_saving: float, unmeasured: Input, end: float, saving: Saving) -> float:

@@ -68,9 +68,7 @@ class Saving(NamedTuple):
     thresholds: tuple[Threshold, ...]
 
 
-def what_if(
-    run: Alternatives, actions: Sequence[str], effort: float = 1.0, progress: Callable[[float], None] | None = None
-) -> list[Saving]:
+def what_if(run: Alternatives, actions: Sequence[str], progress: Callable[[float], None] | None = None) -> list[Saving]:
     """Return the saving of each action alone; the training run has none of the named actions otherwise.
 
     Raises:
@@ -86,7 +84,7 @@ def what_if(
         base = _without(base, action)
     savings = []
     for place, action in enumerate(actions):
-        savings.append(_Comparison(run, base, action, effort * EFFORT).saving())
+        savings.append(_Comparison(run, base, action).saving())
         if progress is not None:
             progress((place + 1) / len(actions))
     return savings
@@ -102,8 +100,8 @@ def _without(training_run: TrainingRun, action: str) -> TrainingRun:
 class _Comparison:
     """A run without an action, and with the action at any values of its inputs."""
 
-    def __init__(self, run: Alternatives, base: TrainingRun, action: str, effort: float) -> None:
-        self._run, self._action, self._effort = run, action, effort
+    def __init__(self, run: Alternatives, base: TrainingRun, action: str) -> None:
+        self._run, self._action = run, action
         self._base = run._replace(training_run=base)
         self._shared: Shared = {}
         self._steps = math.ceil(run.training_run.trajectories / (run.training_run.step_rollouts or 1))
@@ -147,7 +145,7 @@ class _Comparison:
                 values["suspend_after_s"] = sum(self._values.values()) if after_s is None else after_s
                 values.setdefault("suspended_usd_hour", requested.suspended_usd_hour)
             after = replace(training_run, **values)
-        difference = run_difference(before, before._replace(training_run=after), self._effort, None, shared)
+        difference = run_difference(before, before._replace(training_run=after), EFFORT, None, shared)
         if difference is None:
             raise TrainingRunError(f"{self._action} cannot be compared: no attempt succeeds, or the steps differ")
         return difference

@@ -34,14 +34,11 @@ def assumptions(
 
     ``dropped`` of the failures have a cause without retry.
     """
-    smaller = Assumption(
-        "size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", STEP_MODEL_RULES
-    )
-    return (
-        tuple(_settings(training_run))
-        + tuple(_rules(training_run, basis, failures, trials, dropped))
-        + (smaller,) * (scale > 1)
-    )
+    results = [*_settings(training_run), *_rules(training_run, basis, failures, trials, dropped)]
+    if scale > 1:
+        smaller = f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer"
+        results.append(Assumption("size", smaller, STEP_MODEL_RULES))
+    return tuple(results)
 
 
 def borrowed(measured: Iterable[Assumption]) -> Iterator[Assumption]:

@@ -55,7 +55,7 @@ def run_difference(
             units(replications, run.training_run, run.value, run.prices)
             for run, replications in zip((first, second), begun, strict=True)
         ]
-        return list(zip(*(row[:4] for row in amounts), strict=True))
+        return list(zip(*amounts, strict=True))
 
     def needed() -> float:
         factor = 0.0

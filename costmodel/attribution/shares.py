@@ -137,10 +137,11 @@ class Amount(NamedTuple):
 
 def needed(replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> float:
     """Return the rounds for precise printed values."""
-    amounts = units(replications, training_run, pool, prices)
+    step_s, hours, _, dollars = units(replications, training_run, pool, prices)
+    priced = Rates.of(training_run, pool, prices).priced
     causes = range(1, sum(bool(acts) for acts in replications.causes.values()) + 1) if replications.separate else ()
     factor = 0.0
-    for amount in (amounts.step_s, amounts.hours, *[amounts.dollars] * amounts.priced):
+    for amount in (step_s, hours, *[dollars] * priced):
         run, sandbox = abs(amount.of(RUN).value), abs(amount.saved(IDEAL).value)
         nothing = max(NOTHING * run, TINY)
         wanted = [(RUN, max(PRECISE * run, TINY)), (IDEAL, max(PRECISE * sandbox, nothing))]
@@ -151,27 +152,18 @@ def needed(replications: Replications, training_run: TrainingRun, pool: Pool, pr
     return replications.rounds * factor**2
 
 
-class Units(NamedTuple):
-    """All units of a run."""
-
-    step_s: Amount
-    hours: Amount
-    gpu: Amount
-    dollars: Amount
-    priced: bool  # whether anything has a price
-
-
-def units(replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Units:
-    """Return the units of every simulated step."""
+def units(
+    replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None
+) -> tuple[Amount, Amount, Amount, Amount]:
+    """Return the units of a share of every simulated step."""
     rates, sample = Rates.of(training_run, pool, prices), replications.sample
     part = replications.share  # counted amounts, without durations
     train_ns = training_run.train_s * NS_PER_S
-    return Units(
+    return (
         amount_of(replications, lambda step: step.wall_ns / NS_PER_S / sample.steps),
         amount_of(replications, lambda step: part * step.held_ns / NS_PER_HOUR),
         amount_of(replications, lambda step: (training_run.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR),
         amount_of(replications, lambda step: rates.usd(step, replications)),
-        rates.priced,
     )
 
 
@@ -180,7 +172,7 @@ def attribution(
 ) -> Attribution:
     """Return the attribution; ``basis`` is the source of the between-repetition part of the intervals."""
     rates, sample = Rates.of(training_run, pool, prices), replications.sample
-    step_s, hours, gpu, dollars, _ = units(replications, training_run, pool, prices)
+    step_s, hours, gpu, dollars = units(replications, training_run, pool, prices)
 
     def share(interval_of_amount: Callable[[Amount], Interval]) -> Share:
         return Share(

@@ -111,7 +111,7 @@ def test_a_difference_that_is_small_beside_the_whole_is_a_percentage(tmp_path: P
     """Beside much think time dispatch is nearly all of the difference, and next to nothing of the whole."""
     file = cells(tmp_path, ({}, 1), ({"substrate": "local"}, 0))
     said = sentence(answer_of(rows_of(file, think=Think(600 * S))))
-    assert said.startswith("docker exec runs 0.25 ± ")
+    assert said.startswith("docker exec runs 0.2487 ± ")
     assert " % longer than local exec for T2 x 3; 1 s of dispatch per action is all of the difference." in said
 
 

@@ -12,7 +12,6 @@ from costmodel import (
     TrainingRun,
     TrainingRunError,
     answer_of,
-    curve,
     load,
     load_prices,
     project,
@@ -74,17 +73,6 @@ def test_other_lengths_are_unknown_not_guessed() -> None:
     rows = project([essay, load(SHIPPED / "paper.toml")], TrainingRun(trajectories=10, workers=1, actions=150))
     assert [row.worker_hours is None for row in rows] == [True] * 5 + [False] * 2
     assert "length_unknown" in rows[0].flags
-
-
-def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(tmp_path: Path) -> None:
-    essay, training_run = load(SHIPPED / "essay.toml"), TrainingRun(trajectories=100, workers=5)
-    failed = load(write(tmp_path / "failed", [trial(1, outcome="failed")], run_id="1"))
-    for sources in ([essay], [essay, failed]):
-        with pytest.raises(TrainingRunError, match="no curve over actions"):
-            curve(sources, training_run)
-    measured = load(write(tmp_path / "measured", [trial(n) for n in range(3)], run_id="2"))
-    times_s = [point.trajectory_s for line in curve([essay, measured], training_run) for point in line.points]
-    assert any(time_s is not None for time_s in times_s)
 
 
 @pytest.mark.parametrize("name", ASKED)

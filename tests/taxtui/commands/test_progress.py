@@ -86,7 +86,7 @@ SIZE = "--trajectories 9 --workers 3"
         (
             decide,
             f"decide a.msgpack --from docker --to daytona {SIZE} --think 1s --quick",
-            ["simulating docker", "simulating daytona", "simulating the difference", "looking for decisive inputs"],
+            ["simulating docker and daytona", "simulating the difference", "looking for decisive inputs"],
         ),
     ],
 )
