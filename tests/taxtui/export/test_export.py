@@ -221,7 +221,7 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_cannot_be_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--table does not go with --format otlp"):
         exported(SMALL, "--format", "otlp", "--table", "trials")
-    with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions, health"):
+    with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions"):
         costmodel.frame(SMALL, table="x")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=re.escape(f"parquet needs pyarrow; {installed.extra_command('export')}")):
