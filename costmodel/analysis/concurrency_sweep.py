@@ -14,7 +14,8 @@ from statistics import fmean, median
 from typing import Final, NamedTuple, Self
 
 from costmodel.recording.breakdown import has_schedule
-from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, RunnerSecond, WorkerFitness
+from costmodel.recording.events import Health
+from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, WorkerFitness
 from costmodel.recording.throughput import BlockRate, RateSpan, summed, together
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import MIN_CLUSTERS, Interval, quantile
@@ -144,7 +145,7 @@ class _Step:
 
     def _load(self) -> RunnerLoad | None:
         recordings = {recording.run_id: recording for recording in self.pool.recordings}
-        seconds: list[RunnerSecond] = []
+        seconds: list[Health] = []
         for run, worker, start_ns, end_ns in self._busy:
             seconds += recordings[run.run_id].workers.get(worker, WorkerFitness()).within(start_ns, end_ns)
         if not seconds:
