@@ -106,7 +106,6 @@ if TYPE_CHECKING:
         DISTURBED_SHARE,
         FLOOR_LIMIT_NS,
         LAG_LIMIT_NS,
-        RunnerFitness,
         WorkerFitness,
     )
     from costmodel.recording.table import TableRow, frame, table_columns, table_rows
@@ -185,7 +184,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "recording.follower": "Follower read_events",
     "recording.published": "PROVENANCE Published PublishedFigure PublishedStart read_published",
     "recording.reader": "Recording load load_all read_recording read_recordings",
-    "recording.runner_health": "DISTURBED_SHARE FLOOR_LIMIT_NS LAG_LIMIT_NS RunnerFitness WorkerFitness",
+    "recording.runner_health": "DISTURBED_SHARE FLOOR_LIMIT_NS LAG_LIMIT_NS WorkerFitness",
     "recording.table": "TableRow frame table_columns table_rows",
     "recording.trial": "CellIdentity NOT_RECORDED PER_ACTION PER_TRIAL RecordedTrial",
     "recording.validation": "Causality InCourse check_scenario",

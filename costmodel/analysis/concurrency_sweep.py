@@ -12,7 +12,8 @@ from statistics import fmean, median
 from typing import Final, NamedTuple, Self
 
 from costmodel.recording.breakdown import has_schedule
-from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, RunnerSecond, WorkerFitness
+from costmodel.recording.events import Health
+from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, WorkerFitness
 from costmodel.recording.throughput import BlockRate, RateSpan, summed, together
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import MIN_CLUSTERS, Interval, quantile
@@ -95,7 +96,7 @@ def _level(pool: Pool) -> LadderLevel:
     for trial in pool.trials:
         blocks.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
     rates = [
-        [BlockRate.of((t.start_ns, t.freed_ns, t.ok) for t in trials) for trials in workers.values()]
+        [BlockRate.of([(t.start_ns, t.freed_ns, t.ok) for t in trials]) for trials in workers.values()]
         for workers in blocks.values()
     ]
     throughput = _throughput([together(workers, concurrency) for workers in rates], concurrency)
@@ -116,7 +117,7 @@ def _level(pool: Pool) -> LadderLevel:
 
 def _load(pool: Pool, blocks: dict[tuple[RunKey, int], dict[int, list[RecordedTrial]]]) -> RunnerLoad | None:
     recordings = {recording.run_id: recording for recording in pool.recordings}
-    seconds: list[RunnerSecond] = []
+    seconds: list[Health] = []
     for (run, _), workers in blocks.items():
         for worker, trials in workers.items():
             fitness = recordings[run.run_id].workers.get(worker, WorkerFitness())

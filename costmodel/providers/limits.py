@@ -35,8 +35,8 @@ class Disputed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError(f"{self.limit} must be a whole number, not {self.value:g}")
 
 
-class ProfileFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits of a plan of a provider, as in the file. None: no known limit."""
+class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits of a plan of a provider. None: no known limit."""
 
     substrate: Text
     # Date of the source, or of reading the source.
@@ -44,6 +44,7 @@ class ProfileFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         datetime.date, msgspec.Meta(description="limits change, so a profile needs its date; add date = YYYY-MM-DD")
     ]
     source: Text
+    name: str = ""  # of the file
     title: str = ""
     concurrent: Count | None = None  # sandboxes at a time
     creates_per_s: PerSecond | None = None
@@ -56,12 +57,6 @@ class ProfileFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError(f"no limit; give at least one of {', '.join(_LIMITS)}")
         if self.burst is not None and self.creates_per_s is None:
             raise ValueError("a burst is an exception to a rate; add creates_per_s = ?")
-
-
-class Profile(ProfileFile, frozen=True, kw_only=True):
-    """The limits of a provider's plan under the name of the file."""
-
-    name: str
 
     def filled(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Fill unset fields of a training run with the limits of this plan.
@@ -102,7 +97,7 @@ def load_profile(name: str | Path) -> Profile:
     if not file.suffix and (SHIPPED / f"{name}.toml").is_file():
         file = SHIPPED / f"{name}.toml"
     try:
-        plan = Document(file).convert(ProfileFile)
+        plan = Document(file).convert(Profile)
     except OSError as error:
         if not file.suffix:
             raise TrainingRunError(f"no profile {str(name)!r}; shipped are {', '.join(known_profiles())}") from error
@@ -111,4 +106,4 @@ def load_profile(name: str | Path) -> Profile:
         ) from error
     except MalformedDocument as error:
         raise TrainingRunError(str(error)) from error
-    return Profile(**msgspec.structs.asdict(plan) | {"name": file.stem, "title": plan.title or file.stem})
+    return msgspec.structs.replace(plan, name=file.stem, title=plan.title or file.stem)

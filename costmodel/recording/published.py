@@ -140,10 +140,11 @@ class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError("a share must be at most 1")
 
 
-class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Printed figures, as in the file."""
+class Published(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of printed figures."""
 
     provenance: str
+    name: str = ""  # of the file
     title: str = ""
     source: str = ""
     licence: str = ""
@@ -167,12 +168,6 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             seen.add(row.identity)
 
 
-class Published(PublishedFile, frozen=True, kw_only=True):
-    """A file of printed figures with its name."""
-
-    name: str
-
-
 _TABLES: Final = {
     "rows": PublishedRow,
     "starts": PublishedStart,
@@ -194,12 +189,12 @@ def read_published(path: Path) -> Published:
                 "(a scenario is run first: taxtui run)"
             )
         _inherit(document.data)
-        file = document.convert(PublishedFile)
+        file = document.convert(Published)
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
     except MalformedDocument as error:
         raise SourceError(str(error)) from error
-    return Published(**msgspec.structs.asdict(file) | {"name": path.name, "title": file.title or path.stem})
+    return msgspec.structs.replace(file, name=path.name, title=file.title or path.stem)
 
 
 def _inherit(data: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from costmodel.recording.breakdown import (
 from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
 from costmodel.recording.published import Published, read_published
-from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, WorkerFitness
+from costmodel.recording.runner_health import FLOOR_LIMIT_NS, WorkerFitness
 from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
@@ -127,9 +127,7 @@ class _Reader:
             self._trials[event.id] = cell.trials = []
             self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
-            self._recording.workers.setdefault(self._worker, WorkerFitness()).append(
-                RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
-            )
+            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(event)
             self._recording.floors_ns[self._worker] = event.floor_ns
 
     def _ended(self, event: events.TrialEnded) -> None:

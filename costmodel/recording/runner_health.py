@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
+
+from costmodel.recording.events import Health
 
 LAG_LIMIT_NS: Final = 5_000_000
 CPU_LIMIT_PERMILLE: Final = 800
@@ -21,62 +22,31 @@ the ratio of the idle machine.
 """
 
 
-class RunnerSecond(NamedTuple):
-    """Health of the measuring process at the end of one second."""
-
-    at_ns: int
-    lag_p50_ns: int
-    lag_p99_ns: int
-    cpu_permille: int
-    pool_waits: int
-
-
-@dataclass
-class RunnerFitness:
-    """Counts of the measuring process's seconds, for a stream of any length."""
-
-    seconds: int = 0
-    late: int = 0  # seconds with an event loop lag (p99) above LAG_LIMIT_NS
-    busy: int = 0  # seconds with more CPU time than CPU_LIMIT_PERMILLE of a core
-
-    def add(self, lag_p99_ns: int, cpu_permille: int) -> None:
-        """Count a second."""
-        self.seconds += 1
-        self.late += lag_p99_ns > LAG_LIMIT_NS
-        self.busy += cpu_permille > CPU_LIMIT_PERMILLE
-
-    @property
-    def lagged(self) -> bool:
-        """Whether ``WorkerFitness.lag_p99_ns`` is above its limit: more than one second in a hundred is late."""
-        return self.late > self.seconds // 100
-
-    @property
-    def overworked(self) -> bool:
-        """Whether ``WorkerFitness.cpu_permille`` is above its limit: more than half of the seconds are busy."""
-        return self.busy > self.seconds // 2
-
-    @property
-    def problems(self) -> list[str]:
-        """Reasons for a warning."""
-        return ["loop lag"] * self.lagged + ["client CPU"] * self.overworked
-
-
-class WorkerFitness(RunnerFitness):
+class WorkerFitness:
     """All seconds of one measuring process. A second extends from the previous report to its own."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._seconds: list[Health] = []
         self._bad: list[tuple[int, int]] = []
-        self._seconds: list[RunnerSecond] = []
+        self._late = 0  # seconds with an event loop lag (p99) above LAG_LIMIT_NS
+        self._busy = 0  # seconds with more CPU time than CPU_LIMIT_PERMILLE of a core
 
-    def append(self, second: RunnerSecond) -> None:
+    def add(self, second: Health) -> None:
         """Add the next second."""
-        if second.lag_p99_ns > LAG_LIMIT_NS or second.cpu_permille > CPU_LIMIT_PERMILLE:
+        late, busy = second.lag_p99_ns > LAG_LIMIT_NS, second.cpu_permille > CPU_LIMIT_PERMILLE
+        self._late += late
+        self._busy += busy
+        if late or busy:
             self._bad.append((self._seconds[-1].at_ns if self._seconds else 0, second.at_ns))
-        self.add(second.lag_p99_ns, second.cpu_permille)
         self._seconds.append(second)
 
-    def within(self, start_ns: int, end_ns: int) -> list[RunnerSecond]:
+    @property
+    def problems(self) -> list[str]:
+        """Reasons for a warning: more than one second in a hundred is late, or more than half are busy."""
+        count = len(self._seconds)
+        return ["loop lag"] * (self._late > count // 100) + ["client CPU"] * (self._busy > count // 2)
+
+    def within(self, start_ns: int, end_ns: int) -> list[Health]:
         """Return the seconds between two instants."""
         first = bisect_left(self._seconds, start_ns, key=lambda second: second.at_ns)
         return self._seconds[first : bisect_right(self._seconds, end_ns, key=lambda second: second.at_ns)]

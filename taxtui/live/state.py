@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel import Event, RunnerFitness, breakdown, events
+from costmodel import Event, WorkerFitness, breakdown, events
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.terminal_text import clean
@@ -39,7 +39,7 @@ class Runner:
     """Health of a measuring process."""
 
     lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
-    fitness: RunnerFitness = field(default_factory=RunnerFitness)
+    fitness: WorkerFitness = field(default_factory=WorkerFitness)
     latest: events.Health | None = None
 
     @property
@@ -205,7 +205,7 @@ class RunState:
         runner = self.runners.setdefault(self._worker, Runner())
         runner.latest = event
         runner.lag.add((event.lag_p99_ns,))
-        runner.fitness.add(event.lag_p99_ns, event.cpu_permille)
+        runner.fitness.add(event)
 
     def _notice(self, event: events.Notice) -> None:
         self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))

@@ -82,7 +82,7 @@ def page(runs: Sequence[Run], failed: Sequence[str]) -> str:
     lines = [
         "# Benchmarks",
         "",
-        'What `make bench` printed; `make bench ARGS="peers"` makes the rows of that benchmark anew. A figure stands '
+        'What `make bench` printed; `make bench ARGS="ui"` makes the rows of that benchmark anew. A figure stands '
         "beside a baseline of the same run, so that a busy or a slow machine changes both; the ratio is what to "
         "compare. Of growth the baseline is the first figure times the work: 1 is growth in proportion.",
     ]

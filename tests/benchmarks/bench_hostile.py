@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.benchmarks.figures import tell
-from tests.benchmarks.taking import Taken, taken
+from tests.benchmarks.figures import Taken, taken, tell
 from tests.support.cost_model.many_cells import SHAPES, many_cells
 
 ASK: Final = ("--trajectories", "1000000", "--workers", "500")

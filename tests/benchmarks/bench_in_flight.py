@@ -20,8 +20,7 @@ from unittest.mock import patch
 from costmodel.recording.events import Event, Health
 from costmodel.recording.follower import read_events
 from tests.benchmarks.bench_workers import rate
-from tests.benchmarks.figures import grown, tell
-from tests.benchmarks.taking import taken
+from tests.benchmarks.figures import grown, taken, tell
 from tests.support import paced_fake
 
 COMMAND_S = 0.27

@@ -1,4 +1,4 @@
-"""A figure of a benchmark, beside its baseline of the same run; and the table of all of them.
+"""A figure of a benchmark, beside its baseline of the same run; the table of all of them; and what a program takes.
 
 A benchmark prints what it likes and hands its figures to ``tell``, which keeps them where
 ``python -m tests.benchmarks`` asks for them, and drops them where nobody does.
@@ -7,9 +7,12 @@ A benchmark prints what it likes and hands its figures to ``tell``, which keeps 
 from __future__ import annotations
 
 import os
+import subprocess
+import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -73,3 +76,27 @@ def table(figures: Iterable[Figure]) -> str:
 def number(value: float) -> str:
     """Three digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+class Taken(NamedTuple):
+    """Wall-clock seconds, the most memory in MB that it or one of its processes had, and its exit code.
+
+    Memory is never less than what this process had as it started it: the kernel counts that in.
+    """
+
+    seconds: float
+    memory_mb: float
+    exit_code: int
+    cpu_s: float = 0.0  # user and system, of it and its children: what does not depend on what runs beside
+
+
+def taken(words: Sequence[str | Path], give_up_s: float = 3600.0) -> Taken:
+    """By a program whose output nobody wants; it is killed where it takes too long."""
+    began = time.perf_counter()
+    process = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    killer = threading.Timer(give_up_s, process.kill)
+    killer.start()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    killer.cancel()
+    return Taken(time.perf_counter() - began, used.ru_maxrss / 1e3, process.returncode, used.ru_utime + used.ru_stime)

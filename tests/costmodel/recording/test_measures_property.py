@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.recording.breakdown import UNKNOWN, Split, known_parts, measure, parted
+from costmodel.recording.events import Health
 from costmodel.recording.runner_health import (
     CPU_LIMIT_PERMILLE,
     LAG_LIMIT_NS,
-    RunnerSecond,
     WorkerFitness,
 )
 
@@ -104,7 +104,6 @@ def test_commands_are_split_alike_at_once_in_parts_and_in_arrays(one: list[Comma
 def test_the_badge_is_what_the_quantiles_say(seconds: list[tuple[int, int]]) -> None:
     fitness = WorkerFitness()
     for lag_ns, cpu_permille in seconds:
-        fitness.append(RunnerSecond(0, 0, lag_ns, cpu_permille, 0))
-    assert fitness.lagged == (fitness.lag_p99_ns > LAG_LIMIT_NS)
-    assert fitness.overworked == (fitness.cpu_permille > CPU_LIMIT_PERMILLE)
-    assert fitness.problems == ["loop lag"] * fitness.lagged + ["client CPU"] * fitness.overworked
+        fitness.add(Health(0, 0, lag_ns, lag_ns, cpu_permille, 0, 0, 0))
+    lagged, overworked = fitness.lag_p99_ns > LAG_LIMIT_NS, fitness.cpu_permille > CPU_LIMIT_PERMILLE
+    assert fitness.problems == ["loop lag"] * lagged + ["client CPU"] * overworked
