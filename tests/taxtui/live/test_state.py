@@ -4,7 +4,7 @@ import pytest
 
 from costmodel.recording import events
 from costmodel.recording.events import Event
-from taxtui.live.state import LOG_LINES, RunState
+from taxtui.live.state import RunState
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import MS, S, cell, clock, header, health, planned, trial
 
@@ -98,13 +98,6 @@ def test_a_scenario_of_another_version_is_no_obstacle(scenario: dict[str, object
     assert state.cells[0].ok == 1
 
 
-def test_without_header_cell_or_start_the_rest_is_still_folded() -> None:
-    state = fold([*trial(1, 4, 0), *trial(2, 4, 0)[1:], events.Mark(99, "x", 1, 0)])
-    assert state.cells[4].label == "cell 4"
-    assert (state.cells[4].ok, state.log[-1].cell, state.log[-1].trial) == (1, None, 2)
-    assert state.outcome is None
-
-
 def test_trials_in_flight_say_what_they_are_doing() -> None:
     started, created, *rest = trial(1, 0, 0)
     state = fold([started])
@@ -167,14 +160,3 @@ def test_a_whole_run() -> None:
     ]
     assert state.actions == 40 * 10
     assert state.remaining_ns(state.cells.values()) == 0
-
-
-def test_the_log_is_bounded() -> None:
-    state = fold([events.Notice(at, "info", "x") for at in range(LOG_LINES + 10)])
-    assert len(state.log) == LOG_LINES
-
-
-def test_setup_commands_are_counted_and_no_action() -> None:
-    started, *rest = trial(1, 0, 0)
-    state = fold([started, events.Actions(1, events.SETUP, 0, [], [], [9 * MS], [MS], [], [], []), *rest])
-    assert (state.actions, state.cells[0].facets["action"].n) == (11, 10)
