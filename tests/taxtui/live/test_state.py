@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from costmodel.recording import events
@@ -80,14 +81,11 @@ def test_a_trial_that_did_not_go_well_is_counted_by_outcome_and_measured_only_in
     assert at.mean_parts_ns() == {}
 
 
-def test_planned_trials_come_from_the_header_and_the_runner_names_the_variant() -> None:
-    state = fold([header([planned("docker", "T1", 50, 7, runtime="runsc"), planned("local")])])
-    assert list(state.by_substrate()) == ["docker:runsc", "local"]
-    first = state.cells[0]
-    assert (first.tier, first.actions, first.planned, first.planned_warm_ups, first.mode) == ("T1", 50, 7, 1, "exec")
-    state.apply(cell(1, "local", "bwrap"))
-    assert list(state.by_substrate()) == ["docker:runsc", "local:bwrap"]
-    assert state.cells[1].planned == 20
+def test_planned_trials_come_from_the_header_and_the_rest_from_the_cell() -> None:
+    state = fold([header([planned("docker", "T1", 50, 7), planned("local")]), cell(1, "local", "bwrap")])
+    assert (state.cells[0].planned, state.cells[0].planned_warm_ups, state.cells[1].planned) == (7, 1, 20)
+    assert list(state.by_substrate()) == ["cell 0", "local:bwrap"]
+    assert (state.cells[1].tier, state.cells[1].actions, state.cells[1].mode) == ("T0", 10, "exec")
 
 
 @pytest.mark.parametrize(
@@ -144,8 +142,9 @@ def test_what_is_left_is_trials_left_times_their_mean() -> None:
 
 
 def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
-    crowd = planned("local", trials=4) | {"concurrency": 64, "warmup": 0}
-    state = fold([header([crowd]), clock(), *trial(0, 0, 0)])
+    crowd = planned("local", trials=4) | {"warmup": 0}
+    many = msgspec.structs.replace(cell(0, "local"), concurrency=64)
+    state = fold([header([crowd]), clock(), many, *trial(0, 0, 0)])
     mean = state.cells[0].trial_ns
     assert mean == 122 * MS
     assert state.remaining_ns(state.cells.values()) == mean  # not 3/64 of it
