@@ -57,8 +57,7 @@ class RunOutput:
         self.for_people = not controlled
         self._first_lines = [text for text in (*plan.splitlines(), load) if text and self.for_people]
         self._budget_s = budget_s
-        self._began = self._estimated_at = time.monotonic()
-        self._left_s: float | None = None
+        self._began = time.monotonic()
         self._tenth = -1
 
     @property
@@ -94,13 +93,9 @@ class RunOutput:
         return f"{repetition}{_counts(progress)}, {self.clock}{remaining}"
 
     def _remaining_s(self, progress: Progress) -> float | None:
-        now = time.monotonic()
-        if progress.left_s != self._left_s:
-            self._left_s, self._estimated_at = progress.left_s, now
-        if self._left_s is None:
-            return None
-        left_s = max(0.0, self._left_s - (now - self._estimated_at))
-        return left_s if self._budget_s is None else min(left_s, max(0.0, self._budget_s - (now - self._began)))
+        elapsed_s = time.monotonic() - self._began
+        left_s = progress.left_s(elapsed_s)
+        return left_s if left_s is None or self._budget_s is None else min(left_s, max(0.0, self._budget_s - elapsed_s))
 
 
 def conclude(run: Run, output: RunOutput) -> None:

@@ -36,7 +36,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Runner:
-    """Health of a measuring process."""
+    """Health of the measuring processes."""
 
     lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
     fitness: WorkerFitness = field(default_factory=WorkerFitness)
@@ -49,7 +49,7 @@ class Runner:
 
     @property
     def problems(self) -> list[str]:
-        """Reasons to doubt the durations of this process."""
+        """Reasons to doubt the durations."""
         return self.fitness.problems
 
 
@@ -63,7 +63,7 @@ class RunState:
     cells: dict[int, CellState] = field(default_factory=dict)
     open: dict[int, TrialInFlight] = field(default_factory=dict)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
-    runners: dict[int, Runner] = field(default_factory=dict)  # by worker
+    runner: Runner = field(default_factory=Runner)
     actions: int = 0  # commands, also of warm-ups and set-up
     errors: Counter[str] = field(default_factory=Counter)  # failed trials by class of error
     started_unix_ns: int = 0
@@ -71,8 +71,6 @@ class RunState:
     outcome: str | None = None  # None: in progress, or cut off
     repetition: int = 1  # the current one, from 1
     repetitions: int = 1  # planned, or at most
-    workers: int = 1  # at a time, as planned
-    _worker: int = 0  # of the next events
     _anchor_unix_ns: int = 0  # of the worker
 
     def apply(self, event: Event) -> None:
@@ -87,17 +85,6 @@ class RunState:
         if instant_ns is not None:
             return self._anchor_unix_ns + instant_ns(event)
         return event.unix_ns if isinstance(event, events.Clock) else 0
-
-    @property
-    def runner(self) -> Runner:
-        """The worker least fit to measure; an empty report without workers."""
-        return self.runners[self.worst] if self.runners else Runner()
-
-    @property
-    def worst(self) -> int:
-        """The number of the worker least fit to measure; 0 without reports."""
-        order = {key: (bool(runner.problems), runner.lag_p99_ns) for key, runner in self.runners.items()}
-        return max(order, key=order.__getitem__, default=0)
 
     @property
     def elapsed_ns(self) -> int:
@@ -135,11 +122,8 @@ class RunState:
         return self.cells[key]
 
     def _clock(self, event: events.Clock) -> None:
-        self._anchor_unix_ns, self._worker = event.unix_ns, event.worker
+        self._anchor_unix_ns = event.unix_ns
         self.started_unix_ns = self.started_unix_ns or event.unix_ns
-        if self.repetitions > 1:
-            writers = self.workers + 1 if self.workers > 1 else 1  # the run itself writes too
-            self.repetition = event.worker // writers + 1
 
     def _finished(self, event: events.RunFinished) -> None:
         self.outcome = clean(event.outcome)
@@ -150,7 +134,6 @@ class RunState:
         scenario = event.scenario
         self.name = clean(str(scenario.get("name", "")))
         self.repetitions = max(1, _whole(scenario.get("repeat")))
-        self.workers = max(1, _whole(scenario.get("workers")))
         planned = scenario.get("cells")
         for key, plan in enumerate(planned if isinstance(planned, list | tuple) else ()):
             if isinstance(plan, Mapping):  # the rest of the plan is in the events of cells
@@ -167,6 +150,7 @@ class RunState:
         cell.provenance = clean(event.provenance)
 
     def _trial_started(self, event: events.TrialStarted) -> None:
+        self.repetition = event.repetition + 1
         self.open[event.trial] = TrialInFlight(
             event.cell,
             event.start_ns,
@@ -202,10 +186,9 @@ class RunState:
             trial.doing = f"action {trial.actions_done}"
 
     def _health(self, event: events.Health) -> None:
-        runner = self.runners.setdefault(self._worker, Runner())
-        runner.latest = event
-        runner.lag.add((event.lag_p99_ns,))
-        runner.fitness.add(event)
+        self.runner.latest = event
+        self.runner.lag.add((event.lag_p99_ns,))
+        self.runner.fitness.add(event)
 
     def _notice(self, event: events.Notice) -> None:
         self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))

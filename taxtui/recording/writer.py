@@ -136,13 +136,18 @@ class Recorder:
             self.flush()
             if not self._broken:
                 self._check_ours()
-                os.fsync(self._fd)  # some file systems report a full disk late
+                self._force()
+        finally:
+            os.close(self._fd)
+
+    def _force(self) -> None:
+        """Force the file to the disk: some file systems report a full disk late."""
+        try:
+            os.fsync(self._fd)
         except OSError as error:
             raise WriteFailed(
                 f"cannot write {self.path}: {error.strerror}", fix="`taxtui recordings verify` shows the intact part"
             ) from error
-        finally:
-            os.close(self._fd)
 
     def __enter__(self) -> Self:
         return self

@@ -15,7 +15,7 @@ class Progress(msgspec.Struct):
     ended: int = 0
     ok: int = 0
     limit: str = ""  # the plan's limit at which launching stopped
-    left_s: float | None = None  # estimated with the last events; None before this part's first end
+    before: int = 0  # trials that ended in earlier parts of a resumed run
     repetition: int = 1  # the current one
     repetitions: int = 1
 
@@ -24,14 +24,10 @@ class Progress(msgspec.Struct):
         """The limit at which the run ended early; else empty."""
         return self.limit if self.ended < self.planned else ""
 
-    def estimate(self, elapsed_s: float, before: int) -> None:
-        """Set the remaining time, by the pace so far. A trial in flight counts as half done.
-
-        ``before``: number of trials that ended in earlier parts of a resumed run.
-        """
-        half = self.in_flight / 2
-        if self.ended > before:
-            self.left_s = elapsed_s * max(0.0, self.planned - self.ended - half) / (self.ended - before + half)
+    def left_s(self, elapsed_s: float) -> float | None:
+        """Return the remaining time by the pace so far; None before the first end in this part of the run."""
+        done = self.ended - self.before
+        return elapsed_s * max(0, self.planned - self.ended) / done if done else None
 
 
 class CellProgress:

@@ -101,6 +101,7 @@ class Run:
         self._ok = dict(resumed.ok_of)
         self.progress.ended = resumed.ended + sum(count for outcome, count in before.items() if outcome not in AGAIN)
         self.progress.ok = resumed.ok + before[events.OK]
+        self.progress.before = self.progress.ended
         self._repetition, self._next_trial = resumed.repetition, resumed.first_trial
         self._clock = resumed.worker
         # A copy of the file may be continued elsewhere: sandboxes get different names.
@@ -223,8 +224,6 @@ class Run:
             self._spend_limit,
             journal,
             [item.substrate for item in opened.values()],
-            began,
-            self.progress.ended,
         )
         while True:
             share_s = None  # of the remaining budget, equal for each repetition

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from taxtui.errors import SubstrateUnavailable, UsageError
+from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.scenario import load_tier
 from taxtui.workloads import fixtures
 from taxtui.workloads.programs import run_program
@@ -35,13 +35,6 @@ FIXTURES_LABEL: Final = "taxtui.fixtures"
 
 ORDINARY_BASE: Final = "taxtui-base:python-3.11-slim"
 
-PROBE: Final = """
-for program in bash git python3 useradd; do command -v $program >/dev/null || echo $program; done
-python3 -m venv --without-pip /tmp/probe >/dev/null 2>&1 || echo python3-venv
-python3 -m pip --python /tmp/probe/bin/python --version >/dev/null 2>&1 || echo 'pip (22.3 or newer)'
-"""
-"""Prints the missing programs of a base, one a line."""
-
 
 def exists() -> bool:
     """Whether docker has ``DEFAULT_IMAGE``. Raises ``SubstrateUnavailable``: docker cannot be used."""
@@ -58,7 +51,6 @@ def build(base: str | None = None, *, push: str | None = None, progress: Callabl
 
     Raises:
         SubstrateUnavailable: no docker command, no daemon, no permission, or an unavailable image.
-        UsageError: the base lacks programs.
         TaxtuiError: the fixtures cannot be built.
     """
     _require_docker()
@@ -68,7 +60,6 @@ def build(base: str | None = None, *, push: str | None = None, progress: Callabl
         text = DOCKERFILE_BASE.read_bytes()
         failure = "cannot make the default base (or give --base IMAGE)"
         _docker(failure, "build", "--quiet", f"--tag={base}", "-", stdin=text)
-    _check(base)
     context = fixtures.ensure(progress)
     progress(f"building {DEFAULT_IMAGE} from {base}")
     _docker(
@@ -82,16 +73,6 @@ def build(base: str | None = None, *, push: str | None = None, progress: Callabl
         _docker(f"cannot tag {DEFAULT_IMAGE} as {push}", "tag", DEFAULT_IMAGE, push)
         _docker(f"cannot push {push}", "push", "--quiet", push)
     return DEFAULT_IMAGE
-
-
-def _check(base: str) -> None:
-    """Refuse a base without the needed programs; pull a missing base first."""
-    if not _docker("cannot list images", "image", "ls", "--quiet", base):
-        _docker(f"cannot pull the missing image {base}", "pull", "--quiet", base)
-    run = ["run", "--rm", "--network=none", "--user=0", "--entrypoint=sh", base, "-c", PROBE]
-    missing = _docker(f"cannot run sh in {base}", *run).splitlines()
-    if missing:
-        raise UsageError(f"{base} lacks {', '.join(missing)}", fix="use a --base image with these programs")
 
 
 def _docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:

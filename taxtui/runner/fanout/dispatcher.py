@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -46,8 +45,6 @@ class DispatchState(NamedTuple):
     spend_limit: SpendLimit
     journal: Journal
     substrates: list[Substrate]
-    began_s: float  # on the monotonic clock
-    ended_before: int  # counted trials of earlier parts of the run
 
 
 class Dispatcher:
@@ -209,7 +206,6 @@ class Dispatcher:
                 assigned.queue.end(worker.number)
         progress = self._run.progress
         progress.in_flight = sum(len(handle.running) for handle in self._workers)
-        progress.estimate(time.monotonic() - self._run.began_s, self._run.ended_before)
         for queue, count in ended.items():
             self._assign(worker, queue, count)
             for idle in self._alive:  # the last trials go to any free worker

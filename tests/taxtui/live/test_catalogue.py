@@ -14,13 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from costmodel.recording import events
-from costmodel.recording.follower import read_events
 from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.live import catalogue
 from taxtui.live.catalogue import END_BYTES, CatalogueEntry, inspect, newest, scan
-from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
 from taxtui.tui.recordings.list import progress
 from tests.taxtui.tui import story
@@ -95,28 +93,6 @@ def test_how_long_the_run_lasted_is_read_from_the_end_of_the_file(folder: Path) 
     assert last_ns <= entry.elapsed_ns <= last_ns + 10**9
 
 
-def test_of_a_repeated_run_the_last_repetition_s_length_is_not_told_as_the_whole_run_s(folder: Path) -> None:
-    def repeated(name: str, trials: int) -> tuple[CatalogueEntry, int]:
-        header, clock, *rest = story.run(trials)
-        assert isinstance(header, events.Header)
-        assert isinstance(clock, events.Clock)
-        header.scenario["repeat"] = 2
-        later = clock.unix_ns + 3600 * 10**9
-        again = events.Clock(1, clock.monotonic_ns, later, clock.host)
-        cut = next(number for number, event in enumerate(rest) if isinstance(event, events.TrialStarted))
-        path = record(folder / name, [header, clock, *rest[:cut], again, *rest[cut:]])
-        state = RunState()
-        read_events(path, state.apply)
-        return told(path), state.elapsed_ns
-
-    short, whole_ns = repeated("short.msgpack", 1)
-    assert whole_ns > 3600 * 10**9
-    assert short.elapsed_ns in (0, whole_ns)
-    long, _ = repeated("long.msgpack", 400)  # its second clock stands before the end that is looked at
-    assert long.size_bytes > 3 * END_BYTES
-    assert long.elapsed_ns == 0
-
-
 def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> None:
     path = record(folder / "a.msgpack", UNFINISHED)
     assert told(aged(path, time.time() - 1)).state == "running"
@@ -158,17 +134,6 @@ def test_an_empty_file_is_empty_or_a_run_that_begins(folder: Path) -> None:
     path = written(folder / "a.msgpack")
     assert told(path).state == "empty"
     assert told(aged(path, time.time())).state == "running"
-
-
-def test_what_cannot_be_opened_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = record(folder / "a.msgpack")
-
-    def refuse(*args: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
-    entry = told(path)
-    assert (entry.state, entry.detail) == ("unreadable", "Permission denied")
 
 
 def test_what_is_gone_or_no_file_is_not_listed(folder: Path) -> None:
@@ -226,16 +191,6 @@ def test_a_small_recording_with_any_bit_flipped_is_never_called_complete(tmp_pat
     whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     entry = told(written(tmp_path / "flipped.msgpack", bytes(whole)))
     assert entry.state in {"damaged", "incomplete", "not a recording"}
-
-
-def test_the_listing_is_newest_first(folder: Path) -> None:
-    for number, name in enumerate("bca"):
-        run = story.run(2)
-        run[1] = story.clock(unix_ns=story.UNIX_NS + number * 10**9)
-        aged(record(folder / f"{name}.msgpack", run))
-    listing = scan()
-    assert [entry.name for entry in listing.entries] == ["a", "c", "b"]
-    assert (listing.folder, listing.problem) == (folder, "")
 
 
 def test_shipped_recordings_come_last_and_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,17 +256,6 @@ def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
     assert listing.problem == "cannot list recordings: Permission denied"
     assert [entry.path for entry in listing.entries] == [shipped]
     assert newest() == shipped
-
-
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
-    listing = scan()
-    assert listing.entries == ()
-    assert listing.problem.startswith("cannot create ")
-    assert newest() is None
 
 
 def test_newest_steps_over_what_is_no_recording(folder: Path) -> None:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from costmodel.recording import events
 from costmodel.recording.events import Event
-from taxtui.live.state import LOG_LINES, RunState
+from taxtui.live.state import RunState
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import MS, S, cell, clock, header, health, planned, trial
 
@@ -80,14 +81,11 @@ def test_a_trial_that_did_not_go_well_is_counted_by_outcome_and_measured_only_in
     assert at.mean_parts_ns() == {}
 
 
-def test_planned_trials_come_from_the_header_and_the_runner_names_the_variant() -> None:
-    state = fold([header([planned("docker", "T1", 50, 7, runtime="runsc"), planned("local")])])
-    assert list(state.by_substrate()) == ["docker:runsc", "local"]
-    first = state.cells[0]
-    assert (first.tier, first.actions, first.planned, first.planned_warm_ups, first.mode) == ("T1", 50, 7, 1, "exec")
-    state.apply(cell(1, "local", "bwrap"))
-    assert list(state.by_substrate()) == ["docker:runsc", "local:bwrap"]
-    assert state.cells[1].planned == 20
+def test_planned_trials_come_from_the_header_and_the_rest_from_the_cell() -> None:
+    state = fold([header([planned("docker", "T1", 50, 7), planned("local")]), cell(1, "local", "bwrap")])
+    assert (state.cells[0].planned, state.cells[0].planned_warm_ups, state.cells[1].planned) == (7, 1, 20)
+    assert list(state.by_substrate()) == ["cell 0", "local:bwrap"]
+    assert (state.cells[1].tier, state.cells[1].actions, state.cells[1].mode) == ("T0", 10, "exec")
 
 
 @pytest.mark.parametrize(
@@ -96,13 +94,6 @@ def test_planned_trials_come_from_the_header_and_the_runner_names_the_variant() 
 def test_a_scenario_of_another_version_is_no_obstacle(scenario: dict[str, object]) -> None:
     state = fold([events.Header(events.MAGIC, 1, "r", scenario, {}), *trial(1, 0, 0)])
     assert state.cells[0].ok == 1
-
-
-def test_without_header_cell_or_start_the_rest_is_still_folded() -> None:
-    state = fold([*trial(1, 4, 0), *trial(2, 4, 0)[1:], events.Mark(99, "x", 1, 0)])
-    assert state.cells[4].label == "cell 4"
-    assert (state.cells[4].ok, state.log[-1].cell, state.log[-1].trial) == (1, None, 2)
-    assert state.outcome is None
 
 
 def test_trials_in_flight_say_what_they_are_doing() -> None:
@@ -151,8 +142,9 @@ def test_what_is_left_is_trials_left_times_their_mean() -> None:
 
 
 def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
-    crowd = planned("local", trials=4) | {"concurrency": 64, "warmup": 0}
-    state = fold([header([crowd]), clock(), *trial(0, 0, 0)])
+    crowd = planned("local", trials=4) | {"warmup": 0}
+    many = msgspec.structs.replace(cell(0, "local"), concurrency=64)
+    state = fold([header([crowd]), clock(), many, *trial(0, 0, 0)])
     mean = state.cells[0].trial_ns
     assert mean == 122 * MS
     assert state.remaining_ns(state.cells.values()) == mean  # not 3/64 of it
@@ -167,14 +159,3 @@ def test_a_whole_run() -> None:
     ]
     assert state.actions == 40 * 10
     assert state.remaining_ns(state.cells.values()) == 0
-
-
-def test_the_log_is_bounded() -> None:
-    state = fold([events.Notice(at, "info", "x") for at in range(LOG_LINES + 10)])
-    assert len(state.log) == LOG_LINES
-
-
-def test_setup_commands_are_counted_and_no_action() -> None:
-    started, *rest = trial(1, 0, 0)
-    state = fold([started, events.Actions(1, events.SETUP, 0, [], [], [9 * MS], [MS], [], [], []), *rest])
-    assert (state.actions, state.cells[0].facets["action"].n) == (11, 10)

@@ -13,7 +13,7 @@ from costmodel.recording import events
 from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.live.trial_story import read_story, slowest, story_of
-from taxtui.report.trial_timeline import lines, strip
+from taxtui.report.trial_timeline import lines
 from taxtui.terminal_text import widest
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import MS, S, record
@@ -62,13 +62,6 @@ def test_its_timeline_has_phases_actions_marks_and_the_runners_lag(width: int) -
     assert "lag p99 of its worst second 9.00 ms above 5.00 ms" in " ".join(text.split())
 
 
-def test_an_error_is_told_in_full_and_cannot_harm_a_terminal() -> None:
-    text = lines(story_of(told(), 2), 60)
-    assert "failed in create" in text
-    assert "Throttled: 429 [bold], waits" in text
-    assert "\x1b" not in text
-
-
 def test_a_trial_that_has_not_ended_is_told_as_far_as_it_came() -> None:
     begun = told()[:6]
     assert "still runs, or was cut off" in lines(story_of(begun, 1), 80)
@@ -86,12 +79,6 @@ def test_the_command_prints_phases_and_a_line_per_action(tmp_path: Path) -> None
     assert len(actions) == 40
     missing = CliRunner().invoke(app, ["recordings", "trial", path, "9"])
     assert isinstance(missing.exception, RecordingError)
-
-
-def test_a_strip_shows_the_longest_of_each_few() -> None:
-    assert strip([1, 2, 4, 8], 4) == "▂▃▅█"
-    assert strip([1, 1, 1, 9, 1, 1], 3) == "▁█▁"
-    assert strip([5], 80) == "█"
 
 
 def test_the_slowest_trials_come_first_and_warm_ups_do_not_count(tmp_path: Path) -> None:

@@ -80,13 +80,6 @@ def test_a_chain_goes_through_every_frame_and_a_file_without_one_is_told_so(tmp_
     assert "unchained" in lines[1]
 
 
-def test_a_link_in_an_unchained_file_is_damage(tmp_path: Path) -> None:
-    chained = told(tmp_path / "chained")
-    path = tmp_path / "spliced"
-    path.write_bytes(chained[0] + framing.frame(b"\x90") + chained[2])
-    assert refused_at(path) == len(chained[0]) + len(framing.frame(b"\x90"))
-
-
 def test_a_link_stands_first_in_a_frame_and_nowhere_else(tmp_path: Path) -> None:
     header, second, *_ = hostile.payloads(b"".join(told(tmp_path / "chained")))
     raws = framing.split(second)

@@ -208,30 +208,6 @@ def test_any_stream_survives_the_round_trip(tmp_path_factory: pytest.TempPathFac
     assert [event for batch in batches for event in batch.events] == [HEADER, *stream]
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=400))
-def test_no_bytes_raise_anything_but_a_recording_error(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
-    path = tmp_path_factory.mktemp("r") / "a.msgpack"
-    path.write_bytes(Sealer().seal([HEADER])[0] + junk)
-    try:
-        read_back(path)
-    except SourceError as error:
-        assert str(path) in str(error)
-
-
-def test_a_frame_longer_than_what_is_asked_for_is_read_whole(tmp_path: Path) -> None:
-    path = tmp_path / "a.msgpack"
-    many: list[Event] = [Notice(k, "info", "x" * 500) for k in range(100)]
-    path.write_bytes(b"".join(Sealer().seal([HEADER]) + Sealer().seal(many)))
-    with Follower(path) as follower:
-        got = follower.poll(10)
-        while told := follower.poll(10):
-            got += told
-        assert got == [HEADER, *many]
-        follower.finish()
-        assert follower.torn_bytes == 0
-
-
 def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refusing(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     data = bytearray(write(path, sample()))
@@ -247,15 +223,3 @@ def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refus
     with pytest.raises(SourceError):
         read_events(path, got.append)
     assert got == sample()[:-1]
-
-
-def test_a_frame_that_is_no_event_is_refused_by_every_further_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.msgpack"
-    whole = write(path, sample())
-    path.write_bytes(whole + framing.frame(b"\x91\xa1\xff") + Sealer().seal([Notice(9, "info", "behind")])[0])
-    with Follower(path) as follower:
-        assert follower.poll() == sample()
-        assert follower.offset == len(whole)
-        for _ in range(2):
-            with pytest.raises(SourceError, match=f"damaged at byte {len(whole)}"):
-                follower.poll()

@@ -102,20 +102,6 @@ async def test_a_substrate_is_prepared_once_before_the_first_trial(
     assert [call for call in fake.calls if "prepare" in call] == fake.calls[:1] == [f"prepare {run.run_id} 64"]
 
 
-async def test_a_substrate_that_cannot_be_prepared_is_still_measured(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def prepare(run_id: str, limits: Limits) -> None:
-        raise CreateFailed("no subnet")
-
-    monkeypatch.setattr(fake, "prepare", prepare, raising=False)
-    run, got = await execute(tmp_path, plan())
-    assert "fake: not prepared: CreateFailed no subnet; the first create includes it" in [
-        notice.text for notice in of(got, Notice)
-    ]
-    assert run.counts == {"ok": 3}
-
-
 @pytest.mark.parametrize(("limit", "refused"), [(35, True), (36, False), (resource.RLIM_INFINITY, False)])
 async def test_a_limit_of_open_files_that_is_too_low_is_refused_with_the_number_needed(
     limit: int, refused: bool, tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
@@ -218,16 +204,6 @@ async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) 
     assert run.progress.ended == 3
 
 
-async def test_the_budget_ends_a_run_in_good_order(tmp_path: Path, fake: FakeSubstrate) -> None:
-    async def slow() -> None:
-        await asyncio.sleep(0.02)
-
-    fake.create_hook = slow
-    run, got = await execute(tmp_path, plan(trials=1000, top={"budget_s": 1.0}))
-    assert got[-1].outcome == "budget"  # type: ignore[union-attr]
-    assert 1 <= run.progress.ended < 1000
-
-
 async def test_never_more_sandboxes_than_allowed(tmp_path: Path, fake: FakeSubstrate) -> None:
     _, got = await execute(tmp_path, plan(trials=10, top={"max_sandboxes": 4}))
     assert sum(call.startswith("create") for call in fake.calls) == 4
@@ -323,26 +299,6 @@ async def test_a_full_disk_stops_the_run_and_still_cleans_up(
     got: list[Event] = []
     assert not read_events(run.path, got.append).complete
     assert sum(call.startswith("create") for call in fake.calls) < 10
-
-
-async def test_a_cell_without_one_success_is_named(tmp_path: Path, fake: FakeSubstrate) -> None:
-    async def refuse() -> None:
-        raise RuntimeError("no")
-
-    fake.create_hook = refuse
-    run, got = await execute(tmp_path, plan())
-    assert run.unmeasured == ["fake T x 2 exec"]
-    assert got[-1] == RunFinished("finished", {"failed": 3})
-
-
-async def test_private_options_of_a_substrate_are_digests(tmp_path: Path, fake: FakeSubstrate) -> None:
-    cells = [
-        CellPlan(substrate=SubstrateRef(name="fake", options={"k": str(k)}), tier=TIER, actions=1, trials=2, warmup=0)
-        for k in range(2)
-    ]
-    _, got = await execute(tmp_path, Plan(cells=tuple(cells)))
-    assert sorted(start.cell for start in of(got, TrialStarted)) == [0, 0, 1, 1]
-    assert got[0].scenario["cells"][1]["substrate"]["options"]["k"].startswith("sha256:")  # type: ignore[union-attr]
 
 
 async def test_a_substrates_facts_stand_under_its_name_and_never_its_options(

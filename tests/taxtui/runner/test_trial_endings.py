@@ -8,7 +8,6 @@ from costmodel.recording import events
 from costmodel.recording.events import Notice, PhaseEnded
 from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.runner.trial.removal import PLANT
 from taxtui.sandboxes.fake import FakeSession
 from taxtui.sandboxes.protocol import ExecResult
 from tests.taxtui.runner.test_trial import FakeContext, failing, obey, run, trial_of
@@ -47,25 +46,6 @@ async def test_a_reset_that_takes_too_long_is_a_timeout() -> None:
     await run(context, reuse=first.reusable)
     assert (context.ended.outcome, context.ended.phase) == (events.TIMEOUT, events.RESET)
     assert context.substrate.alive == {}
-
-
-@pytest.mark.parametrize("failure", ["exit code", "error"])
-async def test_a_sandbox_that_cannot_be_marked_is_not_handed_on(failure: str) -> None:
-    context = FakeContext(acquire="reset")
-
-    def answer(command: Command) -> ExecResult:
-        if command.script != PLANT:
-            return obey(command)
-        if failure == "error":
-            raise ExecFailed("gone")
-        return ExecResult(1, b"", b"read-only")
-
-    context.substrate.answer = answer
-    trial = await run(context)
-    assert context.ended.outcome == events.OK
-    assert not trial.reusable
-    assert context.substrate.alive == {}
-    assert context.phases()[-1] == events.CLEANUP
 
 
 async def test_cleaning_up_after_a_failed_create_spares_other_trials_sandboxes() -> None:

@@ -14,7 +14,6 @@ printf '%s\\n' "$*" >> "$CALLS"
 case "$1 $2" in
 "version "*) [ "$DAEMON" = up ] || { echo "Cannot connect to the Docker daemon." >&2; exit 1; } ;;
 "image ls") [ -z "$PRESENT" ] || echo abc ;;
-"run "*) [ -z "$LACKS" ] || echo "$LACKS" ;;
 esac
 """
 
@@ -32,7 +31,6 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     environment = {
         "CALLS": str(tmp_path / "calls"),
         "DAEMON": "up",
-        "LACKS": "",
         "PRESENT": "",
         "XDG_CACHE_HOME": str(tmp_path),
     }
@@ -85,16 +83,6 @@ def test_push_tags_and_pushes(calls: Path) -> None:
         f"tag {image.DEFAULT_IMAGE} registry.example/team/sandbox:1",
         "push --quiet registry.example/team/sandbox:1",
     ]
-
-
-def test_a_base_that_lacks_something_is_refused_before_anything_is_built(
-    calls: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LACKS", "git")
-    done = build("--base", "mine:1")
-    assert done.returncode == 2
-    assert done.stderr == "taxtui: mine:1 lacks git; use a --base image with these programs\n"
-    assert "build" not in calls.read_text()
 
 
 def test_no_daemon_is_one_line_and_exit_3(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:

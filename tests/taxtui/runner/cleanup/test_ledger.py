@@ -103,12 +103,3 @@ def test_an_entry_covers_the_sandboxes_of_its_own_parts_of_the_run() -> None:
     share = msgspec.structs.replace(copy, share=TrialShare(1, 2))
     assert [share.covers(ledger.sandbox_name("r1", "3f2a", trial)) for trial in (16, 17)] == [False, True]
     assert first.covers("a name of another form"), "as before there were parts"
-
-
-def test_the_entry_of_an_earlier_version_covers_its_run() -> None:
-    path = ledger.write(entry())
-    fields = msgspec.json.decode(path.read_bytes())
-    del fields["parts"]
-    path.write_bytes(msgspec.json.encode(fields))
-    assert ledger.recorded_parts("r1") == ("",)
-    assert ledger.recorded_parts("r2") == ()

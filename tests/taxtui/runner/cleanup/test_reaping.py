@@ -107,14 +107,6 @@ def test_an_id_that_nothing_is_found_of_is_said(monkeypatch: pytest.MonkeyPatch)
     assert CliRunner().invoke(sweep_command.command, ["-s", "local"]).stderr == "taxtui: no sandbox was found\n"
 
 
-def test_a_run_whose_sandboxes_are_removed_is_not_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeSubstrate()
-    fake.alive = {"here": RUN}
-    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: fake)
-    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", RUN, "--force"])
-    assert (done.exit_code, done.stderr) == (0, "")
-
-
 def test_ctrl_c_is_held_back_while_the_watchdog_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until the process has left our session, Ctrl-C would end it, and the run with it."""
     masks: list[set[int]] = []

@@ -8,21 +8,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from costmodel.recording.events import Event, TrialEnded, TrialStarted
 from costmodel.recording.framing import FrameParser, decode
-from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.errors import RecordingError
 from taxtui.plan.spec import Plan
-from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout.messages import (
     Assign,
     AssignedTrial,
     Assignment,
     Finished,
-    Flushed,
     FromWorker,
     NotStarted,
     Ready,
@@ -117,27 +114,6 @@ def made(fake: FakeSubstrate) -> list[str]:
     return [call for call in fake.calls if call.startswith("create ")]
 
 
-async def test_it_measures_what_it_is_dealt_and_says_so_as_often_as_it_is_heard(
-    tmp_path: Path, fake: FakeSubstrate
-) -> None:
-    seat = Seat(tmp_path, plan(trials=8))
-    await seat.begun()
-    seat.deal(1, 3, 5, slots=2)
-    await seat.ended(3)
-    assert seat.lines.of(Flushed)[-1].idle, (
-        "whoever reads its file is not told of it, or not that there is nothing to do"
-    )
-    seat.lines.slow = True
-    before = len(seat.lines.of(Flushed))
-    seat.deal(7, slots=2)
-    await seat.ended(4)
-    assert len(seat.lines.of(Flushed)) == before
-    await seat.finish()
-    assert seat.ends() == dict.fromkeys((1, 3, 5, 7), "ok")
-    assert seat.program.clean
-    assert fake.alive == {}
-
-
 async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path: Path, fake: FakeSubstrate) -> None:
     seat = Seat(tmp_path, plan(trials=40))
     await seat.begun()
@@ -169,37 +145,6 @@ async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(
         await seat.running
     assert fake.alive == {}
     assert set(seat.ends().values()) == {"interrupted" if op == "interrupt" else "cancelled"}
-
-
-async def test_a_bug_of_it_is_told_and_ends_it(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seat = Seat(tmp_path, plan(trials=8))
-    await seat.begun()
-
-    async def broken(*_: Any) -> bool:
-        raise RuntimeError("boom")
-
-    monkeypatch.setattr(seat.worker, "_trial", broken)
-    seat.deal(1)
-    await seat.running
-    assert str(seat.worker.control.crash) == "boom"
-    assert not seat.program.clean
-
-
-async def test_it_answers_for_its_own_sandboxes_alone(tmp_path: Path, fake: FakeSubstrate) -> None:
-    seat = Seat(tmp_path, plan())
-    await seat.begun()
-    assert [seat.program.entry.covers(f"taxtui-{RUN_ID}-{number}") for number in (0, 1, 2, 3)] == [
-        False,
-        True,
-        False,
-        True,
-    ]
-    entry = seat.program.entry
-    assert (entry.share, entry.run_id) == (TrialShare(1, 2), RUN_ID)
-    assert msgspec.json.decode(msgspec.json.encode(entry), type=ledger.LedgerEntry) == entry
-    await seat.finish()
 
 
 async def served(*lines: bytes) -> list[FromWorker]:
@@ -256,15 +201,3 @@ def test_an_error_of_ours_is_raised_again_with_how_to_fix_it() -> None:
     again = told.exception()
     assert type(again) is RecordingError
     assert (again.problem, again.fix) == ("run.msgpack is cut short", "recover it")
-
-
-@pytest.mark.parametrize("name", ["ZeroDivisionError", "located", "Exit"])
-def test_any_other_is_told_with_where_it_was_and_its_class(name: str) -> None:
-    try:
-        _ = 1 / 0
-    except ZeroDivisionError as error:
-        told = StartupError.of(error)
-    assert "test_worker" in told.problem
-    again = StartupError(name, told.problem, "").exception()
-    assert isinstance(again, TaxtuiError)
-    assert again.problem == f"{name}: {told.problem}"

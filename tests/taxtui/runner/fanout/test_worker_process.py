@@ -10,7 +10,7 @@ import pytest
 
 from taxtui.runner.fanout import child_process
 from taxtui.runner.fanout.child_process import WorkerProcess
-from taxtui.runner.fanout.messages import Flushed, FromWorker, NotStarted, line
+from taxtui.runner.fanout.messages import Flushed, line
 
 LONG_S = 3600.0
 
@@ -27,25 +27,6 @@ class Silent:
 
     async def wait(self) -> int:
         return 0
-
-
-@pytest.mark.parametrize(
-    "waits", [NotStarted(3), Flushed(idle=True)], ids=["work is handed back", "a lane has no work"]
-)
-async def test_what_waits_for_something_is_heard_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: FromWorker
-) -> None:
-    monkeypatch.setattr(child_process, "SILENCE_S", 2 * LONG_S)
-    process = Silent()
-    worker = WorkerProcess(cast(Any, process), tmp_path / "none", gather_s=LONG_S)
-    process.stdout.feed_data(line(Flushed()))
-    reading = asyncio.ensure_future(worker.read())
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert not reading.done(), "that alone is gathered"
-    process.stdout.feed_data(line(waits))
-    assert (await reading).lines == [line(Flushed()), line(waits)]
-    await worker.close(1.0)
 
 
 async def test_what_was_too_much_for_one_time_is_not_waited_for(
