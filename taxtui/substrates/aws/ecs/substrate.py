@@ -42,8 +42,7 @@ class EcsSubstrate:
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
         self.capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
         self.api = EcsApi(self.options)
-        self._definitions: dict[str, str] = {}  # family → ARN
-        self._registered: set[str] = set()  # by this substrate, which deregisters them
+        self._definitions: dict[str, str] = {}  # family → ARN; registered by this substrate, which deregisters them
         self._registering = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -53,7 +52,7 @@ class EcsSubstrate:
 
     async def __aexit__(self, *exc: object) -> None:
         """Deregister this run's task definitions; running tasks continue."""
-        for arn in sorted(self._registered):
+        for arn in self._definitions.values():
             with contextlib.suppress(SubstrateError):  # a definition costs nothing
                 await self.api.call("deregistering", "deregister_task_definition", taskDefinition=arn)
         await self.api.close()
@@ -139,15 +138,13 @@ class EcsSubstrate:
         family = request["family"]
         async with self._registering:
             if family not in self._definitions:
-                self._definitions[family] = await finish_despite_cancel(self._register(request))
+                await finish_despite_cancel(self._register(request))
         return self._definitions[family]
 
-    async def _register(self, request: Mapping[str, Any]) -> str:
+    async def _register(self, request: Mapping[str, Any]) -> None:
         doing, operation = "registering a task definition", "register_task_definition"
         answer = await self.api.call(doing, operation, CreateFailed, **request)
-        arn = str(answer["taskDefinition"]["taskDefinitionArn"])
-        self._registered.add(arn)
-        return arn
+        self._definitions[request["family"]] = str(answer["taskDefinition"]["taskDefinitionArn"])
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``. A task with an accepted stop is not listed: the end is certain."""

@@ -16,7 +16,6 @@ from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.command_line import Home
 from tests.support.cost_model.pooled import (
     ACQUIRE,
-    COLD,
     emptied,
     filled,
     measured,
@@ -50,9 +49,7 @@ async def test_a_warm_trial_and_a_cold_one_say_so(
     (tmp_path / "cold").mkdir()
     got = await measured(standin, tmp_path / "cold", monkeypatch)
     assert got.end.outcome == "ok"
-    assert sorted(mark.name for mark in got.marks) == sorted(COLD)
-    at = {mark.name: mark.at_ns for mark in got.marks}
-    assert at["accepted"] <= at["scheduled"] <= at["running"] <= at["ready"]
+    assert [mark.name for mark in got.marks] == ["accepted", "made", "ready"]
     assert standin.pods.made >= 4
 
 

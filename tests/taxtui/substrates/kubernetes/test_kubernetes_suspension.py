@@ -55,7 +55,7 @@ async def test_a_suspended_sandbox_has_no_pod_and_its_files_come_back_in_a_new_o
     async with suspending(standin) as substrate:
         sandbox = await ready(substrate)
         await sandbox.exec(Command(script="echo x > note"))
-        pod = sandbox.name if not sandbox._warm else sandbox._pod_name
+        pod = sandbox._pod_name
         before = standin.pods.objects[standin.namespace, pod]["metadata"]["uid"]
         await sandbox.suspend(Marks())
         assert (standin.namespace, pod) not in standin.pods.objects
