@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import botocore
 
-from taxtui.errors import CreateFailed, SubstrateError
+from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
@@ -72,19 +72,17 @@ class EcsSubstrate:
                 clusters=[options.cluster],
                 include=["CONFIGURATIONS"],
             )
+            self._require(answer.get("clusters", []))
             await self.api.call("listing tasks", "list_tasks", cluster=options.cluster, maxResults=1)
         except SubstrateError as error:
-            return Availability.refused(error, "see the policy of docs/substrates/paid.md", region=region, facts=facts)
-        identity_name = f"{owner!r} in {region}"
-        problem, fix = self._problem(answer.get("clusters", []))
-        if problem:
-            return Availability(ok=False, detail=f"{identity_name}: {problem}", fix=fix, region=region, facts=facts)
+            advice = "see roles and policy in docs/substrates/paid.md"
+            return Availability.refused(error, advice, region=region, facts=facts)
         place = "Fargate Spot" if options.spot else "Fargate"
         prices = "aws-fargate" if (options.spot, region) == (False, "us-east-1") else ""
         sheet = f"--prices {prices}" if prices else "without a shipped price sheet: --prices FILE"
         return Availability(
             ok=True,
-            detail=f"ready as {identity_name}, cluster {options.cluster!r} on {place}; billed by the second, "
+            detail=f"ready as {owner!r} in {region}, cluster {options.cluster!r} on {place}; billed by the second, "
             f"a minute at least, {sheet}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
@@ -97,28 +95,28 @@ class EcsSubstrate:
             facts=facts,
         )
 
-    def _problem(self, clusters: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-        """The known problem and its fix; empty without one."""
+    def _require(self, clusters: Sequence[Mapping[str, Any]]) -> None:
+        """Raise ``SubstrateUnavailable`` for a missing option, and a cluster that cannot be used."""
         options = self.options
         active = [cluster for cluster in clusters if cluster.get("status") == "ACTIVE"]
         if not active:
-            return f"no active cluster {options.cluster!r}", f"aws ecs create-cluster --cluster-name {options.cluster}"
+            raise SubstrateUnavailable(
+                f"no active cluster {options.cluster!r}", fix=f"aws ecs create-cluster --cluster-name {options.cluster}"
+            )
         if active[0].get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
-            return (
+            raise SubstrateUnavailable(
                 f"cluster {options.cluster!r} encrypts sessions with KMS, unsupported by taxtui",
-                "remove kmsKeyId from executeCommandConfiguration, or use another cluster",
+                fix="remove kmsKeyId from executeCommandConfiguration, or use another cluster",
             )
-        if not options.task_role:
-            return "option task_role is missing", "create the task role of docs/substrates/paid.md"
-        if not options.subnets:
-            return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
+        for name in ("task_role", "subnets"):
+            if not getattr(options, name):
+                raise SubstrateUnavailable(f"option {name} is missing")
         if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
-            return (
+            raise SubstrateUnavailable(
                 f"cluster {options.cluster!r} has no capacity provider FARGATE_SPOT",
-                f"aws ecs put-cluster-capacity-providers --cluster {options.cluster!r} --capacity-providers FARGATE "
-                "FARGATE_SPOT --default-capacity-provider-strategy []",
+                fix=f"aws ecs put-cluster-capacity-providers --cluster {options.cluster!r} --capacity-providers "
+                "FARGATE FARGATE_SPOT --default-capacity-provider-strategy []",
             )
-        return "", ""
 
     async def prepare(self, run_id: str, limits: Limits) -> None:
         """As ``Prepares.prepare``: register the task definition."""
