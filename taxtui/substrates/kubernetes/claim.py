@@ -104,14 +104,8 @@ def _text(condition: Condition) -> str:
 CLAIMS: Final = ObjectKind(f"/apis/{GROUP}/{VERSION}", "sandboxclaims", Claim)
 
 
-class SandboxObject(Camel, frozen=True):
-    """The used field of a ``Sandbox``."""
-
-    metadata: Metadata
-
-
 SANDBOX_GROUP: Final = "agents.x-k8s.io"
-SANDBOXES: Final = ObjectKind(f"/apis/{SANDBOX_GROUP}/{VERSION}", "sandboxes", SandboxObject)
+SANDBOXES: Final = ObjectKind(f"/apis/{SANDBOX_GROUP}/{VERSION}", "sandboxes", Claim)
 
 
 def operating_mode(mode: str) -> dict[str, Any]:

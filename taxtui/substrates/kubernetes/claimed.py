@@ -63,8 +63,6 @@ class ClaimedSandbox(FollowedPod):
         self._ready = False
         self._suspended = False  # or about to be, by taxtui
         self._operated = False  # a suspension in the claim's status may be taxtui's own
-        self._warm = False
-        self._silent = False  # during a report of steps from before the claim
         self._restarts: int | None = None
         self._claim_gone = self._pod_gone = False
         self._all_gone = asyncio.Event()
@@ -90,7 +88,6 @@ class ClaimedSandbox(FollowedPod):
         """The claim is now in this state."""
         before, self._claim = self._claim.pod if self._claim else "", claim
         if claim.pod and claim.pod != before and not self._ready:
-            self._warm = claim.warm
             self._marks(ADOPTED if claim.warm else MADE, at_ns=at_ns, resolution_ns=resolution_ns)
             if claim.pod != self._pod_name:
                 self._take(claim.pod)
@@ -117,9 +114,7 @@ class ClaimedSandbox(FollowedPod):
         self._pod_gone = False
         self._runner = self._runner_of(pod)
         if seen := self._pods.follow(pod, self.follower):
-            self._silent = True
             self.changed(seen, time.monotonic_ns(), 0)
-            self._silent = False
 
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
         """As ``FollowedPod.changed``; the controller may replace the pod until the claim is ready."""
@@ -141,8 +136,7 @@ class ClaimedSandbox(FollowedPod):
         super().deleted(at_ns)
 
     def _passed(self, mark: str, at_ns: int, resolution_ns: int) -> None:
-        if not self._silent and not self._warm and mark != "ready":  # the claim reports ready
-            super()._passed(mark, at_ns, resolution_ns)
+        """The claim reports the milestones."""
 
     def _look_whether_all_is_gone(self) -> None:
         if self._claim_gone and (self._pod is None or self._pod_gone):

@@ -23,7 +23,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import kill_then_timeout, undo_if_cancelled, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import kill_script, require_killed
-from taxtui.sandboxes.kit.shell.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
+from taxtui.sandboxes.kit.shell.captured_command import CapturedProgram, captured, wrap_command, wrap_program
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult
@@ -88,26 +88,19 @@ class RemoteProcess:
         A background process with the streams open also delays the status: then the marker's code counts. Raises
         ``ExecFailed`` without an exit code.
         """
-        marker, stdin = self._program.marker, self._program.stdin
-        streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
-        feeding = asyncio.ensure_future(self.write(stdin)) if stdin else None
+        feeding = asyncio.ensure_future(self.write(self._program.stdin))
         try:
+            out, err = await captured(self, self._program.marker)
             with contextlib.suppress(TimeoutError):
-                ended = False
-                while not ended:
-                    complete = all(stream.exit_code is not None for stream in streams.values())
-                    async with asyncio.timeout(STATUS_S if complete else None):
-                        channel, chunk = await self.read()
-                    if not (ended := channel == ENDED):
-                        streams[channel].feed(chunk)
+                async with asyncio.timeout(STATUS_S):
+                    while (await self.read())[0] != ENDED:
+                        pass
         finally:
-            if feeding is not None:
-                feeding.cancel()  # a command may end before reading all input
-                await asyncio.wait({feeding})
-        code = self.status.exit_code() if self.status is not None else streams[STDOUT].exit_code
+            feeding.cancel()  # a command may end before reading all input
+            await asyncio.wait({feeding})
+        code = self.status.exit_code() if self.status is not None else out.exit_code
         if code is None:
             raise ExecFailed(_BROKEN)
-        out, err = streams[STDOUT], streams[STDERR]
         return exec_result(code, out.output(), err.output(), out.wrapper_ended_ns)
 
     async def write(self, data: bytes) -> None:

@@ -16,7 +16,6 @@ from tests.support.standins.kubernetes_pool_standin import POOL, PoolStandin
 from tests.support.waiting import until
 
 ACQUIRE = f"pool:{POOL}"
-COLD = ["accepted", "made", "scheduled", "initialized", "sandbox ready", "running", "ready"]
 
 
 def spec(trial: int = 1, run: str = "r1", ttl_s: float = 60.0) -> SandboxSpec:

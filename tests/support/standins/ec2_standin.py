@@ -69,7 +69,7 @@ class Machine:
                 int(minutes) * standin.minute_s, standin.end, [instance, "Client.InstanceInitiatedShutdown"]
             ),
         ]
-        for timer in self._timers[not standin.sshd_starts :]:
+        for timer in self._timers:
             timer.daemon = True
             timer.start()
 
@@ -108,7 +108,6 @@ class Ec2Standin:
     def __init__(self) -> None:
         self.boot_s = 0.02
         self.minute_s = 60.0
-        self.sshd_starts = True
         self.host_key_from_user_data = True
         self.late_calls = 0  # how many calls of a kind after a launch do not know the instance yet
         self.calls: Counter[str] = Counter()

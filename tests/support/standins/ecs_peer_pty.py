@@ -26,7 +26,6 @@ from tests.support.standins.ecs_peer import AgentEnd, closed, message
 
 SETSID = shutil.which("setsid") or "setsid"  # of this machine, not of the image
 TICK_S = 0.05
-REORDERED_S = 0.03
 
 
 @dataclass
@@ -38,9 +37,6 @@ class Behaviour:
     terminal_after_s: float = 0.0  # input before that is not acknowledged
     handshake: Literal["none", "plain", "kms"] = "none"
     drop: float = 0.0
-    duplicate: float = 0.0
-    reorder: float = 0.0
-    delay_s: float = 0.0
     cut_after: int = 0  # frames from the client, then the connection is gone
     applets: str = ""  # a folder of BusyBox: its shell and its programs are the image's
     seed: int = 0
@@ -239,18 +235,8 @@ class AgentSession:
             await self._through(frame, to_client=True)
 
     async def _through(self, frame: bytes, *, to_client: bool) -> None:
-        how, rng = self._behaviour, self._random
-        if how.drop and rng.random() < how.drop:
+        if self._behaviour.drop and self._random.random() < self._behaviour.drop:
             return
-        for _ in range(2 if how.duplicate and rng.random() < how.duplicate else 1):
-            late_s = how.delay_s * rng.random() + (REORDERED_S if how.reorder and rng.random() < how.reorder else 0)
-            if late_s:
-                loop = asyncio.get_running_loop()
-                loop.call_later(late_s, lambda: asyncio.ensure_future(self._arrive(frame, to_client)))
-            else:
-                await self._arrive(frame, to_client)
-
-    async def _arrive(self, frame: bytes, to_client: bool) -> None:
         if self._socket.closed or self._dead.is_set():
             return
         if to_client:

@@ -30,12 +30,3 @@ class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         spot, address = "spot" if self.spot else "", "private" if self.address == "private" else ""
         disk = "" if self.disk_gib == DISK_GIB else f"{self.disk_gib}GiB"
         return " ".join(filter(None, (self.instance_type, spot, address, disk)))
-
-    @property
-    def problem(self) -> tuple[str, str]:
-        """The missing option and the command that finds it; empty if none is missing."""
-        if not self.subnet:
-            return "option subnet is missing", "aws ec2 describe-subnets lists them"
-        if not self.security_group:
-            return "option security_group is missing", "make the group of docs/substrates/paid.md"
-        return "", ""

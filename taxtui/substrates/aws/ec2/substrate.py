@@ -64,12 +64,9 @@ class Ec2Substrate:
             return await check_opened(type(self)(self.options), "aws sts get-caller-identity shows the identity")
         options, region = self.options, self.api.region
         facts = {"boto3.botocore": botocore.__version__, "asyncssh": asyncssh.__version__}
-        problem, fix = options.problem
-        if problem:
-            return Availability(ok=False, detail=problem, fix=fix, region=region)
         try:
+            image_id, root_device = await self._image()
             owner, latency_ns = await self.api.identity()
-            image_id, root_device = await self.api.image()
             await self.api.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
             await self._dry_run(image_id, root_device)
             await self.api.left("check")
@@ -119,9 +116,9 @@ class Ec2Substrate:
 
     async def _image(self, reference: str = "") -> tuple[str, str]:
         """Id and root device of an image, by default the option's. Raises ``SubstrateUnavailable``."""
-        problem, fix = self.options.problem
-        if problem:
-            raise SubstrateUnavailable(f"ec2: {problem}", fix=fix)
+        for name in ("subnet", "security_group"):
+            if not getattr(self.options, name):
+                raise SubstrateUnavailable(f"ec2: option {name} is missing", fix="see docs/substrates/paid.md")
         return await self.api.image(reference)
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import botocore
 
-from taxtui.errors import CreateFailed, SubstrateError
+from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
@@ -42,8 +42,7 @@ class EcsSubstrate:
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
         self.capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
         self.api = EcsApi(self.options)
-        self._definitions: dict[str, str] = {}  # family → ARN
-        self._registered: set[str] = set()  # by this substrate, which deregisters them
+        self._definitions: dict[str, str] = {}  # family → ARN; registered by this substrate, which deregisters them
         self._registering = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -53,7 +52,7 @@ class EcsSubstrate:
 
     async def __aexit__(self, *exc: object) -> None:
         """Deregister this run's task definitions; running tasks continue."""
-        for arn in sorted(self._registered):
+        for arn in self._definitions.values():
             with contextlib.suppress(SubstrateError):  # a definition costs nothing
                 await self.api.call("deregistering", "deregister_task_definition", taskDefinition=arn)
         await self.api.close()
@@ -73,19 +72,17 @@ class EcsSubstrate:
                 clusters=[options.cluster],
                 include=["CONFIGURATIONS"],
             )
+            self._require(answer.get("clusters", []))
             await self.api.call("listing tasks", "list_tasks", cluster=options.cluster, maxResults=1)
         except SubstrateError as error:
-            return Availability.refused(error, "see the policy of docs/substrates/paid.md", region=region, facts=facts)
-        identity_name = f"{owner!r} in {region}"
-        problem, fix = self._problem(answer.get("clusters", []))
-        if problem:
-            return Availability(ok=False, detail=f"{identity_name}: {problem}", fix=fix, region=region, facts=facts)
+            advice = "see roles and policy in docs/substrates/paid.md"
+            return Availability.refused(error, advice, region=region, facts=facts)
         place = "Fargate Spot" if options.spot else "Fargate"
         prices = "aws-fargate" if (options.spot, region) == (False, "us-east-1") else ""
         sheet = f"--prices {prices}" if prices else "without a shipped price sheet: --prices FILE"
         return Availability(
             ok=True,
-            detail=f"ready as {identity_name}, cluster {options.cluster!r} on {place}; billed by the second, "
+            detail=f"ready as {owner!r} in {region}, cluster {options.cluster!r} on {place}; billed by the second, "
             f"a minute at least, {sheet}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
@@ -98,28 +95,28 @@ class EcsSubstrate:
             facts=facts,
         )
 
-    def _problem(self, clusters: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-        """The known problem and its fix; empty without one."""
+    def _require(self, clusters: Sequence[Mapping[str, Any]]) -> None:
+        """Raise ``SubstrateUnavailable`` for a missing option, and a cluster that cannot be used."""
         options = self.options
         active = [cluster for cluster in clusters if cluster.get("status") == "ACTIVE"]
         if not active:
-            return f"no active cluster {options.cluster!r}", f"aws ecs create-cluster --cluster-name {options.cluster}"
+            raise SubstrateUnavailable(
+                f"no active cluster {options.cluster!r}", fix=f"aws ecs create-cluster --cluster-name {options.cluster}"
+            )
         if active[0].get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
-            return (
+            raise SubstrateUnavailable(
                 f"cluster {options.cluster!r} encrypts sessions with KMS, unsupported by taxtui",
-                "remove kmsKeyId from executeCommandConfiguration, or use another cluster",
+                fix="remove kmsKeyId from executeCommandConfiguration, or use another cluster",
             )
-        if not options.task_role:
-            return "option task_role is missing", "create the task role of docs/substrates/paid.md"
-        if not options.subnets:
-            return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
+        for name in ("task_role", "subnets"):
+            if not getattr(options, name):
+                raise SubstrateUnavailable(f"option {name} is missing")
         if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
-            return (
+            raise SubstrateUnavailable(
                 f"cluster {options.cluster!r} has no capacity provider FARGATE_SPOT",
-                f"aws ecs put-cluster-capacity-providers --cluster {options.cluster!r} --capacity-providers FARGATE "
-                "FARGATE_SPOT --default-capacity-provider-strategy []",
+                fix=f"aws ecs put-cluster-capacity-providers --cluster {options.cluster!r} --capacity-providers "
+                "FARGATE FARGATE_SPOT --default-capacity-provider-strategy []",
             )
-        return "", ""
 
     async def prepare(self, run_id: str, limits: Limits) -> None:
         """As ``Prepares.prepare``: register the task definition."""
@@ -139,15 +136,13 @@ class EcsSubstrate:
         family = request["family"]
         async with self._registering:
             if family not in self._definitions:
-                self._definitions[family] = await finish_despite_cancel(self._register(request))
+                await finish_despite_cancel(self._register(request))
         return self._definitions[family]
 
-    async def _register(self, request: Mapping[str, Any]) -> str:
+    async def _register(self, request: Mapping[str, Any]) -> None:
         doing, operation = "registering a task definition", "register_task_definition"
         answer = await self.api.call(doing, operation, CreateFailed, **request)
-        arn = str(answer["taskDefinition"]["taskDefinitionArn"])
-        self._registered.add(arn)
-        return arn
+        self._definitions[request["family"]] = str(answer["taskDefinition"]["taskDefinitionArn"])
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``. A task with an accepted stop is not listed: the end is certain."""

@@ -109,10 +109,7 @@ def test_a_code_is_of_what_aws_has_answered_alone() -> None:
     [
         ("https://ecs.us-east-1.amazonaws.com", "measured"),
         ("https://ec2.cn-north-1.amazonaws.com.cn", "measured"),
-        ("https://ecs.us-east-1.api.aws", "measured"),
-        ("https://vpce-1.ecs.us-east-1.vpce.amazonaws.com", "measured"),
         ("http://127.0.0.1:5000", "stand_in"),
-        ("http://localhost.localstack.cloud:4566", "stand_in"),
         ("https://amazonaws.com.example.org", "stand_in"),
         ("", "stand_in"),
     ],

@@ -21,8 +21,6 @@ def quick(**changed: object) -> Behaviour:
 @pytest.mark.parametrize(
     "behaviour",
     [
-        quick(drop=0.05, duplicate=0.05, seed=1),
-        quick(drop=0.05, duplicate=0.1, reorder=0.1, delay_s=0.01, seed=4),
         quick(terminal_after_s=0.5),
         quick(handshake="plain", drop=0.1, seed=5),
     ],

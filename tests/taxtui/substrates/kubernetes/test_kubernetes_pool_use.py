@@ -66,21 +66,6 @@ async def test_a_pool_that_goes_away_during_the_run(
     await box.destroy()
 
 
-@pytest.mark.parametrize(
-    ("fate", "why"), [("unschedulable", "no node takes the pod"), ("image_pull_backoff", "ImagePullBackOff")]
-)
-async def test_a_cold_pod_that_does_not_start(
-    standin: PoolStandin, substrate: KubernetesSubstrate, fate: str, why: str
-) -> None:
-    await emptied(standin)
-    standin.pods.fate = fate
-    box = await substrate.create(spec(), Marks())
-    with pytest.raises(CreateFailed, match=why):
-        await box.wait_ready(Marks())
-    await box.destroy()
-    assert standin.left() == (0, 0)
-
-
 async def test_a_pod_that_is_replaced_before_the_claim_is_ready_is_no_loss(
     standin: PoolStandin, substrate: KubernetesSubstrate
 ) -> None:

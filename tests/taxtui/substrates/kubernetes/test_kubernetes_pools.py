@@ -16,7 +16,6 @@ from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.command_line import Home
 from tests.support.cost_model.pooled import (
     ACQUIRE,
-    COLD,
     emptied,
     filled,
     measured,
@@ -27,7 +26,7 @@ from tests.support.cost_model.pooled import (
     substrate,
 )
 from tests.support.standins.kubernetes_cluster import NODE
-from tests.support.standins.kubernetes_pool_standin import POOL, PoolStandin
+from tests.support.standins.kubernetes_pool_standin import PoolStandin
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
@@ -50,9 +49,7 @@ async def test_a_warm_trial_and_a_cold_one_say_so(
     (tmp_path / "cold").mkdir()
     got = await measured(standin, tmp_path / "cold", monkeypatch)
     assert got.end.outcome == "ok"
-    assert sorted(mark.name for mark in got.marks) == sorted(COLD)
-    at = {mark.name: mark.at_ns for mark in got.marks}
-    assert at["accepted"] <= at["scheduled"] <= at["running"] <= at["ready"]
+    assert [mark.name for mark in got.marks] == ["accepted", "made", "ready"]
     assert standin.pods.made >= 4
 
 
@@ -170,18 +167,6 @@ def home(tmp_path: Path) -> Iterator[Home]:
     own = Home(tmp_path / "home")
     yield own
     own.close()
-
-
-def asked(standin: PoolStandin, pool: str = POOL) -> tuple[str, ...]:
-    place = f"kubernetes:kubeconfig={standin.kubeconfig}"
-    return ("run", "-s", place, "-t", "T0", "-n", "2", "--acquire", f"pool:{pool}", "--progress", "none")
-
-
-async def test_a_command_that_names_no_pool_of_the_cluster_is_one_line(standin: PoolStandin, home: Home) -> None:
-    got = await asyncio.to_thread(home.run, *asked(standin, "cold"))
-    assert got.code == SubstrateUnavailable.exit_code
-    assert "there is no SandboxWarmPool 'cold' in namespace 'sandboxes'" in got.complaint
-    assert home.ledger() == []
 
 
 @pytest.mark.parametrize("kill", range(3))

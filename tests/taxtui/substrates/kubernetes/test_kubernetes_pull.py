@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
-from tests.support.recorded import record
 from tests.support.sandboxes import spec
 from tests.support.standins.kubernetes_cluster import IMAGE_BYTES
 from tests.support.standins.kubernetes_standin import KubernetesStandin
@@ -69,23 +67,6 @@ async def test_a_cold_pull_is_marked_with_its_length_and_the_images_size(
     assert not PULL & {name for name, _, _ in warm.seen}
     assert "events" not in asked
     assert [kind for kind in asked if kind not in ("list", "watch")] == asked_warm == ["create", "exec"]
-
-
-async def test_a_trial_records_a_pull(
-    standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    standin.pods.cold = True
-    standin.pods.stuck = True
-    options = KubernetesOptions(kubeconfig=str(standin.kubeconfig))
-    trial = asyncio.ensure_future(record(lambda: KubernetesSubstrate(options), tmp_path, monkeypatch))
-    await until(lambda: standin.requests.count("events") == 1, "the events are asked for")
-    await until(lambda: not any("_mark_pull" in repr(task) for task in asyncio.all_tasks()), "they are answered")
-    standin.pods.release()
-    marks = (await trial).marks
-    assert [(mark.name, mark.bytes) for mark in marks if mark.name in PULL] == [
-        ("pulling", -1),
-        ("pulled", IMAGE_BYTES),
-    ]
 
 
 async def test_without_the_right_nothing_is_said_and_it_is_asked_for_once(

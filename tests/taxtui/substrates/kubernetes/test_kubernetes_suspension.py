@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateUnavailable, UsageError
-from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
@@ -49,23 +49,6 @@ async def test_a_plain_pod_is_refused(standin: PoolStandin) -> None:
     async with suspending(standin) as substrate:
         with pytest.raises(UsageError, match="suspend=true needs a warm pool"):
             await substrate.check_acquire("create", Limits())
-
-
-async def test_a_suspended_sandbox_has_no_pod_and_its_files_come_back_in_a_new_one(standin: PoolStandin) -> None:
-    async with suspending(standin) as substrate:
-        sandbox = await ready(substrate)
-        await sandbox.exec(Command(script="echo x > note"))
-        pod = sandbox.name if not sandbox._warm else sandbox._pod_name
-        before = standin.pods.objects[standin.namespace, pod]["metadata"]["uid"]
-        await sandbox.suspend(Marks())
-        assert (standin.namespace, pod) not in standin.pods.objects
-        with pytest.raises(SandboxLost, match="the pod is suspended"):
-            await sandbox.exec(Command(script="true"))
-        await sandbox.resume(Marks())
-        assert standin.pods.objects[standin.namespace, pod]["metadata"]["uid"] != before
-        assert (await sandbox.exec(Command(script="cat note"))).stdout == b"x\n"
-        await sandbox.destroy()
-    assert standin.left() == (0, 0)
 
 
 async def test_a_claim_that_ends_while_suspended_is_lost(standin: PoolStandin) -> None:
