@@ -54,7 +54,7 @@ class Side:
         from costmodel.analysis.project import rows_of
 
         estimate = self.candidate.at(values)
-        [row] = rows_of([estimate], stressed=False)
+        [row] = rows_of([estimate])
         return replace(self, row=row, training_run=estimate.training_run)
 
 

@@ -39,8 +39,6 @@ def project_per_substrate(
     reference: Reference | None = None,
     providers: Sequence[Provider] = (),
     wanted: CellFilter | None = None,
-    *,
-    stressed: bool = True,
 ) -> list[Row]:
     """Project as ``project``, with a training run for each substrate; the last is for the rest and has the baseline.
 
@@ -49,9 +47,7 @@ def project_per_substrate(
     """
     *separate, common = places
     if not separate:
-        return project(
-            recordings, common.training_run, common.prices, reference, providers, wanted=wanted, stressed=stressed
-        )
+        return project(recordings, common.training_run, common.prices, reference, providers, wanted=wanted)
     rows: list[Row] = []
     for number, place in enumerate(places):
         earlier = [item.spec for item in places[:number]]
@@ -67,9 +63,7 @@ def project_per_substrate(
         ]
         sources = recordings if place is common else [item for item in recordings if isinstance(item, Recording)]
         training_run = replace(place.training_run, baseline=None)
-        rows += project(
-            sources, training_run, place.prices, reference, matching_providers, wanted=of_substrate, stressed=stressed
-        )
+        rows += project(sources, training_run, place.prices, reference, matching_providers, wanted=of_substrate)
     if common.training_run.baseline is None:
         return rows
     return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)

@@ -51,7 +51,6 @@ def project(
     effort: float = 1.0,
     wanted: CellFilter | None = None,
     checked: bool = True,
-    stressed: bool = True,
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
@@ -62,8 +61,8 @@ def project(
 
     ``reference`` bounds the tax where in-sandbox time is unknown. ``effort`` is the simulation budget per attribution:
     1 is about fifteen seconds, 0 is none. More than 40 rows share the budget of 40. ``wanted`` selects rows.
-    ``checked`` adds ``held_out``, ``stressed`` adds ``stress``; without ``causes`` attributions have no separate
-    causes. ``progress`` receives the finished share.
+    ``checked`` adds ``held_out``; without ``causes`` attributions have no separate causes. ``progress`` receives the
+    finished share.
 
     A cell without a success has a row of Nones with the flag ``no_success``.
 
@@ -93,7 +92,7 @@ def project(
     alternatives = [
         item for item in _thought_of(groups, cells, providers, shared, prices) if needed(item.value.identity)
     ]
-    rows = rows_of(alternatives, reference, effort, wanted, stressed=stressed, causes=causes, progress=progress)
+    rows = rows_of(alternatives, reference, effort, wanted, causes=causes, progress=progress)
     for place, group in enumerate(groups):
         rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in group), ()))
     baseline = training_run.baseline
@@ -172,31 +171,22 @@ def rows_of(
     effort: float = 0.0,
     wanted: CellFilter | None = None,
     *,
-    stressed: bool = True,
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
     """Return a row for each, with the range of its unmeasured inputs; further parameters are as for ``project``."""
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
-    rows = [
-        measured_row(
-            pool,
-            alternative.training_run,
-            alternative.prices,
-            reference,
-            stressed=stressed and pool is alternative.value,
-        )
-        for alternative, pool in cells
-    ]
+    rows = [measured_row(pool, alternative.training_run, alternative.prices, reference) for alternative, pool in cells]
     training_run = alternatives[0].training_run if alternatives else None
     if training_run is not None and training_run.full_speed is not None:
         rows = with_full_speed(rows, training_run.full_speed)
-    if training_run is not None and training_run.step_rollouts is not None and (effort or training_run.step_model):
+    if training_run is not None and training_run.step_rollouts is not None:
         from costmodel.attribution.row import attributed  # imported for runs in steps only
 
         simulated = [
             place
             for place, (alternative, _) in enumerate(cells)
+            if effort or alternative.training_run.step_model
             if wanted is None or wanted(alternative.value.identity)
         ]
         for number, place in enumerate(simulated):
@@ -243,7 +233,7 @@ def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
     """Return the row of the assumed values with the outer limits of all."""
     for flag in alternatives.flags:
         if flag not in row.flags:
-            row = replace(row, flags=warnings.including(row.flags, flag))
+            row = replace(row, flags=warnings.ordered([*row.flags, flag]))
     row_of_all = _across([replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels), *ends])
     return without_upper_limits(row_of_all) if alternatives.at_least else row_of_all  # type: ignore[no-any-return]
 

@@ -145,10 +145,10 @@ def measured_side(
 def estimated_side(candidate: Candidate, effort: float, *, causes: bool = True) -> Side:
     """Return the side of an unmeasured substrate: the work of a measured cell with published figures."""
     estimate = candidate.at({})
-    [row] = rows_of([estimate], effort=effort, stressed=False, causes=causes)
+    [row] = rows_of([estimate], effort=effort, causes=causes)
 
     def project_row(changed: TrainingRun) -> Row:
-        [changed_row] = rows_of([replace(candidate, training_run=changed).at({})], effort=COARSE, stressed=False)
+        [changed_row] = rows_of([replace(candidate, training_run=changed).at({})], effort=COARSE)
         return changed_row
 
     runs: tuple[RunInSteps, ...] = ()
@@ -190,9 +190,7 @@ def _one_row(
 ) -> Row:
     """Project the only row. Raises ``RowCountError``: not exactly one row; ``recorded`` has the choices."""
     _, training_run, prices = substrate
-    rows = project(
-        data, training_run, prices, effort=effort, wanted=wanted, checked=False, stressed=False, causes=causes
-    )
+    rows = project(data, training_run, prices, effort=effort, wanted=wanted, checked=False, causes=causes)
     if len(rows) != 1:
         raise RowCountError(substrate.spec, rows, recorded)
     return rows[0]
@@ -241,7 +239,7 @@ def curve(data: Data, training_run: TrainingRun) -> list[Curve]:
     center = max((len(trial.durations_ns) for trial in trials), default=50) if length is None else round(length.mean)
     curves: dict[CellIdentity, Curve] = {}
     for actions in _around(max(1, center)):
-        for row in project(data, replace(training_run, actions=actions), effort=0.0, checked=False, stressed=False):
+        for row in project(data, replace(training_run, actions=actions), effort=0.0, checked=False):
             result = curves.setdefault(row.identity._replace(actions=0), Curve(row.identity, row.label, []))
             result.points.append(Point(actions, row.trajectory_s.mean.value if row.trajectory_s else None))
     return list(curves.values())

@@ -27,7 +27,7 @@ _SETTINGS: Final = (
     *("gpus", "gpu_usd_hour", "nodes", "pods_per_node", "node_usd_hour", "node_disk_gib"),
     *("images", "pull_gb_s", "build_s", "builders", "built_images", "placement"),
     *("failure_rate", "failure_hazard", "failure_burst", "on_failure", "max_attempts", "backoff_s", "timeout_s"),
-    *("quota", "create_rate", "create_burst", "warm_pool", "refill_s", "refill_rate", "instant_claim"),
+    *("quota", "create_rate", "create_burst", "warm_pool", "refill_s", "refill_rate"),
     *("over_provision", "partial_rollouts", "include_cleanup"),
     *("suspend_after_s", "suspend_s", "resume_s", "suspended_usd_hour", "fork_s", "recycle_s"),
 )

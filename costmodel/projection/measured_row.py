@@ -9,15 +9,12 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, options_without_data, reasons, trust
-from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Stress, Trajectory, WallClock
+from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (
-    TimedRun,
     WallClockLimits,
     WholeRun,
-    launched_amount,
     limits,
-    run_in_time,
     timed_run,
 )
 from costmodel.statistics.intervals import Between, Interval
@@ -30,17 +27,14 @@ from costmodel.workload.length_extrapolation import Margin
 from costmodel.workload.pool import Pool, attempts
 
 if TYPE_CHECKING:
-    from costmodel.simulation.attempts import Trials
     from costmodel.simulation.run import SimulatedRun
 
-STRESS_SHARE, STRESS_FACTOR = 100, 30
-"""One trajectory in 100 takes 30 times as long."""
 ENDS = 0.25
 """Share of the row's simulation for each end of an unmeasured range."""
 
 
 def measured_row(
-    pool: Pool, training_run: TrainingRun, prices: Prices | None, reference: Reference | None, *, stressed: bool
+    pool: Pool, training_run: TrainingRun, prices: Prices | None = None, reference: Reference | None = None
 ) -> Row:
     """Return the row of a recorded cell."""
     length = training_run.length or pool.length
@@ -54,12 +48,13 @@ def measured_row(
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    by_steps = bool(training_run.step_model)  # the step simulation answers the rest
-    timed = timed_run(sample, pool, replace(training_run, gpus=None, gpu_usd_hour=None) if by_steps else training_run)
+    if training_run.step_model:  # the simulation of steps answers what GPUs wait for
+        training_run = replace(training_run, gpus=None, gpu_usd_hour=None)
+    timed = timed_run(sample, pool, training_run)
     if timed is None:
-        return replace(row, flags=warnings.ordered({warnings.NO_SUCCESS: None, **trust(pool)}))
+        return replace(row, flags=warnings.ordered([warnings.NO_SUCCESS, *trust(pool)]))
 
-    tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
+    tally, retries, run = timed.tally, timed.retries, timed.run
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
     estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
@@ -72,21 +67,14 @@ def measured_row(
     hours = float(delivered) / NS_PER_HOUR  # times ns per success
     waiting_hours = float(training_run.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + training_run.trajectories * waiting) / NS_PER_HOUR
-    worker_hours = _shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)).not_negative()
-    tax_hours = tax and _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
+    worker_hours = held.times(hours).shifted(waiting_hours)._replace(value=float(exact_hours)).not_negative()
+    tax_hours = tax and doubt_ns.around(tax).times(hours).shifted(waiting_hours).not_negative()
     by_cause = _by_cause(tally, pool, training_run, hours, waiting_hours)
     median = (reference or {}).get(pool.identity.substrate)
     between = None if bounded else tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
     wall_clock = _wall_clock(run, worker_hours, training_run, whole)
     outcome = run.outcome
-    if outcome is not None and training_run.over_provision > 0:
-        own_ns = outcome.held_ns.value - outcome.waited_ns.value
-        kept_share = (own_ns - outcome.wasted_ns.value) / (law.mean * training_run.trajectories or 1.0)
-        worker_hours = launched_amount(worker_hours, own_ns / NS_PER_HOUR, outcome)
-        tax_hours = tax_hours and tax_hours.times(kept_share)
-        by_cause = by_cause.scaled(kept_share, outcome.wasted_ns.value / NS_PER_HOUR)
-        between = between and Between(kept_share * between.low, kept_share * between.high)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
@@ -112,9 +100,8 @@ def measured_row(
         gpu=run.gpu,
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, wall_clock, warm_pool),
-        stress=_stress(timed, training_run, worker_hours) if stressed and not by_steps else None,
         unused=options_without_data(pool, tally, training_run),
-        flags=reasons(pool, timed, training_run, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
+        flags=reasons(pool, timed, training_run, prices),
         evidence=evidence_of(timed, training_run, estimated, tally.line(), whole.tail),
     )
 
@@ -201,25 +188,3 @@ def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun
 def _with_limits(steps: Steps, step: WallClockLimits) -> Steps:
     low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
-
-
-def _stress(timed: TimedRun, training_run: TrainingRun, worker_hours: Interval) -> Stress:
-    law, factor = timed.law, (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
-
-    def stressed() -> Trials:
-        return timed.source().stressed(STRESS_SHARE, STRESS_FACTOR)
-
-    run = run_in_time(
-        law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
-        replace(training_run, precision=training_run.precision.share(ENDS)),
-        stressed,
-        failing=timed.tally.failure > 0,
-    )
-    wall_hours = run.wall.value_ns / NS_PER_HOUR
-    if run.outcome is not None and (training_run.over_provision or training_run.create_rate or training_run.warm_pool):
-        return Stress(run.outcome.held_ns.value / NS_PER_HOUR, wall_hours)
-    return Stress(worker_hours.value * factor, wall_hours)
-
-
-def _shifted(interval: Interval, by: float) -> Interval:
-    return Interval(*(None if end is None else end + by for end in interval))  # type: ignore[arg-type]

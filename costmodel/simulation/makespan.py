@@ -24,19 +24,23 @@ from costmodel.training.run import check_counts
 DRAWS: Final = 400_000
 """Random durations of one simulated expectation at most: about a fifth of a second."""
 MIN_REPLICATES: Final = 4
-MAX_REPLICATES: Final = 30
+MAX_REPLICATES: Final = 100
 CONFIDENCE: Final = 0.997
 MAX_EVALUATIONS: Final = 400
 SETTLED: Final = 2
 """Least length of a run, in longest jobs, for the equilibrium of jobs in progress."""
 
 
+Draw = Callable[[int, Random], list[int]]
+"""Draw so many durations."""
+
+
 class Makespan(NamedTuple):
     """An expected makespan with its error and method.
 
     ``order-statistic`` is exact; ``bounds`` is the middle of guaranteed bounds; ``renewal`` is the closed form for
-    workers out of step; ``simulation`` is a mean of seeded replicates with its 99.7 % interval; ``events`` is an event
-    simulation.
+    workers out of step; ``simulation`` is a mean of seeded replicates with its 99.7 % interval; ``events`` is a
+    simulation of attempts.
     """
 
     value_ns: float
@@ -57,11 +61,14 @@ def random_makespan(law: Distribution, jobs: int, workers: int, rng: Random) -> 
     return list_makespan(rng.choices(law.values, cum_weights=law.cumulative, k=jobs), workers)
 
 
-def expected_makespan(law: Distribution, trajectories: int, workers: int, precision: Precision = USUAL) -> Makespan:
+def expected_makespan(
+    law: Distribution, trajectories: int, workers: int, precision: Precision = USUAL, draw: Draw | None = None
+) -> Makespan:
     """Return E[makespan] of ``trajectories`` jobs with this distribution, within ``error_ns`` and guaranteed bounds.
 
     Accepts a larger error than the tolerance where a simulation would exceed about a second at an effort of 1.
-    O(distinct durations) usually, never O(trajectories).
+    O(distinct durations) usually, never O(trajectories). ``draw`` draws durations where ``law`` has precise moments,
+    but not the longest of many jobs.
 
     Raises:
         TrainingRunError: trajectories below 0, or workers below 1.
@@ -69,14 +76,14 @@ def expected_makespan(law: Distribution, trajectories: int, workers: int, precis
     check_counts(trajectories, workers)
     if trajectories == 0 or law.mean == 0:
         return Makespan(0.0, 0.0, "order-statistic")
-    if trajectories <= workers:
+    if trajectories <= workers and draw is None:
         return Makespan(expected_max(law, trajectories), 0.0, "order-statistic")
     tolerance = precision.tolerance
     low, high = makespan_bounds(law, trajectories, workers)
     middle = Makespan((low + high) / 2, (high - low) / 2, "bounds")
     if middle.error_ns <= tolerance / 10 * low:
         return middle
-    if out_of_step(law, trajectories, workers, tolerance):
+    if draw is None and out_of_step(law, trajectories, workers, tolerance):
         value = min(max(renewal_makespan(law, trajectories, workers), low), high)
         return Makespan(value, min(tolerance * value, high - low), "renewal")
     if middle.error_ns <= tolerance * low:
@@ -84,10 +91,14 @@ def expected_makespan(law: Distribution, trajectories: int, workers: int, precis
     replicates, rng = min(MAX_REPLICATES, int(precision.effort * DRAWS / trajectories)), Random(precision.seed)
     if replicates < MIN_REPLICATES:
         return middle
-    ends = [random_makespan(law, trajectories, workers, rng) for _ in range(replicates)]
-    value = min(max(sum(ends) / len(ends), low), high)
+    if draw is None:
+        ends = [random_makespan(law, trajectories, workers, rng) for _ in range(replicates)]
+        value = min(max(sum(ends) / len(ends), low), high)
+    else:
+        ends = [list_makespan(draw(trajectories, rng), workers) for _ in range(replicates)]
+        value = sum(ends) / len(ends)
     error = _error_of_mean(ends, high - low) + _unseen(law, trajectories, workers, ends)
-    return Makespan(value, error, "simulation") if error < middle.error_ns else middle
+    return Makespan(value, error, "simulation" if draw is None else "events") if error < middle.error_ns else middle
 
 
 def unseen_chance(replicates: int) -> float:

@@ -126,13 +126,13 @@ def command(
         choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
     with progress("simulating" if training_run.step_rollouts else "projecting"):
         wanted = _wanted(choice, training_run)
-        result = project_per_substrate(sources, places, bounds, providers, wanted, stressed=not for_people)
+        result = project_per_substrate(sources, places, bounds, providers, wanted)
     all_rows = [_with_sources(row, context, places) for row in result]
     try:
         rows = choice.of(all_rows)
     except UsageError:  # the refusal lists all recorded cells; a run without steps is fast
         plain_run = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
-        choice.of([*all_rows, *project_per_substrate(sources, [SubstrateRun("", plain_run, None)], stressed=False)])
+        choice.of([*all_rows, *project_per_substrate(sources, [SubstrateRun("", plain_run, None)])])
         raise
     recorded = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
     for line in unmatched_sections(context, [*recorded, *(row.identity for row in all_rows)]):

@@ -29,7 +29,7 @@ def recorded(
 ) -> list[Row]:
     """Return the row of one trajectory for each ``wanted`` cell. Raises ``SourceError``: no trial succeeded."""
     training_run = TrainingRun(trajectories=1, workers=1, run_sd=run_sd)
-    return project(sources, training_run, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
+    return project(sources, training_run, None, bounds, each_level=True, wanted=wanted, checked=False)
 
 
 def answer(

@@ -173,7 +173,7 @@ def _projected(
 ) -> tuple[Answer, list[Gap]]:
     if not any(trial.ok for source in sources for cell in source.cells for trial in cell.trials):
         return answer_of([], run_sd=training_run.run_sd), []
-    rows = project(sources, training_run, stressed=False)
+    rows = project(sources, training_run)
     gaps: dict[str, Gap] = {}
     if prices is not None:
         priced = set()
@@ -191,7 +191,7 @@ def _projected(
             return _sandbox(identity) in priced
 
         unpriced = [row for row in rows if not is_priced(row.identity)]
-        rows = [*project(sources, training_run, prices, wanted=is_priced, stressed=False), *unpriced]
+        rows = [*project(sources, training_run, prices, wanted=is_priced), *unpriced]
     return answer_of(rows, run_sd=training_run.run_sd), list(gaps.values())
 
 

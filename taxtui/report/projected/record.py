@@ -49,7 +49,6 @@ def record(row: Row) -> dict[str, Any]:
         "attribution": _attribution(row.attribution),
         "warm_pool": _warm_pool(row),
         "effective_workers": row.evidence.effective_workers if row.evidence else None,
-        "stress": row.stress._asdict() if row.stress else None,
         "held_out": _held_out(row),
         "flags": list(row.flags),
         "do": [f"{flag}: {warnings.DO[flag]}" for flag in row.flags[: warnings.MOST]],
@@ -120,7 +119,6 @@ def _steps(row: Row) -> dict[str, Any] | None:
         "step_high_s": steps.high_s,
         "step_needs_trials": steps.needs_trials,
         "idle_worker_hours": steps.idle_worker_hours,
-        "busy_worker_hours": steps.busy_worker_hours,
         "wasted_worker_hours": steps.wasted_worker_hours,
     }
 

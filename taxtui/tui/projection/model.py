@@ -92,7 +92,7 @@ class Projector:
         quick = question._replace(places=[_quick(place) for place in question.places])
         if any(isinstance(source, Published) for source in sources):
             quick = question  # published figures need no simulation, and refuse other options by name
-        rows = project_per_substrate(sources, quick.places, None, quick.providers, stressed=False)
+        rows = project_per_substrate(sources, quick.places, None, quick.providers)
         yield Answered(rows, question, sources, quick != question)
         if quick == question:
             return
@@ -121,9 +121,7 @@ def _rows(question: Question, sources: Sequence[Source], workload: Workload) -> 
         providers = [
             item for item in question.providers if not place.spec or item.substrate == place.spec.partition(":")[0]
         ]
-        rows += project(
-            sources, place.training_run, place.prices, None, providers, effort=EFFORT, wanted=wanted, stressed=False
-        )
+        rows += project(sources, place.training_run, place.prices, None, providers, effort=EFFORT, wanted=wanted)
     return rows
 
 

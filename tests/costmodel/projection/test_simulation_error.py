@@ -68,7 +68,6 @@ def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: A
         TrainingRun(**LAB | asked),
         effort=effort,
         wanted=lambda identity: not substrates or identity.substrate in substrates,
-        stressed=False,
     )
 
 
@@ -97,10 +96,12 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
     share: list[float] = []
     found = told(
         project(
-            [recording], TrainingRun(**LAB | {"run_sd": 0.0}), wanted=lambda identity: identity.substrate == "docker",
-            stressed=False, progress=share.append,
+            [recording],
+            TrainingRun(**LAB | {"run_sd": 0.0}),
+            wanted=lambda identity: identity.substrate == "docker",
+            progress=share.append,
         )[0]
-    )  # fmt: skip
+    )
     assert found.error_s < 0.08 * found.run.step_s.value  # 99.7 % are within that, 95 % within 5 %
     assert found.simulated_steps > 3
     assert share == sorted(share)
@@ -135,7 +136,7 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
         trials = [trial(n, create=(1 + n % 3) * S, runs=[S] * 3, cleanup=cleanup) for n in range(12)]
         file = load(write(tmp_path / f"{cleanup}.msgpack", trials))
         asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
-        (row,) = project([file], asked, effort=0.02, stressed=False)
+        (row,) = project([file], asked, effort=0.02)
         share = told(row).causes["cleanup"]
         seconds.append((told(row).run.step_s.value, share.step_s.value))
     assert seconds[0] == seconds[1]
@@ -145,13 +146,13 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
 
 def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Recording) -> None:
     sides = []
-    for place, pool in zip(rows(recording, effort=0.02), pools([recording]), strict=True):
+    for place, pool in zip(rows(recording, effort=0.08), pools([recording]), strict=True):
         training_run = TrainingRun(**LAB | {"run_sd": 0.0})
         run = RunInSteps(pool, training_run, None)
         sides.append(
             Side(name=place.label, row=place, training_run=training_run, rerun=lambda _, row=place: row, runs=(run,))
         )
-    found = decide_between(sides[0], sides[1], effort=0.05)
+    found = decide_between(sides[0], sides[1], effort=0.2)
     assert found.paired
     assert found.saving.value == pytest.approx(found.start_bill.whole.value - found.goal_bill.whole.value)
     less = found.start_bill.sandbox.value - found.goal_bill.sandbox.value

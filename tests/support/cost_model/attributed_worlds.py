@@ -54,7 +54,7 @@ def attributed(recording: Recording, seed: int = 0, effort: float = 0.02) -> dic
         think=Think(2 * S, 0.8),
         precision=Precision(seed=seed),
     )
-    (row,) = project([recording], training_run, effort=effort, stressed=False)
+    (row,) = project([recording], training_run, effort=effort)
     causes = {
         name: share for name, share in present(row.attribution).causes.items() if share is not None and name in AMOUNTS
     }

@@ -62,7 +62,7 @@ def measured(recording: Recording, substrate: str, training_run: TrainingRun, ef
         return identity.substrate == substrate
 
     def rerun(training_run: TrainingRun) -> object:
-        return project([recording], training_run, effort=effort, wanted=wanted, stressed=False)[0]
+        return project([recording], training_run, effort=effort, wanted=wanted)[0]
 
     row = rerun(training_run)
     runs = runs_of([recording], SubstrateRun(substrate, training_run, None), row)  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def measured(recording: Recording, substrate: str, training_run: TrainingRun, ef
 def unmeasured(candidate: Candidate, effort: float = 0.01) -> Side:
     """A side where nothing was measured."""
     told = candidate.at({})
-    [row] = rows_of([told], effort=effort, stressed=False)
+    [row] = rows_of([told], effort=effort)
     run = RunInSteps(told.value, told.training_run, told.prices)
     return Side(
         name=row.label, row=row, training_run=told.training_run, rerun=lambda _: row, runs=(run,), candidate=candidate

@@ -132,7 +132,7 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     recording = load(write(folder / "case.msgpack", events, cell(actions=4)))
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
-    (row,) = project([recording], case.training_run, load_prices(folder / "sheet.toml"), effort=0.0, stressed=False)
+    (row,) = project([recording], case.training_run, load_prices(folder / "sheet.toml"), effort=0.0)
     (pool,) = pools([recording])
     timed = present(timed_run(attempts(pool, pool.length, case.training_run), pool, case.training_run))
     outcome = timed.run.outcome

@@ -53,9 +53,7 @@ def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: P
 )
 def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
     last = parts_of(path, **more)[-1]
-    assert [record_of(row) for row in last.rows] == [
-        record_of(row) for row in project([load(path)], last.training_run, stressed=False)
-    ]
+    assert [record_of(row) for row in last.rows] == [record_of(row) for row in project([load(path)], last.training_run)]
     assert not last.coarse
 
 
