@@ -26,7 +26,8 @@ DRAWS: Final = 400_000
 MIN_REPLICATES: Final = 4
 MAX_REPLICATES: Final = 100
 CONFIDENCE: Final = 0.997
-MAX_EVALUATIONS: Final = 400
+HARMONICS: Final = 400
+"""Frequencies at which the characteristic function is checked."""
 SETTLED: Final = 2
 """Least length of a run, in longest jobs, for the equilibrium of jobs in progress."""
 
@@ -177,7 +178,7 @@ def renewal_makespan(law: Distribution, jobs: int, workers: int) -> float:
 
 
 def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) -> bool:
-    """Whether the workers provably lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
+    """Whether the workers lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
 
     The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics beyond
     1/(π · tolerance · N/W) are below the tolerance for any φ. For the duration of the longest job fewer jobs are in
@@ -187,29 +188,10 @@ def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) ->
     if SETTLED * law.values[-1] > waves * law.mean:
         return False
     beyond = tolerance * math.pi * waves
-    return _stays_below(law, 0.5, 1 / beyond, lambda r: (beyond * r) ** (1 / waves))
-
-
-def _stays_below(law: Distribution, start: float, stop: float, ceiling: Callable[[float], float]) -> bool:
-    """Prove |φ(2πr/μ)| ≤ ceiling(r), a growing function, on [start, stop] by branch and bound; False if unproved.
-
-    |φ| changes by at most E|X − c| per unit of frequency for any c, because a shift only turns the phase.
-    """
-    slope = 2 * math.pi / law.mean * _mean_absolute_deviation(law)
-    pending = [(start, stop)]
-    for _ in range(MAX_EVALUATIONS):
-        if not pending:
-            return True
-        low, high = pending.pop()
-        if low >= high:
-            continue
-        middle = (low + high) / 2
-        height = _characteristic(law, 2 * math.pi * middle / law.mean)
-        if height > ceiling(middle):
-            return False
-        if height + slope * (high - low) / 2 > ceiling(low):
-            pending += [(middle, high), (low, middle)]
-    return not pending
+    grid = (0.5 + (1 / beyond - 0.5) * (step + 0.5) / HARMONICS for step in range(HARMONICS))
+    return 1 / beyond <= 0.5 or all(
+        _characteristic(law, 2 * math.pi * r / law.mean) <= (beyond * r) ** (1 / waves) for r in grid
+    )
 
 
 def _characteristic(law: Distribution, frequency: float) -> float:
@@ -218,8 +200,3 @@ def _characteristic(law: Distribution, frequency: float) -> float:
     exp = cmath.exp
     waves = sum([count * exp(turn * value) for value, count in zip(law.values, law.counts, strict=True)])
     return abs(waves) / law.size
-
-
-def _mean_absolute_deviation(law: Distribution) -> float:
-    """E|X − mean| in ns."""
-    return sum([count * abs(value - law.mean) for value, count in zip(law.values, law.counts, strict=True)]) / law.size

@@ -37,22 +37,12 @@ class Finding(NamedTuple):
     """One of ``DIFFERS``, ``TIE``, ``CANNOT_TELL`` (runs differ too much for so few), ``UNKNOWN`` (no interval)."""
 
     kind: str
-    seen: float | None = None  # the relative change
     runs_apart: float | None = None  # 95 % quantile of the relative difference under no change
     runs: tuple[int, int] = (0, 0)
-    together: bool = False  # measured in the same runs, so that shared disturbance cancels
 
     @property
     def tie(self) -> bool | None:
         return {TIE: True, DIFFERS: False}.get(self.kind)
-
-    @property
-    def words(self) -> str:
-        """``cannot tell from one run each (seen +11 %, runs differ by ±19 %)``; empty where nothing is known."""
-        if self.kind != CANNOT_TELL:
-            return "" if self.kind == UNKNOWN else self.kind
-        runs, _, spread = self.reason.partition(" (")
-        return f"cannot tell {runs} ({'' if self.seen is None else f'seen {100 * self.seen:+.0f} %, '}{spread}"
 
     @property
     def reason(self) -> str:
@@ -86,15 +76,14 @@ def _together(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
     """
     value, by = first.value - second.value, ratio(first, second, assume)
     counts = (len(first.parts), len(second.parts))
-    seen = None if by is None else by.value - 1
     if by is None or by.low is None or by.high is None:
-        return Difference(Interval(value), Finding(UNKNOWN, seen, None, counts, together=True))
+        return Difference(Interval(value), Finding(UNKNOWN, None, counts))
     size = interval(second, assume)
     upper = second.value if size.high is None else size.high
     lower = size.low if size.low is not None and size.low > 0 else second.value**2 / upper
     low, high = by.low - 1, by.high - 1
     delta = Interval(value, low * (lower if low > 0 else upper), high * (upper if high > 0 else lower))
-    return Difference(delta, Finding(_decided(Interval(by.value - 1, low, high)), seen, None, counts, together=True))
+    return Difference(delta, Finding(_decided(Interval(by.value - 1, low, high)), None, counts))
 
 
 def ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:
@@ -126,8 +115,7 @@ def across(delta: Interval, within: Interval, first: Estimate, second: Estimate,
     kind = _decided(delta)
     if kind == TIE and not measures(first, second) and _decided(within) == DIFFERS:
         kind = CANNOT_TELL
-    seen = delta.value / second.value if second.value else None
-    return Finding(kind, seen, spread_under_no_change(first, second, assume), (len(first.parts), len(second.parts)))
+    return Finding(kind, spread_under_no_change(first, second, assume), (len(first.parts), len(second.parts)))
 
 
 def _decided(delta: Interval) -> str:

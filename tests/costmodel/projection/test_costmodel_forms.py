@@ -76,12 +76,6 @@ def test_price_sheets(tmp_path: Path) -> None:
     assert str(raised.value) == f"{raised.value.problem}; add to it\n\n{raised.value.stanza}"
 
 
-def test_fargate_sells_memory_by_the_vcpu() -> None:
-    ecs = load_prices("aws-fargate").sandbox(IDENTITY._replace(substrate="ecs", variant="fargate"))
-    assert ecs.usd_hour(IDENTITY) == pytest.approx(0.04048 + 2 * 0.004445 + 0.005)  # 1 GiB is sold as 2
-    assert (ecs.minimum_ns, ecs.source.startswith("https://")) == (60 * S, True)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -106,11 +100,6 @@ def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) 
     with pytest.raises(PriceError, match=message) as error:
         load_prices(path)
     assert "\n" not in str(error.value)
-
-
-def test_a_missing_sheet_names_the_shipped_ones() -> None:
-    with pytest.raises(PriceError, match="shipped sheets: aws-fargate, blaxel"):
-        load_prices("nowhere")
 
 
 def test_students_quantiles() -> None:

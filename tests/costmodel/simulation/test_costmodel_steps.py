@@ -93,7 +93,7 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(
     run, late = [S * 3 // 4] * 3, [S, 0, S]
     trials = [trial(n, runs=run, gaps=late) for n in range(4)]
     ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "gpu_usd_hour": 3.0, "think": Think(8 * S)}
-    for more in ({}, {"quota": 5}, {"create_rate": 1.0}, {"over_provision": 0.5}):
+    for more in ({}, {"quota": 5}, {"create_rate": 1.0}, {"over_provision": 0.5}, {"warm_pool": 4, "refill_s": 2.0}):
         waits = one(write(tmp_path / "same", trials), **ask, **more).gpu
         sync = waits["sync"]
         assert sync.commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
@@ -104,18 +104,6 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(
     unknown = one(write(tmp_path / "unknown", [trial(n, runs=[-1] * 3) for n in range(4)]), **ask).gpu
     assert (unknown["sync"].commands_gpu_hours, unknown["sync"].stalled_usd) == (None, None)
     assert unknown["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
-
-
-@pytest.mark.parametrize("pool", [{"refill_rate": 0.5}, {"refill_s": 2.0}])
-def test_gpus_wait_beside_a_warm_pool_by_whatever_rule_it_refills(
-    tmp_path: Path, pool: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the sandbox there is no pool either, so no part of the pool may be left in that question."""
-    monkeypatch.undo()
-    trials = [trial(n, runs=[S * 3 // 4] * 3) for n in range(4)]
-    ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "warm_pool": 4, **pool}
-    waits = one(write(tmp_path / "same", trials), **ask).gpu
-    assert waits["sync"].commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
 
 
 @pytest.mark.parametrize("form", ["table", "markdown"])

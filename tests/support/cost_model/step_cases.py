@@ -232,10 +232,10 @@ def _pool(rng: Random, mean: float, workers: int, both: Callable[..., None], tra
 # -- answers ---------------------------------------------------------------------------------------------------------
 
 
-def modelled(case: StepCase, folder: Path) -> Replications:
-    """What the step model finds."""
+def recorded(trials: Sequence[StepTrial], folder: Path) -> Recording:
+    """Write a recording of these trials, beside a price sheet; what only the recording has takes no time."""
     events = []
-    for number, one in enumerate(case.asked.trials):
+    for number, one in enumerate(trials):
         own = trial(
             number,
             create=_ns(one.create_s),
@@ -252,9 +252,13 @@ def modelled(case: StepCase, folder: Path) -> Replications:
     recording = load(write(folder / "case.msgpack", events, cell(actions=ACTIONS)))
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
-    (pool,) = pools([recording])
-    found = present(replicated(pool, case.training_run, load_prices(folder / "sheet.toml")))
-    return found
+    return recording
+
+
+def modelled(case: StepCase, folder: Path) -> Replications:
+    """What the step model finds."""
+    (pool,) = pools([recorded(case.asked.trials, folder)])
+    return present(replicated(pool, case.training_run, load_prices(folder / "sheet.toml")))
 
 
 def _ns(seconds: float) -> int:
