@@ -125,7 +125,6 @@ if TYPE_CHECKING:
     )
     from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
     from costmodel.statistics.repetitions import Assumed, Basis, Estimate, Origin, RunKey
-    from costmodel.statistics.stability import Modes, Stability, stability
     from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, POWER, TIE, Finding
     from costmodel.training.images import Images
     from costmodel.training.length import FIXED_LENGTH, RECORDED_LENGTH, Length
@@ -196,7 +195,6 @@ _PUBLIC: Final[dict[str, str]] = {
     "statistics.intervals": "Between Interval mean_interval quantile ratio_interval student_t wilson_interval",
     "statistics.quantiles": "Percentile percentile percentile_with_runs worth_by_value",
     "statistics.repetitions": "Assumed Basis Estimate Origin RunKey",
-    "statistics.stability": "Modes Stability stability",
     "statistics.verdict": "CANNOT_TELL DIFFERS POWER Finding TIE",
     # errors: each has an exit code
     "errors": "CostModelError NoPrice PriceError SourceError TrainingRunError",

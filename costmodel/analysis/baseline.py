@@ -102,7 +102,9 @@ def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_
             result.append(row)
         elif baseline is None:
             comparable = peer(row, candidates) is None
-            result.append(row if comparable else replace(row, flags=warnings.including(row.flags, warnings.PROVENANCE)))
+            result.append(
+                row if comparable else replace(row, flags=warnings.ordered([*row.flags, warnings.PROVENANCE]))
+            )
         else:
             compared = replace(row, versus=_versus(row, baseline, run_sd))
             result.append(_doubting(compared, row, baseline))
@@ -117,7 +119,7 @@ def _doubting(result: Row, row: Row, reference: Row) -> Row:
     """Return the result, flagged if row and reference were measured in different environments."""
     if row.identity.environment == reference.identity.environment or warnings.ENVIRONMENT in result.flags:
         return result
-    return replace(result, flags=warnings.including(result.flags, warnings.ENVIRONMENT))
+    return replace(result, flags=warnings.ordered([*result.flags, warnings.ENVIRONMENT]))
 
 
 def _versus(row: Row, baseline: Row, run_sd: float | None) -> Versus:

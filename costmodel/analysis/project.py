@@ -164,12 +164,13 @@ def rows_of(
     training_run = alternatives[0].training_run if alternatives else None
     if training_run is not None and training_run.full_speed is not None:
         rows = with_full_speed(rows, training_run.full_speed)
-    if training_run is not None and training_run.step_rollouts is not None and (effort or training_run.step_model):
+    if training_run is not None and training_run.step_rollouts is not None:
         from costmodel.attribution.row import attributed  # imported for runs in steps only
 
         simulated = [
             place
             for place, (alternative, _) in enumerate(cells)
+            if effort or alternative.training_run.step_model
             if wanted is None or wanted(alternative.value.identity)
         ]
         for number, place in enumerate(simulated):
@@ -201,7 +202,7 @@ def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
     """Return the row of the assumed values with the outer limits of all, or without upper limits."""
     for flag in alternatives.flags:
         if flag not in row.flags:
-            row = replace(row, flags=warnings.including(row.flags, flag))
+            row = replace(row, flags=warnings.ordered([*row.flags, flag]))
     row = replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels)
     if not ends and not alternatives.at_least:
         return row

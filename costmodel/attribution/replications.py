@@ -34,8 +34,8 @@ BUDGET: Final = 12_000_000
 """Attempts of a row: about fifteen seconds. The interval contains the remaining error."""
 FIRST: Final = 600_000
 """Approximate attempts of the first round, for any number of causes, so that all rows have the same draws."""
-SHARED: Final = 4
-"""Relative cost of a run that shares more than workers."""
+SIMULATED: Final = 4
+"""Cost of a simulated attempt, in attempts of the budget."""
 MOST_STEPS: Final = 16
 """Steps of a stream in a round."""
 ROUGH: Final = 0.2
@@ -139,8 +139,7 @@ class Replications:
             RandomStream(training_run, trials, self._thinking, training_run.precision.seed),
             StepRules.of(training_run),
         )
-        cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
-        cost_per_rollout *= 1 if rules.workers_only else SHARED
+        cost_per_rollout = SIMULATED * len(self._without) / _chance_of_success(training_run, trials, first)
         rollouts = training_run.trajectories
         smallest = cost_per_rollout * rollouts_of(training_run, rules) * 2 * STREAMS[0]
         scale, training_run = smaller(
@@ -150,7 +149,7 @@ class Replications:
             rules, streams = StepRules.of(training_run), STREAMS[effort >= ROUGH]
             highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
             sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest))
-            while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
+            while streams > STREAMS[0] and cost_per_rollout * sample.rollouts * 2 * streams > effort * ATTEMPTS:
                 streams -= 1
             sampling = Sampling(sample, streams, scale)
         self.sampling, self._training_run = sampling, training_run
@@ -199,12 +198,13 @@ class Replications:
     @property
     def most_rounds(self) -> int:
         """The largest number of rounds within the budget."""
-        return max(1, self.rounds + int(self._budget / self._cost(self.rounds or 1)))
+        return max(1, self.rounds + int(self._budget / self._cost))
 
-    def _cost(self, number: int) -> int:
-        """Return the rollouts of a further round, over all streams and counterfactuals."""
+    @property
+    def _cost(self) -> int:
+        """Rollouts of a further round, over all streams and counterfactuals."""
         streams = len(self._recorded) + len(self._resampled)
-        return self.sampling.sample.rollouts(number) * streams * len(self._without)
+        return self.sampling.sample.rollouts * streams * len(self._without)
 
     def simulate(self, number: int) -> Iterator[float]:
         """Simulate round ``number`` unless finished; yield the finished share."""
@@ -216,7 +216,7 @@ class Replications:
             for index in range(len(self._without)):
                 stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
             yield place / len(streams)
-        self._budget -= self._cost(number)
+        self._budget -= self._cost
         self.rounds = number + 1
 
     def _timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:

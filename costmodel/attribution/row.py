@@ -176,6 +176,7 @@ def _answered(
     held = training_run.usable_workers * step_s * sample.steps / 3600 if not rules.policy.overlaps else hours.value
     launched = rules.launched(rules.size)
     idle_hours = simulated.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
+    wasted_hours = part * mean(lambda step: step.wasted_ns) / NS_PER_HOUR if rules.over_provision else None
     pool_use = None
     if row.warm_pool is not None:
         groups = max(1.0, training_run.usable_workers / (training_run.group_size or 1))
@@ -192,7 +193,7 @@ def _answered(
         tax_between_worker_hours=None,
         by_cause_worker_hours=None,
         wall_clock_hours=wall_clock,
-        steps=Steps(sample.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
+        steps=Steps(sample.steps, rules.size, launched, step, max(0.0, held - hours.value), wasted_hours),
         gpu=None if attribution.waiting is None else {rules.policy.name: attribution.waiting},
         warm_pool=pool_use,
         cost=row.cost

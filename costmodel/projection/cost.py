@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from costmodel.pricing.sheet import ACTIVE, FREE, Meter, Prices, SandboxPrice, billed_ns
 from costmodel.projection import warnings
 from costmodel.projection.row import Cost, PoolUse
-from costmodel.projection.wall_clock import TimedRun, launched_amount
+from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.attempts import Sample
+from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import Pool, at_length
 
 
@@ -44,7 +45,7 @@ def cost(
         worker_usd=worker,
         total_usd=sandbox.value + idle + (worker or 0.0),
         usd_per_sandbox_hour=price.usd_hour(pool.identity),
-        billed_ratio=_ratio(timed, training_run, price),
+        billed_ratio=_ratio(timed.tally, price),
         sheet=price.sheet,
     )
 
@@ -79,7 +80,7 @@ def cost_of_mean(
     )
 
 
-def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> dict[str, float | None]:
+def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> list[str]:
     """Return warnings about a row's bill."""
     conditions = {
         warnings.STALE_PRICES: price.stale,
@@ -88,7 +89,7 @@ def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> dict[str, fl
         warnings.IDLE_UNKNOWN: price.idle == FREE and think,
         warnings.EGRESS_LEFT_OUT: price.rate("usd_per_egress_gib") > 0,
     }
-    return {flag: None for flag, holds in conditions.items() if holds}
+    return [flag for flag, holds in conditions.items() if holds]
 
 
 class _UpperUse:
@@ -124,23 +125,15 @@ class _LowerUse(_UpperUse):
 
 
 def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _UpperUse) -> Interval:
-    """Return the bill of all attempts, without idle pool sandboxes."""
-    tally, run = timed.tally, timed.run
-    billed = tally.per_success(
+    """Return the bill of all attempts, without nodes and idle pool sandboxes."""
+    billed = timed.tally.per_success(
         lambda sample: list(map(meter.billed, use.exists_ns(sample), use.cpu_ns(sample))),
         lambda sample: [
             meter.exists * (exists - clock + think)
             for exists, clock, think in zip(use.exists_ns(sample), sample.sandbox_ns, sample.think_ns, strict=True)
         ],
     )
-    one_by_one = billed.times(Meter.usd(float(training_run.trajectories * timed.retries.delivered)))
-    if run.outcome is None or training_run.over_provision == 0:
-        return one_by_one
-    whole = float(tally.total(lambda sample: sample.sandbox_ns)) or 1.0
-    exists, cpu = (float(tally.total(part)) / whole for part in (use.exists_ns, use.cpu_ns))
-    clocks = run.outcome.clocks.items()
-    paid = sum(count * meter.billed(round(ns * exists), round(ns * cpu)) for ns, count in clocks)
-    return launched_amount(one_by_one, Meter.usd(paid), run.outcome)
+    return billed.times(Meter.usd(float(training_run.trajectories * timed.retries.delivered)))
 
 
 def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float]:
@@ -167,13 +160,9 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
     return bill
 
 
-def _ratio(timed: TimedRun, training_run: TrainingRun, price: SandboxPrice) -> float:
+def _ratio(tally: Tally, price: SandboxPrice) -> float:
     """Billed time over time in use."""
-    tally, outcome = timed.tally, timed.run.outcome
     minimum_ns, increment_ns = price.minimum_ns, price.increment_ns
-    if outcome is not None and training_run.over_provision > 0:
-        paid = sum(count * billed_ns(ns, minimum_ns, increment_ns) for ns, count in outcome.clocks.items())
-        return paid / (sum(count * ns for ns, count in outcome.clocks.items()) or paid or 1.0)
     used = tally.total(lambda sample: sample.sandbox_ns)
     billed = tally.total(lambda sample: [billed_ns(ns, minimum_ns, increment_ns) for ns in sample.sandbox_ns])
     return float(billed / used) if used else 1.0

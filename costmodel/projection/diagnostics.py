@@ -47,8 +47,8 @@ def evidence_of(timed: TimedRun, training_run: TrainingRun, held: Estimate, tail
     )
 
 
-def trust(pool: Pool) -> dict[str, float | None]:
-    """Return warnings about the trials, with the share by which each could move the row, where known."""
+def trust(pool: Pool) -> list[str]:
+    """Return warnings about the trials."""
     exposure = pool.exposure
     conditions = {
         warnings.COMPOSED: pool.provenance == warnings.COMPOSED,
@@ -59,17 +59,11 @@ def trust(pool: Pool) -> dict[str, float | None]:
         warnings.INCOMPLETE: not pool.complete,
         **{flag: quantity in pool.unreported for quantity, flag in warnings.UNTOLD.items()},
     }
-    sizes = {warnings.DISTORTED: abs(exposure.difference_ns) / (exposure.every_ns.value or 1.0) if exposure else None}
-    return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
+    return [flag for flag, holds in conditions.items() if holds]
 
 
-def reasons(
-    pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Prices | None, share_beyond: float
-) -> tuple[str, ...]:
-    """Return all warnings of a row with a success, the most important first.
-
-    ``share_beyond``: possible error of actions beyond the recorded ones, as a share of occupied time.
-    """
+def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Prices | None) -> tuple[str, ...]:
+    """Return all warnings of a row with a success, the most important first."""
     tally, run = timed.tally, timed.run
     sample = tally.attempts
     beyond = any(attempt.ok and attempt.actions > len(pool.trials[attempt.trial].durations_ns) for attempt in sample)
@@ -91,20 +85,13 @@ def reasons(
         warnings.OPTION_UNUSED: bool(options_without_data(pool, tally, training_run)),
         warnings.CONTENTION_UNKNOWN: pool.contention_unknown,
     }
-    sizes = {
-        warnings.FIRST_CYCLE: share_beyond,
-        warnings.BEYOND_LENGTH: 0.0 if conditions[warnings.FIRST_CYCLE] else share_beyond,
-        warnings.NO_FAILURES: 3 / len(pool.trials),
-        warnings.LOCKSTEP: run.rollouts.error_ns / (run.rollouts.value_ns or 1.0),
-    }
-    billed: dict[str, float | None] = {}
+    flags = trust(pool) + [flag for flag, holds in conditions.items() if holds]
     if prices is not None:
         price = prices.sandbox(pool.identity)
-        billed = doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
+        flags += doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
         if pool.identity.acquire.startswith(FROM_POOL) and training_run.warm_pool is None:
-            billed[warnings.POOL_LEFT_OUT] = None
-    measured = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
-    return warnings.ordered(trust(pool) | measured | billed)
+            flags.append(warnings.POOL_LEFT_OUT)
+    return warnings.ordered(flags)
 
 
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:

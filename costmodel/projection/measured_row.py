@@ -14,7 +14,6 @@ from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (
     WallClockLimits,
     WholeRun,
-    launched_amount,
     limits,
     timed_run,
 )
@@ -34,7 +33,9 @@ ENDS = 0.25
 """Share of the row's simulation for each end of an unmeasured range."""
 
 
-def measured_row(pool: Pool, training_run: TrainingRun, prices: Prices | None, reference: Reference | None) -> Row:
+def measured_row(
+    pool: Pool, training_run: TrainingRun, prices: Prices | None = None, reference: Reference | None = None
+) -> Row:
     """Return the row of a recorded cell."""
     length = training_run.length or pool.length
     sample = attempts(pool, training_run.length, training_run)
@@ -47,12 +48,13 @@ def measured_row(pool: Pool, training_run: TrainingRun, prices: Prices | None, r
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    by_steps = bool(training_run.step_model)  # the step simulation answers the rest
-    timed = timed_run(sample, pool, replace(training_run, gpus=None, gpu_usd_hour=None) if by_steps else training_run)
+    if training_run.step_model:  # the simulation of steps answers what GPUs wait for
+        training_run = replace(training_run, gpus=None, gpu_usd_hour=None)
+    timed = timed_run(sample, pool, training_run)
     if timed is None:
-        return replace(row, flags=warnings.ordered({warnings.NO_SUCCESS: None, **trust(pool)}))
+        return replace(row, flags=warnings.ordered([warnings.NO_SUCCESS, *trust(pool)]))
 
-    tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
+    tally, retries, run = timed.tally, timed.retries, timed.run
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
     estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
@@ -65,21 +67,14 @@ def measured_row(pool: Pool, training_run: TrainingRun, prices: Prices | None, r
     hours = float(delivered) / NS_PER_HOUR  # times ns per success
     waiting_hours = float(training_run.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + training_run.trajectories * waiting) / NS_PER_HOUR
-    worker_hours = _shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)).not_negative()
-    tax_hours = tax and _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
+    worker_hours = held.times(hours).shifted(waiting_hours)._replace(value=float(exact_hours)).not_negative()
+    tax_hours = tax and doubt_ns.around(tax).times(hours).shifted(waiting_hours).not_negative()
     by_cause = _by_cause(tally, pool, training_run, hours, waiting_hours)
     median = (reference or {}).get(pool.identity.substrate)
     between = None if bounded else tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
     wall_clock = _wall_clock(run, worker_hours, training_run, whole)
     outcome = run.outcome
-    if outcome is not None and training_run.over_provision > 0:
-        own_ns = outcome.held_ns.value - outcome.waited_ns.value
-        kept_share = (own_ns - outcome.wasted_ns.value) / (law.mean * training_run.trajectories or 1.0)
-        worker_hours = launched_amount(worker_hours, own_ns / NS_PER_HOUR, outcome)
-        tax_hours = tax_hours and tax_hours.times(kept_share)
-        by_cause = by_cause.scaled(kept_share, outcome.wasted_ns.value / NS_PER_HOUR)
-        between = between and Between(kept_share * between.low, kept_share * between.high)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
@@ -106,7 +101,7 @@ def measured_row(pool: Pool, training_run: TrainingRun, prices: Prices | None, r
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, warm_pool),
         unused=options_without_data(pool, tally, training_run),
-        flags=reasons(pool, timed, training_run, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
+        flags=reasons(pool, timed, training_run, prices),
         evidence=evidence_of(timed, training_run, estimated, whole.tail),
     )
 
@@ -193,7 +188,3 @@ def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun
 def _with_limits(steps: Steps, step: WallClockLimits) -> Steps:
     low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
-
-
-def _shifted(interval: Interval, by: float) -> Interval:
-    return Interval(*(None if end is None else end + by for end in interval))  # type: ignore[arg-type]

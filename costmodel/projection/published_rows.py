@@ -69,10 +69,10 @@ def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, price
     latency_s = row.trajectory_ns / NS_PER_S
     worker_hours = float(Fraction(training_run.trajectories * row.trajectory_ns, NS_PER_HOUR))
     fluid = worker_hours / training_run.usable_workers
-    cost, doubted = None, dict[str, float | None]()
+    cost, flags = None, [warnings.PUBLISHED]
     if prices is not None:
         cost = cost_of_mean(row.identity, row.trajectory_ns, prices, training_run, worker_hours)
-        doubted = doubts(prices.sandbox(row.identity), cpu_known=False, think=False) | {warnings.BILLED_MEAN: None}
+        flags += [*doubts(prices.sandbox(row.identity), cpu_known=False, think=False), warnings.BILLED_MEAN]
     return replace(
         projection,
         trajectory_s=Trajectory(Interval(latency_s), None, None, None),
@@ -80,5 +80,5 @@ def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, price
         worker_hours=Interval(worker_hours),
         wall_clock_hours=WallClock(fluid, None, None, fluid, "fluid", None),
         cost=cost,
-        flags=warnings.ordered({warnings.PUBLISHED: None} | doubted),
+        flags=warnings.ordered(flags),
     )

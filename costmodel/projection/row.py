@@ -59,7 +59,6 @@ CAUSE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "failed": "failures",
         "failures": "failures",
         "cleanup": "cleanup",
-        "wasted": "excess rollouts",
     }
 )
 """Field of a row or of a trial → name of the cause, in the order in which bars are drawn."""
@@ -89,16 +88,11 @@ class ByCause(NamedTuple):
     failed: float  # failed attempts with back-off
     cleanup: float | None = None  # of successes; None where clean-up is no part of occupied time
     wrapper: float | None = None  # taxtui's shell wrappers around commands, no tax; None: unknown
-    wasted: float | None = None  # cut rollouts; None without over-provisioning
 
     def as_dict(self) -> dict[str, float | None]:
         """Return time by cause, None: unknown; without absent optional causes."""
-        optional = ("unsplit", "cleanup", "wrapper", "wasted")
+        optional = ("unsplit", "cleanup", "wrapper")
         return {cause: time for cause, time in self._asdict().items() if time is not None or cause not in optional}
-
-    def scaled(self, share: float, wasted: float) -> ByCause:
-        """Return ``share`` of each cause for kept rollouts; the rest is ``wasted`` by over-provisioning."""
-        return ByCause._make([*(None if hours is None else share * hours for hours in self[:-1]), wasted])
 
 
 class WallClock(NamedTuple):
@@ -121,8 +115,7 @@ class Steps(NamedTuple):
     launched: int
     step: Makespan  # rollouts of a full step
     idle_worker_hours: float  # at the barriers: W·E[M] − B·μ, summed; 0 where there are none
-    busy_worker_hours: float | None  # with over-provisioning: of all launched rollouts, until done or cut
-    wasted_worker_hours: float | None  # of cut rollouts; part of the above
+    wasted_worker_hours: float | None = None  # of cut rollouts; None without over-provisioning
     low_s: float | None = None  # rollouts of a full step; None without a barrier
     high_s: float | None = None
     needs_trials: int | None = None  # as for the wall-clock

@@ -1,7 +1,7 @@
 """Wall-clock of a run and its exact mean occupied time.
 
-A closed form is used where exact: rollouts wait for workers only, and alternate with training. Otherwise events are
-simulated.
+A closed form is used where exact: rollouts wait for workers only, and alternate with training. A stream with a create
+rate or a warm pool is simulated. Runs in steps beyond that are left to the step model (``attribution``).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps
 from costmodel.projection.tail_limits import NO_TAIL, TailLimits, Timeout, tail_limits
-from costmodel.simulation.attempts import Retries, Trials, with_retries
-from costmodel.simulation.makespan import Makespan, expected_makespan, makespan_bounds
+from costmodel.simulation.attempts import Retries, Trials, chained, with_retries
+from costmodel.simulation.makespan import Draw, Makespan, expected_makespan
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import assumed
@@ -44,7 +44,7 @@ class WholeRun(NamedTuple):
     gpu: dict[str, GpuWaiting] | None
     parts: list[tuple[int, int, Makespan]]  # number of steps, kept rollouts, makespan
     law: Distribution  # busy time of a worker per trajectory
-    outcome: SimulatedRun | None = None  # of an event simulation
+    outcome: SimulatedRun | None = None  # of a stream with waits
 
 
 class TimedRun(NamedTuple):
@@ -53,7 +53,6 @@ class TimedRun(NamedTuple):
     tally: Tally  # with as many hits as the pool gives
     retries: Retries
     law: Distribution  # busy time of a worker per trajectory
-    source: Source
     run: WholeRun
 
 
@@ -66,25 +65,16 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     if tallied is None:
         return None
     tally, retries, law = tallied
-
-    source = partial(Trials, pool, training_run)
-    run = run_in_time(law, training_run, source, failing=tally.failure > 0)
+    success, failure, draw = tally.held_times(ok=True), tally.held_times(ok=False), None
+    if success is not None and failure is not None and not training_run.step_model:
+        draw = partial(chained, success, failure, retries, round(training_run.backoff_s * NS_PER_S))
+    run = run_in_time(law, training_run, partial(Trials, pool, training_run), draw)
     if training_run.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value
         mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), training_run), pool, training_run, run.outcome)
         assert mixed is not None  # a hit only saves time
         tally, retries, law = mixed
-    return TimedRun(tally, retries, law, source, run)
-
-
-def launched_amount(one_by_one: Interval, value: float, outcome: SimulatedRun) -> Interval:
-    """Return an amount of all launched rollouts, with the relative certainty of ``one_by_one`` and the simulation's
-    error."""
-    if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
-        return Interval(value)
-    off = outcome.held_ns.error / outcome.held_ns.value if outcome.held_ns.value else 0.0
-    low, high = (end / one_by_one.value for end in (one_by_one.low, one_by_one.high))
-    return Interval(value, max(0.0, 1 - off) * value * low, (1 + off) * value * high)
+    return TimedRun(tally, retries, law, run)
 
 
 def _tallied(
@@ -95,7 +85,7 @@ def _tallied(
     if success is None:
         return None
     retries = Retries(tally.failure, training_run.max_attempts)
-    if outcome is not None and training_run.max_attempts is not None and training_run.over_provision == 0:
+    if outcome is not None and training_run.max_attempts is not None:
         # A pool may change which attempts fail; the simulation decides.
         retries = retries._replace(simulated=Fraction(outcome.attempts.value / training_run.trajectories))
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
@@ -109,107 +99,48 @@ def _killed(sample: Sequence[Attempt], training_run: TrainingRun) -> Sequence[At
 
 
 def run_in_time(
-    law: Distribution,
-    training_run: TrainingRun,
-    source: Source | None = None,
-    *,
-    failing: bool = False,
+    law: Distribution, training_run: TrainingRun, source: Source | None = None, draw: Draw | None = None
 ) -> WholeRun:
     """Return the duration of a run with ``law`` as a worker's busy time per trajectory.
 
-    ``source`` returns the same trajectories by attempt, some of them ``failing``; None: use ``law``.
+    ``source`` returns the same trajectories by attempt; None: use ``law``. ``draw``: as for ``expected_makespan``.
+    The step model replaces the result for what its fields ask.
     """
-    if not _closed_form(law, training_run, failing=failing):
-        from costmodel.simulation.run import simulate_run
-
-        trials = source() if source is not None else Trials.of(law)
-        return _simulated(law, training_run, simulate_run(trials, training_run, law))
+    makespan = partial(_makespan, law, training_run, draw=draw)
     if training_run.step_rollouts is None:
-        whole = _makespan(law, training_run, training_run.trajectories)
+        limited = training_run.create_rate is not None or training_run.warm_pool is not None
+        if limited and training_run.trajectories:
+            from costmodel.simulation.run import simulate_run
+
+            trials = source() if source is not None else Trials.of(law)
+            outcome = simulate_run(trials, training_run, law)
+            wall = Makespan(*outcome.wall_ns, EVENTS)
+            return WholeRun(wall, wall, None, None, [], law, outcome)
+        whole = makespan(training_run.trajectories)
         return WholeRun(whole, whole, None, None, [], law)
     policy, train_ns, batch = training_run.effective_policy, training_run.train_s * NS_PER_S, training_run.step_rollouts
-    parts = [(times, size, _makespan(law, training_run, size)) for times, size in _sizes(training_run, batch)]
+    parts = [(times, size, makespan(size)) for times, size in _sizes(training_run, batch)]
     step = parts[0][2] if parts else Makespan(0.0, 0.0, "order-statistic")
-    wall = rollouts = _makespan(law, training_run, training_run.trajectories) if not policy.barrier else step
+    wall = rollouts = makespan(training_run.trajectories) if not policy.barrier else step
     if policy.barrier:
-        value = math.fsum(times * (makespan.value_ns + train_ns) for times, _, makespan in parts)
-        wall = Makespan(value, math.fsum(times * makespan.error_ns for times, _, makespan in parts), step.method)
-    busy = training_run.trajectories * law.mean / NS_PER_HOUR
-    held = (
-        math.fsum(times * training_run.usable_workers * makespan.value_ns for times, _, makespan in parts) / NS_PER_HOUR
-    )
-    return _in_steps(wall, rollouts, parts, step, held - busy, law, training_run)
-
-
-def _closed_form(law: Distribution, training_run: TrainingRun, *, failing: bool) -> bool:
-    """Whether a closed form is exact, or ``attribution`` simulates the run anyway.
-
-    With retries the distribution of a trajectory is made from a few thousand. It is precise enough for moments, and not
-    for the longest of many.
-    """
-    if not training_run.trajectories or training_run.step_model:
-        return True
-    if training_run.create_rate is not None or training_run.warm_pool is not None or training_run.over_provision > 0:
-        return False
-    if training_run.train_s and training_run.effective_policy.overlaps:
-        return False
-    if not failing or law.mean == 0:
-        return True
-    low, high = makespan_bounds(
-        law, training_run.step_rollouts or training_run.trajectories, training_run.usable_workers
-    )
-    return high - low <= 2 * training_run.precision.tolerance * low
-
-
-def _simulated(law: Distribution, training_run: TrainingRun, outcome: SimulatedRun) -> WholeRun:
-    wall = Makespan(*outcome.wall_ns, EVENTS)
-    if training_run.step_rollouts is None:
-        return WholeRun(wall, wall, None, None, [], law, outcome)
-    sizes = _sizes(training_run, training_run.step_rollouts)
-    step = Makespan(*outcome.step_ns, EVENTS)
-    parts = [(times, size, step) for times, size in sizes]
-    if not training_run.effective_policy.barrier:
-        parts = [(times, size, _makespan(law, training_run, size)) for times, size in sizes]
-        step = parts[0][2]
-    elif len(sizes) > 1:
-        last_ns = max(0.0, outcome.rollouts_ns.value - sizes[0][0] * step.value_ns)
-        parts[1] = (*sizes[1], step._replace(value_ns=last_ns))
-    rollouts = step if training_run.effective_policy.barrier else Makespan(*outcome.rollouts_ns, EVENTS)
-    idle_ns = training_run.usable_workers * outcome.rollouts_ns.value - outcome.held_ns.value
-    return _in_steps(wall, rollouts, parts, step, idle_ns / NS_PER_HOUR, law, training_run, outcome)
-
-
-def _in_steps(
-    wall: Makespan,
-    rollouts: Makespan,
-    parts: list[tuple[int, int, Makespan]],
-    step: Makespan,
-    idle_hours: float,
-    law: Distribution,
-    training_run: TrainingRun,
-    outcome: SimulatedRun | None = None,
-) -> WholeRun:
-    batch, count, policy = (
-        training_run.step_rollouts or 1,
-        sum(times for times, *_ in parts),
-        training_run.effective_policy,
-    )
-    cut = outcome if training_run.over_provision > 0 else None
+        value = math.fsum(times * (part.value_ns + train_ns) for times, _, part in parts)
+        wall = Makespan(value, math.fsum(times * part.error_ns for times, _, part in parts), step.method)
+    busy_ns = training_run.trajectories * law.mean
+    held_ns = math.fsum(times * training_run.usable_workers * part.value_ns for times, _, part in parts)
+    count = sum(times for times, *_ in parts)
     steps = Steps(
         steps=count,
         batch=batch,
         launched=launched(batch, training_run.over_provision),
         step=step,
-        idle_worker_hours=max(0.0, idle_hours) if policy.barrier else 0.0,
-        busy_worker_hours=cut and cut.held_ns.value / NS_PER_HOUR,
-        wasted_worker_hours=cut and cut.wasted_ns.value / NS_PER_HOUR,
+        idle_worker_hours=max(0.0, held_ns - busy_ns) / NS_PER_HOUR if policy.barrier else 0.0,
     )
     gpu = None
     if training_run.gpus is not None:  # GPUs wait whenever they do not train
-        waiting_ns = max(0.0, wall.value_ns - count * training_run.train_s * NS_PER_S)
+        waiting_ns = max(0.0, wall.value_ns - count * train_ns)
         waiting = GpuWaiting(wall.value_ns / NS_PER_HOUR, training_run.gpus * waiting_ns / NS_PER_HOUR)
         gpu = {policy.name: waiting.priced(training_run.gpu_usd_hour)}
-    return WholeRun(wall, rollouts, steps, gpu, parts, law, outcome)
+    return WholeRun(wall, rollouts, steps, gpu, parts, law)
 
 
 def _sizes(training_run: TrainingRun, batch: int) -> list[tuple[int, int]]:
@@ -303,5 +234,5 @@ def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: 
     return WallClockLimits(max(0.0, low) / NS_PER_HOUR, high / NS_PER_HOUR, tail)
 
 
-def _makespan(law: Distribution, training_run: TrainingRun, jobs: int) -> Makespan:
-    return expected_makespan(law, jobs, training_run.usable_workers, training_run.precision)
+def _makespan(law: Distribution, training_run: TrainingRun, jobs: int, *, draw: Draw | None) -> Makespan:
+    return expected_makespan(law, jobs, training_run.usable_workers, training_run.precision, draw)

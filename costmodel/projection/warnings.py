@@ -1,9 +1,8 @@
-"""Warnings of a row: keys, words, the recommended action, and the possible effect of each."""
+"""Warnings of a row: keys, words in the order of importance, and the recommended actions."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 MEASURED: Final = "measured"
@@ -54,38 +53,39 @@ WORDS: Final = {
     PUBLISHED: "published figure: no interval, never ranked with measured rows",
     COMPOSED: "measured commands with published figures of this provider: never ranked with measured rows",
     STAND_IN: "measured against an emulator: the latencies are not the provider's",
-    IMPORTED: "from the logs of other tools, at the resolution of their clocks: never ranked with measured rows",
     LENGTH_UNKNOWN: "published for another number of actions only",
-    DISPATCH_BORROWED: "dispatch was not measured at this provider: taken from the recording",
-    SPEED_ASSUMED: "speed was not measured at this provider: assumed equal to the recording's",
-    OPTION_UNUSED: "an option needs data missing in this row, and changes nothing here",
-    FIRST_CYCLE: "extrapolated from a single cycle: the interval allows later cycles 0.7 to 1.05 of its cost",
-    BEYOND_LENGTH: "longer than recorded: each trial continues with its later cycles",
-    BEYOND_CONCURRENCY: "more sandboxes at a time than were measured: contention may slow them down",
-    TAIL: "too few successes to have seen rare slow ones (a 1 % event is absent from 37 % of 100-trial recordings)",
-    FEW_TRIALS: f"fewer than {FEW} successes: the interval is rough",
-    FEW_RUNS: "one or two repetitions: the variation between repetitions is assumed, not measured",
-    NO_FAILURES: "no failure seen, so none is projected: with K trials up to 3/K may still fail",
-    LOCKSTEP: "workers move in waves: the wall-clock is simulated, or the middle of its bounds",
-    DISTORTED: "trials during busy seconds of the runner differ by more than the interval of this row",
-    DISTURBED: "the runner was late or busy most of the time: durations are too long by an unknown amount, not ranked",
-    INCOMPLETE: "the recording ends early, or is partly unreadable",
-    CREATE_UNTOLD: "the source has no start-up times: occupied time lacks start-up",
+    IMPORTED: "from the logs of other tools, at the resolution of their clocks: never ranked with measured rows",
+    PROVENANCE: "not compared with the baseline: only one of the two is measured",
     HELD_UNTOLD: "the source has only parts of the occupied time",
+    CREATE_UNTOLD: "the source has no start-up times: occupied time lacks start-up",
+    DISPATCH_BORROWED: "dispatch was not measured at this provider: taken from the recording",
+    OPTION_UNUSED: "an option needs data missing in this row, and changes nothing here",
     THINK_UNTOLD: "the source has no model time: model time is part of the commands, or missing",
     ACTIONS_UNTOLD: "the source does not separate commands from model time",
+    SPEED_ASSUMED: "speed was not measured at this provider: assumed equal to the recording's",
+    DISTURBED: "the runner was late or busy most of the time: durations are too long by an unknown amount, not ranked",
+    BEYOND_CONCURRENCY: "more sandboxes at a time than were measured: contention may slow them down",
+    ENVIRONMENT: "compared with a row from another machine, region or kernel",
+    INCOMPLETE: "the recording ends early, or is partly unreadable",
     RUN_UNKNOWN: "in-sandbox time is missing for some commands, so the tax is unknown",
     CONTENTION_UNKNOWN: "contention is unknown and part of command time: the same cell at concurrency 1 is missing",
-    ENVIRONMENT: "compared with a row from another machine, region or kernel",
-    PROVENANCE: "not compared with the baseline: only one of the two is measured",
-    STALE_PRICES: "the price is older than a year",
-    PRICES_DISPUTED: "sources of the price disagree: the money is a range",
+    TAIL: "too few successes to have seen rare slow ones (a 1 % event is absent from 37 % of 100-trial recordings)",
     CPU_UNKNOWN: "billed by CPU time, and CPU time is unknown: the money is from none to all vCPUs busy",
     IDLE_UNKNOWN: "idle time is free, and its beginning is unknown: the money is from all model time free to none",
-    EGRESS_LEFT_OUT: "egress is billed too, and not in the bill: no recording has egress",
+    PRICES_DISPUTED: "sources of the price disagree: the money is a range",
+    FIRST_CYCLE: "extrapolated from a single cycle: the interval allows later cycles 0.7 to 1.05 of its cost",
     POOL_LEFT_OUT: "sandboxes came from a warm pool: the cost of its idle sandboxes is not in the bill",
+    STALE_PRICES: "the price is older than a year",
+    FEW_TRIALS: f"fewer than {FEW} successes: the interval is rough",
+    EGRESS_LEFT_OUT: "egress is billed too, and not in the bill: no recording has egress",
     BILLED_MEAN: "billed as if every trajectory took the mean, because only the mean was published",
+    FEW_RUNS: "one or two repetitions: the variation between repetitions is assumed, not measured",
+    DISTORTED: "trials during busy seconds of the runner differ by more than the interval of this row",
+    NO_FAILURES: "no failure seen, so none is projected: with K trials up to 3/K may still fail",
+    BEYOND_LENGTH: "longer than recorded: each trial continues with its later cycles",
+    LOCKSTEP: "workers move in waves: the wall-clock is simulated, or the middle of its bounds",
 }
+"""Warning → words, by possible effect, the largest first."""
 
 UNTOLD: Final = {"create": CREATE_UNTOLD, "held": HELD_UNTOLD, "think": THINK_UNTOLD, "actions": ACTIONS_UNTOLD}
 """Quantity that an import may lack → the warning about it."""
@@ -128,57 +128,12 @@ DO: Final = {
     BILLED_MEAN: "measure the provider",
 }
 
-SIZE: Final = {
-    NO_SUCCESS: math.inf,
-    PUBLISHED: 8.0,
-    COMPOSED: 7.5,
-    STAND_IN: 7.0,
-    LENGTH_UNKNOWN: 6.0,
-    IMPORTED: 5.5,
-    PROVENANCE: 5.0,
-    HELD_UNTOLD: 4.0,
-    CREATE_UNTOLD: 3.0,
-    DISPATCH_BORROWED: 2.5,
-    OPTION_UNUSED: 2.2,
-    THINK_UNTOLD: 2.0,
-    ACTIONS_UNTOLD: 1.5,
-    SPEED_ASSUMED: 1.2,
-    DISTURBED: 1.1,
-    BEYOND_CONCURRENCY: 1.0,
-    ENVIRONMENT: 0.5,
-    INCOMPLETE: 0.4,
-    RUN_UNKNOWN: 0.35,
-    CONTENTION_UNKNOWN: 0.3,
-    TAIL: 0.29,
-    FIRST_CYCLE: 0.25,
-    CPU_UNKNOWN: 0.28,
-    IDLE_UNKNOWN: 0.27,
-    PRICES_DISPUTED: 0.26,
-    POOL_LEFT_OUT: 0.24,
-    STALE_PRICES: 0.2,
-    EGRESS_LEFT_OUT: 0.12,
-    FEW_TRIALS: 0.15,
-    BILLED_MEAN: 0.1,
-    FEW_RUNS: 0.07,
-    DISTORTED: 0.05,
-    NO_FAILURES: 0.03,
-    BEYOND_LENGTH: 0.03,
-    LOCKSTEP: 0.02,
-}
-"""Possible effect of a warning as a share of the row's value, where the row does not say. From the stress row (29 %),
-repetitions of the same day (7 %, two shipped recordings) and a shared core (twice as long). Others are placed by
-rank."""
+_PLACE: Final = {flag: place for place, flag in enumerate(WORDS)}
 
 
-def ordered(sizes: Mapping[str, float | None]) -> tuple[str, ...]:
-    """Return warnings by possible effect, the largest first; None: the usual effect."""
-    return tuple(sorted(sizes, key=lambda flag: -(SIZE.get(flag, 0.0) if sizes[flag] is None else sizes[flag] or 0.0)))
-
-
-def including(flags: Sequence[str], flag: str) -> tuple[str, ...]:
-    """Return the warnings with one more, in the order of usual effect."""
-    place = next((i for i, present in enumerate(flags) if SIZE.get(present, 0.0) < SIZE.get(flag, 0.0)), len(flags))
-    return (*flags[:place], flag, *flags[place:])
+def ordered(flags: Iterable[str]) -> tuple[str, ...]:
+    """Return warnings by possible effect, the largest first; others are last, in their order."""
+    return tuple(sorted(dict.fromkeys(flags), key=lambda flag: _PLACE.get(flag, len(_PLACE))))
 
 
 MOST: Final = 2

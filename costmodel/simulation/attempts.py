@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -88,21 +86,6 @@ class Trials:
             Parts(number, count, 0, False, 0, 0, 0, 0, 0, 0, 0, 0, ns, 0, 0, 0) for number, (ns, count) in durations
         ]
         trials.failures, trials.run_known = [], True
-        return trials
-
-    def stressed(self, share: int, factor: int) -> Trials:
-        """The same trials where one attempt in ``share`` is ``factor`` times as long, think time of a law apart."""
-        trials = copy.copy(self)
-        trials.successes, trials.failures = (
-            sorted(
-                [
-                    *(attempt._replace(weight=attempt.weight * (share - 1)) for attempt in parts),
-                    *(Parts(*attempt[:4], *(factor * ns for ns in attempt[4:])) for attempt in parts),
-                ],
-                key=lambda attempt: sum(attempt[4:]),
-            )
-            for parts in (self.successes, self.failures)
-        )
         return trials
 
     def weighted(self, times: Sequence[int] | None = None) -> tuple[list[int], list[int], float]:
@@ -212,29 +195,46 @@ def with_retries(
     """
     if failure is None or not retries.failure:
         return success
-    scale = math.log(float(retries.failure))
-    longest = retries.cap if retries.cap is not None else math.inf
     strata = list(range(CHAINS))
     rng.shuffle(strata)
-    weights: Counter[int] = Counter()
-    for number, stratum in enumerate(strata):
-        failures = min(int(math.log((number + 0.5) / CHAINS) / scale), longest)
-        busy = int(
-            sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=int(failures)))
-        ) + backoff_ns * int(min(failures, longest - 1))
-        if failures < longest:
-            index = (2 * stratum + 1) * success.size // (2 * CHAINS)
-            busy += success.values[bisect_right(success.cumulative, index)]
-        weights[busy] += 1
-    chained = Distribution(weights, success.trials)
+    ranks = ((number + 0.5) / CHAINS for number in range(CHAINS))
+    pairs = zip(ranks, ((stratum + 0.5) / CHAINS for stratum in strata), strict=True)
+    law = Distribution(
+        Counter(_chain(success, failure, retries, backoff_ns, *pair, rng) for pair in pairs), success.trials
+    )
     retried = retries.attempts - 1
     exact = (
         retries.delivered * Fraction(success.total, success.size)
         + (retries.attempts - retries.delivered) * Fraction(failure.total, failure.size)
         + retried * backoff_ns
     )
-    ratio = (exact * chained.size / chained.total).limit_denominator(10**12) if chained.total else Fraction(1)
-    return chained.scaled(ratio.numerator, ratio.denominator)
+    ratio = (exact * law.size / law.total).limit_denominator(10**12) if law.total else Fraction(1)
+    return law.scaled(ratio.numerator, ratio.denominator)
+
+
+def chained(
+    success: Distribution, failure: Distribution, retries: Retries, backoff_ns: int, jobs: int, rng: Random
+) -> list[int]:
+    """Draw the busy times of a worker for so many trajectories, with failed attempts and back-off."""
+    random = rng.random
+    return [_chain(success, failure, retries, backoff_ns, 1 - random(), random(), rng) for _ in range(jobs)]
+
+
+def _chain(
+    success: Distribution,
+    failure: Distribution,
+    retries: Retries,
+    backoff_ns: int,
+    rank: float,
+    place: float,
+    rng: Random,
+) -> int:
+    """Return the busy time of a trajectory; ``rank`` is the quantile of its failures, ``place`` of its success."""
+    longest = math.inf if retries.cap is None else retries.cap
+    failures = min(int(math.log(rank) / math.log(float(retries.failure))), longest)
+    busy = sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=int(failures)))
+    busy += backoff_ns * int(min(failures, longest - 1))
+    return busy + success.quantile(place) if failures < longest else busy
 
 
 def throttle_floor_ns(creates: float, rate: float, burst: int) -> float:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from heapq import heapreplace, nsmallest
+from heapq import heapreplace
 from typing import NamedTuple, Self
 
-from costmodel.training.run import COLOCATED, PREFETCHED, PREPULLED, TrainingRun
+from costmodel.training.run import COLOCATED, PREPULLED, TrainingRun
 
 
 class NodeSet(NamedTuple):
@@ -19,7 +19,6 @@ class NodeSet(NamedTuple):
     nodes: int
     pods: int  # of each
     near: bool = False  # prefer a node with the image
-    ahead: int = 0  # nodes per image of the next step; 0: no pulls ahead
     pull_ns: tuple[int, ...] = ()  # pull and build time per image; (): every image is everywhere
     sizes_gb: tuple[float, ...] = ()
     disk_gb: float = math.inf
@@ -37,7 +36,6 @@ class NodeSet(NamedTuple):
         """The training run's, None without nodes; without ``pulls`` every image is built, and every node holds it."""
         if training_run.nodes is None or training_run.pods_per_node is None:
             return None
-        near = training_run.effective_placement in (COLOCATED, PREFETCHED)
         plain = cls(training_run.nodes, training_run.pods_per_node)
         if training_run.build_s and pulls:
             plain = plain._replace(
@@ -52,12 +50,8 @@ class NodeSet(NamedTuple):
             or not pulls
         ):
             return plain
-        ahead = 0
-        if training_run.effective_placement == PREFETCHED:
-            ahead = min(training_run.nodes, -(-(training_run.group_size or 1) // training_run.pods_per_node))
         return plain._replace(
-            near=near,
-            ahead=ahead,
+            near=training_run.effective_placement == COLOCATED,
             pull_ns=tuple(round(size / training_run.pull_gb_s * 1e9) for size in training_run.images.sizes_gb),
             sizes_gb=training_run.images.sizes_gb,
             disk_gb=training_run.disk_gb,
@@ -90,11 +84,6 @@ class Nodes:
         self.built = dict.fromkeys([*range(cluster.built), *built], 0)  # when each image is built
         self._builders = [0] * cluster.builders  # when each is free
 
-    @property
-    def pulls_ahead(self) -> bool:
-        """Whether images of the next step are."""
-        return self._cluster.ahead > 0
-
     def disks(self) -> list[list[int]]:
         """Return images on nodes, including running pulls, by last use."""
         return [list(disk) for disk in self._disks]
@@ -124,16 +113,6 @@ class Nodes:
         for node in nodes:
             self._used[node] -= 1
         self.free += len(nodes)
-
-    def pull_ahead(self, images: Iterable[int], now: int) -> None:
-        """Pull each image onto enough nodes for a group of its rollouts, the least busy networks first."""
-        for image in images:
-            missing = self._cluster.ahead - len(self._holders.get(image, ()))
-            if missing <= 0:
-                continue
-            without = [node for node, disk in enumerate(self._disks) if image not in disk]
-            for node in nsmallest(missing, without, key=self._pulled.__getitem__):
-                self._pull(node, image, now, self._build(image, now))
 
     def _build(self, image: int, now: int) -> int:
         """Return when the image is built; its first use starts the build, or waits for a builder."""

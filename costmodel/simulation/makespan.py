@@ -23,19 +23,24 @@ from costmodel.training.run import USUAL, Precision, check_counts
 DRAWS: Final = 400_000
 """Random durations of one simulated expectation at most: about a fifth of a second."""
 MIN_REPLICATES: Final = 4
-MAX_REPLICATES: Final = 30
+MAX_REPLICATES: Final = 100
 CONFIDENCE: Final = 0.997
-MAX_EVALUATIONS: Final = 400
+HARMONICS: Final = 400
+"""Frequencies at which the characteristic function is checked."""
 SETTLED: Final = 2
 """Least length of a run, in longest jobs, for the equilibrium of jobs in progress."""
+
+
+Draw = Callable[[int, Random], list[int]]
+"""Draw so many durations."""
 
 
 class Makespan(NamedTuple):
     """An expected makespan with its error and method.
 
     ``order-statistic`` is exact; ``bounds`` is the middle of guaranteed bounds; ``renewal`` is the closed form for
-    workers out of step; ``simulation`` is a mean of seeded replicates with its 99.7 % interval; ``events`` is an event
-    simulation.
+    workers out of step; ``simulation`` is a mean of seeded replicates with its 99.7 % interval; ``events`` is a
+    simulation of attempts.
     """
 
     value_ns: float
@@ -56,11 +61,14 @@ def random_makespan(law: Distribution, jobs: int, workers: int, rng: Random) -> 
     return list_makespan(rng.choices(law.values, cum_weights=law.cumulative, k=jobs), workers)
 
 
-def expected_makespan(law: Distribution, trajectories: int, workers: int, precision: Precision = USUAL) -> Makespan:
+def expected_makespan(
+    law: Distribution, trajectories: int, workers: int, precision: Precision = USUAL, draw: Draw | None = None
+) -> Makespan:
     """Return E[makespan] of ``trajectories`` jobs with this distribution, within ``error_ns`` and guaranteed bounds.
 
     Accepts a larger error than the tolerance where a simulation would exceed about a second at an effort of 1.
-    O(distinct durations) usually, never O(trajectories).
+    O(distinct durations) usually, never O(trajectories). ``draw`` draws durations where ``law`` has precise moments,
+    but not the longest of many jobs.
 
     Raises:
         TrainingRunError: trajectories below 0, or workers below 1.
@@ -68,14 +76,14 @@ def expected_makespan(law: Distribution, trajectories: int, workers: int, precis
     check_counts(trajectories, workers)
     if trajectories == 0 or law.mean == 0:
         return Makespan(0.0, 0.0, "order-statistic")
-    if trajectories <= workers:
+    if trajectories <= workers and draw is None:
         return Makespan(expected_max(law, trajectories), 0.0, "order-statistic")
     tolerance = precision.tolerance
     low, high = makespan_bounds(law, trajectories, workers)
     middle = Makespan((low + high) / 2, (high - low) / 2, "bounds")
     if middle.error_ns <= tolerance / 10 * low:
         return middle
-    if out_of_step(law, trajectories, workers, tolerance):
+    if draw is None and out_of_step(law, trajectories, workers, tolerance):
         value = min(max(renewal_makespan(law, trajectories, workers), low), high)
         return Makespan(value, min(tolerance * value, high - low), "renewal")
     if middle.error_ns <= tolerance * low:
@@ -83,10 +91,14 @@ def expected_makespan(law: Distribution, trajectories: int, workers: int, precis
     replicates, rng = min(MAX_REPLICATES, int(precision.effort * DRAWS / trajectories)), Random(precision.seed)
     if replicates < MIN_REPLICATES:
         return middle
-    ends = [random_makespan(law, trajectories, workers, rng) for _ in range(replicates)]
-    value = min(max(sum(ends) / len(ends), low), high)
+    if draw is None:
+        ends = [random_makespan(law, trajectories, workers, rng) for _ in range(replicates)]
+        value = min(max(sum(ends) / len(ends), low), high)
+    else:
+        ends = [list_makespan(draw(trajectories, rng), workers) for _ in range(replicates)]
+        value = sum(ends) / len(ends)
     error = _error_of_mean(ends, high - low) + _unseen(law, trajectories, workers, ends)
-    return Makespan(value, error, "simulation") if error < middle.error_ns else middle
+    return Makespan(value, error, "simulation" if draw is None else "events") if error < middle.error_ns else middle
 
 
 def unseen_chance(replicates: int) -> float:
@@ -165,7 +177,7 @@ def renewal_makespan(law: Distribution, jobs: int, workers: int) -> float:
 
 
 def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) -> bool:
-    """Whether the workers provably lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
+    """Whether the workers lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
 
     The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics beyond
     1/(π · tolerance · N/W) are below the tolerance for any φ. For the duration of the longest job fewer jobs are in
@@ -175,29 +187,10 @@ def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) ->
     if SETTLED * law.values[-1] > waves * law.mean:
         return False
     beyond = tolerance * math.pi * waves
-    return _stays_below(law, 0.5, 1 / beyond, lambda r: (beyond * r) ** (1 / waves))
-
-
-def _stays_below(law: Distribution, start: float, stop: float, ceiling: Callable[[float], float]) -> bool:
-    """Prove |φ(2πr/μ)| ≤ ceiling(r), a growing function, on [start, stop] by branch and bound; False if unproved.
-
-    |φ| changes by at most E|X − c| per unit of frequency for any c, because a shift only turns the phase.
-    """
-    slope = 2 * math.pi / law.mean * _mean_absolute_deviation(law)
-    pending = [(start, stop)]
-    for _ in range(MAX_EVALUATIONS):
-        if not pending:
-            return True
-        low, high = pending.pop()
-        if low >= high:
-            continue
-        middle = (low + high) / 2
-        height = _characteristic(law, 2 * math.pi * middle / law.mean)
-        if height > ceiling(middle):
-            return False
-        if height + slope * (high - low) / 2 > ceiling(low):
-            pending += [(middle, high), (low, middle)]
-    return not pending
+    grid = (0.5 + (1 / beyond - 0.5) * (step + 0.5) / HARMONICS for step in range(HARMONICS))
+    return 1 / beyond <= 0.5 or all(
+        _characteristic(law, 2 * math.pi * r / law.mean) <= (beyond * r) ** (1 / waves) for r in grid
+    )
 
 
 def _characteristic(law: Distribution, frequency: float) -> float:
@@ -206,8 +199,3 @@ def _characteristic(law: Distribution, frequency: float) -> float:
     exp = cmath.exp
     waves = sum([count * exp(turn * value) for value, count in zip(law.values, law.counts, strict=True)])
     return abs(waves) / law.size
-
-
-def _mean_absolute_deviation(law: Distribution) -> float:
-    """E|X − mean| in ns."""
-    return sum([count * abs(value - law.mean) for value, count in zip(law.values, law.counts, strict=True)]) / law.size

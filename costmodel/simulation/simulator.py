@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from typing import Final
 
 from costmodel.simulation.attempts import AttemptTimes
@@ -27,7 +27,7 @@ class SimulatedWorker:
     """A worker with its current attempt and next event. Times are ns from the start of the run."""
 
     __slots__ = (
-        *("attempt", "due", "earlier_ns", "event", "limit", "number", "ready", "rollout", "sandbox", "since", "stage"),
+        *("attempt", "due", "earlier_ns", "event", "hit", "limit", "number", "rollout", "sandbox", "since", "stage"),
         *("tries", "used"),
     )
 
@@ -44,7 +44,7 @@ class SimulatedWorker:
         self.sandbox: SimulatedSandbox | None = None
         self.used: SimulatedSandbox | None = None  # with recycling: of the last successful attempt
         self.attempt: AttemptTimes | None = None  # waiting for a pod
-        self.ready = NONE  # arrival of its pool sandbox; NONE: a new sandbox is made
+        self.hit = False  # whether it has a sandbox of the pool
         self.limit = 0  # end of the time limit; 0: never
 
 
@@ -76,44 +76,18 @@ class Simulator:
                 worker.sandbox = old.sandbox.later(now)
                 state.occupy(worker.sandbox)
             self._next(worker, now + old.due, old.stage)
-        if state.rules.workers_only:
-            self._one_after_another()
-        else:
-            self._begin(self._workers[first:], now)
+        self._begin(self._workers[first:], now)
 
-    def _one_after_another(self) -> None:
-        """Run the queue where rollouts wait for nothing but workers: each goes to the worker that is free first."""
-        state, rules = self.state, self.state.rules
-        first, clocks, include = state.launched, state.clocks_ns, rules.include_cleanup
-        free = [self.now] * len(self._workers)
-        for rollout, attempt in enumerate(state.first[first:], first):
-            tries, busy = 1, 0
-            while attempt.ok is False and tries != rules.cap:
-                clocks.append(attempt.span - attempt.queued + attempt.cleanup)
-                busy += attempt.span + attempt.cleanup * include + rules.backoff_ns
-                attempt = state.attempt(rollout, tries, warm=False)
-                tries += 1
-            ok, span, queued, cleanup, *_ = attempt
-            clocks.append(span - queued + cleanup)
-            busy += span + cleanup * include
-            heapreplace(free, free[0] + busy)
-            state.held_ns += busy
-            state.attempts += tries
-            state.delivered += bool(ok)
-        self.ended += len(state.first) - first
-        state.launched = len(state.first)
-        self.now = max(free)
-
-    def work(self, keep: int, latest: float = float("inf")) -> None:
-        """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``latest``."""
+    def work(self, keep: int) -> None:
+        """Go on until ``keep`` rollouts are done in all, or nothing is left to do."""
         state, heap, line, workers = self.state, self._heap, self._line, self._workers
         while self.ended < keep:
-            if line and 0 <= (freed := state.next_release()) <= latest and (not heap or freed <= heap[0][0]):
+            if line and (freed := state.next_release()) >= 0 and (not heap or freed <= heap[0][0]):
                 self.now = freed
                 state.release()
                 self._place(line.popleft(), freed)
                 continue
-            if not heap or heap[0][0] > latest:
+            if not heap:
                 break
             now, number, event = heappop(heap)
             if number == len(workers):  # the trainer's
@@ -221,11 +195,9 @@ class Simulator:
         worker.tries = tries + 1
         state.attempts += 1
         attempt = state.attempt(rollout, tries, warm=False) if tries else state.first[rollout]
-        worker.ready = NONE
-        if state.pool is not None:
-            worker.ready = state.claim(state.prompt[rollout], now, attempt.startup)
-            if worker.ready >= 0:
-                attempt = state.attempt(rollout, tries, warm=True)
+        worker.hit = state.pool is not None and state.claim(state.prompt[rollout], now)
+        if worker.hit:
+            attempt = state.attempt(rollout, tries, warm=True)
         worker.attempt, worker.limit = attempt, now + timeout if timeout else 0
         if worker.used is not None:
             state.hits += 1
@@ -251,15 +223,14 @@ class Simulator:
         if used is not None:
             node = used.node
         elif state.nodes is not None:
-            node, begin = state.nodes.take(state.image[worker.rollout], now, hit=worker.ready >= 0)
-        begin = max(begin, worker.ready)
+            node, begin = state.nodes.take(state.image[worker.rollout], now, hit=worker.hit)
         end = begin + span
         until = end + cleanup if state.rules.include_cleanup else end
         if worker.limit and until > worker.limit:
             suspended = suspended * max(0, worker.limit - begin) // max(1, span) if worker.limit < end else suspended
             ok, dropped, until, end = False, False, worker.limit, min(end, worker.limit)
         begin += queued
-        if worker.ready >= 0:  # made earlier, and billed from then on
+        if worker.hit:  # made earlier, and billed from then on
             begin -= startup
         state.clocks_ns.append(end - begin - suspended + cleanup if end > begin else 0)
         state.suspended_ns += suspended

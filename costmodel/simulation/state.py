@@ -113,8 +113,8 @@ class State:
         if self.pool is not None and self.pool.group is not None:
             self._unclaimed.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
         if self.rules.forks:
-            prepare_ns = self.source.stream.prepare_ns
-            self.clocks_ns += [prepare_ns[row] for row in draws.rows[:count:group]]
+            stream = self.source.stream
+            self.clocks_ns += [stream.prepare_ns[row] for row in stream.tried(draws, 0).rows[:count:group]]
         if self.redone is not None:
             for number in range(-(-count // group)):
                 self.redone[base + number] = Redone(step, number, 0, min(group, count - number * group))
@@ -171,29 +171,29 @@ class State:
         self.full_ns = (full_ns if full_ns > now else now) + self.gap_ns
         return now
 
-    def claim(self, prompt: int, now: int, startup: int) -> int:
-        """Return the arrival of a pool sandbox requested now; below 0: none, a new one must be made."""
+    def claim(self, prompt: int, now: int) -> bool:
+        """Take a ready sandbox of the pool; False: there is none, and a new one must be made."""
         pool = self.pool
         assert pool is not None
         if pool.group is not None:
             if not self._unclaimed.get(prompt):
-                return -1
+                return False
             self._unclaimed[prompt] -= 1
             self.hits += 1
-            return now
+            return True
         ready = self._ready
-        if not self._stock and (not ready or ready[0] > now + (startup if self.rules.instant else 0)):
-            return -1
+        if not self._stock and (not ready or ready[0] > now):
+            return False
         since = 0 if self._stock else ready.popleft()
         self._stock -= self._stock > 0
-        self._idle_ns += max(0, now - since)
+        self._idle_ns += now - since
         self.hits += 1
         if pool.refill_ns is not None:
             ready.append(now + pool.refill_ns)
         else:  # one after another
             latest = ready[-1] if ready else since
             ready.append((latest if latest > now else now) + (pool.gap_ns or 0))
-        return max(now, since)
+        return True
 
     def pods_free(self, now: int) -> int:
         """Return the number of free pods; a pod released at this instant is not free yet."""

@@ -5,7 +5,7 @@ follow the start directly where no state is carried between steps, and half of t
 settle. They are spread along the run where disks fill up. A stream is simulated as a stream: a start, a settled part
 with the weight of the rest, and an end without following rollouts.
 
-More rounds repeat the selection with other random numbers; where disks fill up, only the last place.
+More rounds repeat the selection with other random numbers.
 """
 
 from __future__ import annotations
@@ -49,32 +49,25 @@ class StepSample(NamedTuple):
     segments: tuple[Segment, ...]  # of the first round
     whole: float  # full steps with as many rollouts as the run
     rounds: int = 1
-    later: tuple[Segment, ...] = ()  # of every later round; (): as the first
-    alike: int = 1  # number of last steps of the first round that represent these
 
     @property
     def simulated(self) -> int:
         """Number of simulated steps under one random stream."""
-        return sum(len(segment.sizes) for number in range(self.rounds) for segment in self.of(number))
+        return self.rounds * sum(len(segment.sizes) for segment in self.segments)
 
     @property
     def stands_for(self) -> list[float]:
         """Weight of each counted step, round by round."""
-        weights = [weight for segment in self.segments for weight in segment.stands_for]
-        if not self.later:
-            return [weight / self.rounds for weight in weights] * self.rounds
-        early, last = weights[: -self.alike], math.fsum(weights[-self.alike :])
-        alike = self.alike + sum(len(segment.stands_for) for segment in self.later) * (self.rounds - 1)
-        return early + [last / alike] * alike
+        return [times / self.rounds for segment in self.segments for times in segment.stands_for] * self.rounds
 
-    def rollouts(self, number: int) -> int:
-        """Return the kept rollouts of one round."""
-        return sum(sum(segment.sizes) for segment in self.of(number))
+    @property
+    def rollouts(self) -> int:
+        """Return the kept rollouts of a round."""
+        return sum(sum(segment.sizes) for segment in self.segments)
 
     def of(self, number: int) -> list[Segment]:
         """Return the segments of one round, with separate random numbers."""
-        segments = self.later if number and self.later else self.segments
-        return [segment._replace(first=segment.first + number * ROUND) for segment in segments]
+        return [segment._replace(first=segment.first + number * ROUND) for segment in self.segments]
 
 
 def settling(rules: StepRules, busy_ns: float) -> float:
@@ -103,7 +96,7 @@ def sample_steps(
 ) -> StepSample:
     """Select the steps of a training run. A round has about ``highest`` steps, of a stream as many as necessary.
 
-    Limits and pools settle within ``settled`` rollouts.
+    Limits and pools of a stream settle within ``settled`` rollouts.
     """
     full, rest = divmod(training_run.trajectories, rules.size)
     count = full + (rest > 0)
@@ -111,8 +104,7 @@ def sample_steps(
     whole = training_run.trajectories / rules.size
     if not rules.policy.barrier:
         return _of_a_stream(rules, stream, count, rest or rules.size, highest, settled)
-    before = 0 if _alike(rules) else math.ceil(settled / rules.launched(rules.size))
-    highest = max(FEW, highest, 2 * before + 1 if before else 0)
+    highest = max(FEW, highest)
     if count <= (2 * highest if pulls else highest):
         sizes = (rules.size,) * full + (rest,) * (rest > 0)
         return StepSample(count, (Segment(0, sizes, (1.0,) * count),), float(count))
@@ -138,7 +130,7 @@ def following(plan: StepSample, rules: StepRules) -> StepSample | None:
         lead = 0 if _alike(rules) else min(LEAD, counted)
         return Segment(counted - lead, (rules.size,) * lead + segment.sizes[segment.lead :], segment.stands_for, lead)
 
-    return plan._replace(segments=tuple(map(follows, plan.segments)), later=tuple(map(follows, plan.later)))
+    return plan._replace(segments=tuple(map(follows, plan.segments)))
 
 
 def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
@@ -246,11 +238,11 @@ def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
 
 
 def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: int, whole: float) -> StepSample:
-    """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
-    the last place if disks are full there."""
-    lead = (
-        0 if not rules.policy.overlaps and not (rules.cluster and rules.cluster.ahead) and not rules.partial else LEAD
-    )
+    """Return steps along a run whose disks fill up; values between them are interpolated linearly.
+
+    The last place, where disks are full, has the remaining steps.
+    """
+    lead = LEAD if rules.policy.overlaps or rules.partial else 0
     wanted = max(3, highest // (lead + 1))
     before = _filling(rules, stream, count, wanted, lead)
     at = sorted(before)
@@ -263,8 +255,7 @@ def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: 
     weights[-1] += count - 0.5 - last
     segments: list[Segment] = []
     drawn = 0
-    full = last < count - 1
-    copies = max(1, wanted - len(at) + 1) if full else 1
+    copies = max(1, wanted - len(at) + 1) if last < count - 1 else 1
     for number, weight in zip(at, weights, strict=True):
         lead_steps, times = min(lead, number), copies if number == last else 1
         for _ in range(times):
@@ -272,8 +263,7 @@ def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: 
             sizes = (rules.size,) * (lead_steps + 1)
             segments.append(Segment(drawn, sizes, (weight / times,), lead_steps, disks, built, rules.size))
             drawn += lead_steps + 1
-    later = [segments[-1]._replace(first=place * len(segments[-1].sizes)) for place in range(wanted)]
-    return StepSample(count, tuple(segments), whole, later=tuple(later) if full else (), alike=copies)
+    return StepSample(count, tuple(segments), whole)
 
 
 def _filling(
@@ -296,8 +286,6 @@ def _filling(
         before = nodes.pulled_gb
         builds.append(len(nodes.built))
         images = stream.images(number, launched)
-        if nodes.pulls_ahead:
-            nodes.pull_ahead(images[:: rules.group], 0)
         for first in range(0, launched, workers):
             nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
         pulled.append(nodes.pulled_gb - before)

@@ -46,8 +46,6 @@ class Segment(NamedTuple):
 def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:
     """Return the steps of a segment after its lead."""
     state = State(rules, source, segment.disks, segment.built)
-    if state.nodes is not None and not any(segment.disks):
-        _pull_ahead(state, segment.first, segment.sizes[0], 0)
     steps = (_in_turn if rules.policy.barrier else _stream)(state, segment)
     trained, totals, clocks, taken = 0, Totals(), 0, []
     for step in steps:
@@ -80,9 +78,6 @@ def _in_turn(state: State, segment: Segment) -> list[_Step]:
         state.load(state.source.stream.step(number, launched), fresh, number)
         crew = Simulator(state, start, min(rules.workers, len(carried) + fresh))
         crew.start(carried)
-        if state.nodes is not None and state.nodes.pulls_ahead:
-            crew.work(keep, latest=start)
-            _pull_ahead(state, number + 1, coming, start)
         crew.work(keep)
         carried = crew.cut(over=not coming)
         rollouts_ns = crew.now - start
@@ -103,8 +98,6 @@ def _stream(state: State, segment: Segment) -> list[_Step]:
             return False
         number, size = coming.pop(0)
         state.load(state.source.stream.step(number, size), size, number)
-        if state.nodes is not None:
-            _pull_ahead(state, number + 1, coming[0][1] if coming else segment.after, crew.now)
         return True
 
     total = sum(segment.sizes)
@@ -116,10 +109,3 @@ def _stream(state: State, segment: Segment) -> list[_Step]:
         _Step(trained, now - before, totals, clocks)
         for before, (trained, now, totals, clocks) in zip(ends, crew.trained, strict=False)
     ]
-
-
-def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
-    """Pull the images of a step of ``size`` rollouts ahead, where the placement does."""
-    if state.nodes is not None and state.nodes.pulls_ahead:
-        images = state.source.stream.images(number, state.rules.launched(size))
-        state.nodes.pull_ahead(images[:: state.rules.group], now)

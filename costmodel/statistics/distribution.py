@@ -12,10 +12,7 @@ from costmodel.errors import TrainingRunError
 
 
 class Distribution:
-    """Distinct durations (int ns, ascending) with the number of times each was seen; immutable by convention.
-
-    The weights allow an exact mixture of two distributions without repeating a sample.
-    """
+    """Distinct durations (int ns, ascending) with the number of times each was seen; immutable by convention."""
 
     __slots__ = ("counts", "cumulative", "mean", "sd", "second_moment", "size", "total", "trials", "values")
 
@@ -68,11 +65,3 @@ class Distribution:
     def quantile(self, share: float) -> int:
         """Return the smallest duration that more than ``share`` of the jobs do not exceed; ``share`` is below 1."""
         return self.values[bisect_right(self.cumulative, share * self.size)]
-
-    def mixed(self, kept_jobs: int, second: Distribution, weight: int) -> Distribution:
-        """Mix two distributions: of ``kept_jobs + weight`` jobs, ``weight`` come from ``second``."""
-        weights: Counter[int] = Counter()
-        for law, share in ((self, kept_jobs * second.size), (second, weight * self.size)):
-            for value, count in zip(law.values, law.counts, strict=True):
-                weights[value] += count * share
-        return Distribution(weights)

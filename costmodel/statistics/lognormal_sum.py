@@ -98,34 +98,12 @@ def _one_on_grid(cell: float, sigma: float) -> list[float]:
 
 
 def _fourier(values: Sequence[complex]) -> list[complex]:
-    """Return the discrete Fourier transform of 2^k values (Cooley and Tukey 1965).
-
-    Short transforms are computed side by side, and long transforms one after the other: inner loops are always long.
-    """
-    stride, length = len(values), 1
-    interleaved = list(values)  # value k of transform r is at k * stride + r
-    while stride > length:
-        stride, length = stride // 2, length * 2
-        lower: list[complex] = []
-        upper: list[complex] = []
-        for k, turn in enumerate(_turns(length)):
-            place = 2 * k * stride
-            even, odd = interleaved[place : place + stride], interleaved[place + stride : place + 2 * stride]
-            if k:
-                odd = [value * turn for value in odd]
-            lower += map(add, even, odd)
-            upper += map(sub, even, odd)
-        interleaved = lower + upper
-    transforms = [interleaved[number::stride] for number in range(stride)]
-    while stride > 1:
-        stride, length = stride // 2, length * 2
-        turns = _turns(length)
-        joined = []
-        for even, odd in zip(transforms[:stride], transforms[stride:], strict=True):
-            odd = list(map(mul, odd, turns))
-            joined.append([*map(add, even, odd), *map(sub, even, odd)])
-        transforms = joined
-    return transforms[0]
+    """Return the discrete Fourier transform of 2^k values (Cooley and Tukey 1965)."""
+    if len(values) == 1:
+        return list(values)
+    even, odd = _fourier(values[::2]), _fourier(values[1::2])
+    odd = list(map(mul, odd, _turns(len(values))))
+    return [*map(add, even, odd), *map(sub, even, odd)]
 
 
 @lru_cache

@@ -104,13 +104,8 @@ def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
     """
     sizes = [list(map(len, run)) for run in runs]
     total = sum(map(sum, sizes))
-    if all(size == 1 for of_trial in sizes for size in of_trial):  # one value per trial: a flag is enough
-        flags = [[at >= value for (value,) in run] for run in runs]
-        share = sum(map(sum, flags)) / total
-        parts = 0 - share, 1 - share
-        off = [[parts[flag] for flag in run] for run in flags]
-        return max(1, math.floor(total / correlation_time(off, only_if_seen=True)))
-    count = total if max(map(max, sizes)) == 1 else effective_count([of_trial for run in runs for of_trial in run], at)
+    single = all(size == 1 for of_trial in sizes for size in of_trial)
+    count = total if single else effective_count([of_trial for run in runs for of_trial in run], at)
     hits = [[sum(map(at.__ge__, of_trial)) for of_trial in run] for run in runs]
     share = sum(map(sum, hits)) / total
     series = [

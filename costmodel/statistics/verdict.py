@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from costmodel.statistics import intervals
 from costmodel.statistics.intervals import LEVEL, MIN_TRIALS, Interval, correlation_time, difference, student_t
 from costmodel.statistics.repetitions import (
     MIN_RUNS,
@@ -15,6 +16,7 @@ from costmodel.statistics.repetitions import (
     RunPart,
     between,
     interval,
+    margins,
     measures,
     separate,
     spread_under_no_change,
@@ -25,10 +27,6 @@ DIFFERS: Final = "differs"
 TIE: Final = "tie"
 CANNOT_TELL: Final = "cannot_tell"
 UNKNOWN: Final = "unknown"
-MOST_APART: Final = 1e3
-"""Factor from a ratio beyond which a limit is reported as none."""
-CLOSE: Final = 1e-5
-MOST_STEPS: Final = 40
 POWER: Final = 0.80
 """Probability of detecting the difference."""
 MOST_REPETITIONS: Final = 500
@@ -39,22 +37,12 @@ class Finding(NamedTuple):
     """One of ``DIFFERS``, ``TIE``, ``CANNOT_TELL`` (runs differ too much for so few), ``UNKNOWN`` (no interval)."""
 
     kind: str
-    seen: float | None = None  # the relative change
     runs_apart: float | None = None  # 95 % quantile of the relative difference under no change
     runs: tuple[int, int] = (0, 0)
-    together: bool = False  # measured in the same runs, so that shared disturbance cancels
 
     @property
     def tie(self) -> bool | None:
         return {TIE: True, DIFFERS: False}.get(self.kind)
-
-    @property
-    def words(self) -> str:
-        """``cannot tell from one run each (seen +11 %, runs differ by ±19 %)``; empty where nothing is known."""
-        if self.kind != CANNOT_TELL:
-            return "" if self.kind == UNKNOWN else self.kind
-        runs, _, spread = self.reason.partition(" (")
-        return f"cannot tell {runs} ({'' if self.seen is None else f'seen {100 * self.seen:+.0f} %, '}{spread}"
 
     @property
     def reason(self) -> str:
@@ -88,23 +76,22 @@ def _together(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
     """
     value, by = first.value - second.value, ratio(first, second, assume)
     counts = (len(first.parts), len(second.parts))
-    seen = None if by is None else by.value - 1
     if by is None or by.low is None or by.high is None:
-        return Difference(Interval(value), Finding(UNKNOWN, seen, None, counts, together=True))
+        return Difference(Interval(value), Finding(UNKNOWN, None, counts))
     size = interval(second, assume)
     upper = second.value if size.high is None else size.high
     lower = size.low if size.low is not None and size.low > 0 else second.value**2 / upper
     low, high = by.low - 1, by.high - 1
     delta = Interval(value, low * (lower if low > 0 else upper), high * (upper if high > 0 else lower))
-    return Difference(delta, Finding(_decided(Interval(by.value - 1, low, high)), seen, None, counts, together=True))
+    return Difference(delta, Finding(_decided(Interval(by.value - 1, low, high)), None, counts))
 
 
 def ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:
     """Return ``first`` / ``second`` with the interval that contains 1 exactly if ``judge`` says tie.
 
     In the same runs the interval comes from the paired logarithm. Else it contains the ratios r at which
-    ``first`` − r·``second`` is a tie (E. C. Fieller, J. R. Statist. Soc. B 16, 1954). None: ``second`` is not above 0.
-    A limit that no ratio reaches is None.
+    ``first`` − r·``second`` is a tie (``intervals.ratio``). None: ``second`` is not above 0. The upper limit is None
+    where ``second`` may be 0.
     """
     if second.value <= 0:
         return None
@@ -114,44 +101,13 @@ def ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None
         if paired is None or paired.low is None or paired.high is None:
             return Interval(value)
         return Interval(value, math.exp(paired.low), math.exp(paired.high))
-    at_value = separate(first, second.scaled(value), assume) if value else Interval(0.0)
-    if at_value.low is None or at_value.high is None:
+    within, outer = (
+        intervals.ratio(*sides) for sides in ((first.within, second.within), margins(first, second, assume))
+    )
+    if within.low is None or outer.low is None:
         return Interval(value)
-
-    def low_end(at: float) -> float:
-        return separate(first, second.scaled(at), assume).low or 0.0
-
-    def high_end(at: float) -> float:
-        return separate(first, second.scaled(at), assume).high or 0.0
-
-    near, far = value + at_value.low / second.value, value + at_value.high / second.value  # the limits, to first order
-    low = _crossing(low_end, value, max(near, value / MOST_APART))
-    high = _crossing(high_end, value, far)
-    return Interval(value, 0.0 if low is None else low, high)
-
-
-def _crossing(end: Callable[[float], float], value: float, guess: float) -> float | None:
-    """Return the factor at which a limit crosses 0, searched from ``value``; None: no crossing."""
-    start_limit = end(value)
-    if not start_limit:
-        return value
-    guess_limit = end(guess)
-    while start_limit * guess_limit > 0:
-        guess = value + 2 * (guess - value) if guess > value else guess / 2
-        if not value / MOST_APART <= guess <= value * MOST_APART:
-            return None
-        guess_limit = end(guess)
-    for _ in range(MOST_STEPS):  # regula falsi, Illinois variant: a fixed end counts half
-        between = guess - guess_limit * (guess - value) / (guess_limit - start_limit)
-        if abs(between - guess) <= CLOSE * between:
-            return between
-        limit = end(between)
-        if limit * guess_limit > 0:
-            start_limit /= 2
-        else:
-            value, start_limit = guess, guess_limit
-        guess, guess_limit = between, limit
-    return guess
+    high = None if within.high is None or outer.high is None else max(within.high, outer.high)
+    return Interval(value, max(0.0, min(within.low, outer.low)), high)
 
 
 def across(delta: Interval, within: Interval, first: Estimate, second: Estimate, assume: Assumed) -> Finding:
@@ -159,8 +115,7 @@ def across(delta: Interval, within: Interval, first: Estimate, second: Estimate,
     kind = _decided(delta)
     if kind == TIE and not measures(first, second) and _decided(within) == DIFFERS:
         kind = CANNOT_TELL
-    seen = delta.value / second.value if second.value else None
-    return Finding(kind, seen, spread_under_no_change(first, second, assume), (len(first.parts), len(second.parts)))
+    return Finding(kind, spread_under_no_change(first, second, assume), (len(first.parts), len(second.parts)))
 
 
 def _decided(delta: Interval) -> str:

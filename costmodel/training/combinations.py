@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from costmodel.errors import TrainingRunError
 
 STEP_MODEL: Final = (
-    "staleness instant_claim think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
+    "staleness think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
     "suspend_after_s fork_s recycle_s build_s"
 )
 """Fields for the simulation of steps only."""
@@ -83,11 +83,6 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
     Contradiction(
         lambda run: run.warm_pool is not None and run.refill_rules != 1,
         "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G",
-    ),
-    Needs(
-        "instant_claim",
-        "refill_s|refill_rate",
-        "an instant claim needs a pool with refills: add --warm-pool P --refill-seconds S",
     ),
     Excludes("images", "refill_s refill_rate", "a refilled pool has one image: leave --images or the refill out"),
     Needs(STEP_MODEL, "step_rollouts", "{setting} needs training steps: add --prompts P --group-size G, or --batch B"),

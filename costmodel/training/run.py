@@ -11,7 +11,7 @@ from costmodel.training.combinations import STEP_MODEL, check_combinations
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
 
-SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
+SPREAD, COLOCATED, PREPULLED = PLACEMENTS = ("spread", "colocated", "prepulled")
 """Choice of a sandbox's node and of the time of the image pull: docs/simulation.md."""
 ACTIONS: Final = {"suspend": "suspend_after_s", "fork": "fork_s", "recycle": "recycle_s", "prebuild": "build_s"}
 """Action of a life cycle → field of ``TrainingRun``; ``prebuild`` removes builds."""
@@ -138,7 +138,6 @@ class TrainingRun:
     warm_pool: int | None = None  # sandboxes kept ready (for each image, with group_size)
     refill_s: float | None = None  # time to refill a slot of the pool
     refill_rate: float | None = None  # or: sandboxes made ready per second
-    instant_claim: bool = False  # a rollout without a ready sandbox may claim the next sandbox
 
     batch: int | None = None  # trajectories per training step; None with ``prompts``: all their rollouts
     prompts: int | None = None  # per training step
@@ -208,13 +207,14 @@ class TrainingRun:
                 raise TrainingRunError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)}")
 
     @property
-    def step_model(self) -> list[str]:
-        """Fields in use for the simulation of steps."""
-        return [
-            field.name
-            for field in fields(self)
-            if field.name in STEP_MODEL.split() and getattr(self, field.name) != field.default
-        ]
+    def step_model(self) -> bool:
+        """Whether the simulation of steps answers: closed forms know neither its fields nor waits within a step."""
+        if self.step_rollouts is None:
+            return False
+        waits = self.create_rate is not None or self.warm_pool is not None or self.over_provision > 0
+        overlaps = self.train_s > 0 and self.effective_policy.overlaps
+        own = (field for field in fields(self) if field.name in STEP_MODEL.split())
+        return waits or overlaps or any(getattr(self, field.name) != field.default for field in own)
 
     @property
     def step_rollouts(self) -> int | None:

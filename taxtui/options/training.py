@@ -148,7 +148,6 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--warm-pool", "P", "Sandboxes kept ready (per image, with --group-size).", type=COUNT),
             _option("--refill-seconds", "S", "Seconds until a slot of the pool is ready again.", type=float),
             _option("--refill-rate", "R", "Sandboxes of the pool becoming ready per second.", type=float),
-            _option("--instant-claim", None, "Claim the next sandbox to be ready if the pool is empty.", is_flag=True),
         ),
     ),
     "life_cycle": OptionGroup(

@@ -79,7 +79,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "warm_pool": "50",
     "refill_s": "3",
     "refill_rate": "10",
-    "instant_claim": "true",
     "suspend_after_s": "10",
     "suspend_s": "4",
     "resume_s": "1",

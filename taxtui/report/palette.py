@@ -49,7 +49,6 @@ LOOKS: Final[Mapping[str, CauseLook]] = MappingProxyType(
         "failed": CauseLook("F", "▜", _FAILURES),
         "failures": CauseLook("F", "▜", _FAILURES),
         "cleanup": CauseLook("X", "▀", Shade("#8c4a2c", "#c98a5e")),
-        "wasted": CauseLook("O", "▗", Shade("#882256", "#d9679b")),
     }
 )
 """Cause, as in ``words.CAUSES`` → look. Two keys with the same name share a look; create is a part of startup."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel import NS_PER_HOUR, Exposure, Interval, Modes, Percentile, Prices
+from costmodel import NS_PER_HOUR, Exposure, Interval, Percentile, Prices
 from taxtui.report import variation
 from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import TAXES, MeasuredRow, Rank, Tax
@@ -43,9 +43,6 @@ def record(row: MeasuredRow, tables: Sequence[str], prices: Prices | None = None
         result |= overview.record(row, prices)
     if "tax" in tables:
         result |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
-    if "completion" in tables:
-        stable = row.stability
-        result["in_time"] = stable._asdict() | {"modes": _fields(Modes, stable.modes)}
     return {**result, "bad_seconds": _exposure(row.exposure), "flags": row.flags, "do": do_about(row)}
 
 

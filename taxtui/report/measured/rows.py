@@ -20,12 +20,9 @@ from costmodel import (
     Pool,
     RecordedTrial,
     Reference,
-    RunKey,
-    Stability,
     breakdown,
     check_reference_used,
     repetitions,
-    stability,
     warnings,
     wilson_interval,
 )
@@ -135,13 +132,6 @@ class MeasuredRow:
         return None if summary is None else repetitions.basis(summary.estimate, self.assume)
 
     @cached_property
-    def stability(self) -> Stability:
-        runs: dict[RunKey, list[int]] = {}
-        for trial in self.good:
-            runs.setdefault(trial.run, []).append(trial.measures.trajectory_ns)
-        return stability(list(runs.values()))
-
-    @cached_property
     def held_ns(self) -> float | None:
         """Occupied time per successful trial; None if the source has only parts."""
         if HELD in self.missing:
@@ -240,7 +230,7 @@ def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[Measured
         differs = len({peer.identity.environment for peer in peers}) > 1
         for row in peers:
             row.peers = peers
-            row.flags = [*warnings.including(row.flags, warnings.ENVIRONMENT)] if differs else row.flags
+            row.flags = [*warnings.ordered([*row.flags, warnings.ENVIRONMENT])] if differs else row.flags
     return rows
 
 

@@ -105,8 +105,6 @@ def sections(
             results += overview.sections(names, prices)
         else:
             results += [_tax(names)]
-    if "completion" in tables:
-        results += [section for section in [_in_time(names)] if section.rows]
     brief = marks.brief()
     basis = variation.in_words(row.basis for row in rows if row.basis)
     notes = [basis] if basis else []
@@ -242,28 +240,6 @@ def _life_cycle(names: dict[MeasuredRow, RowName]) -> list[Section]:
     ]
     head = [HEAD, *(f"{name}\n" for name in columns)]
     return [Section("Life cycle: means per trial", head, lines, notes)] if lines else []
-
-
-def _in_time(names: dict[MeasuredRow, RowName]) -> Section:
-    lines: list[list[Content]] = []
-    for row, named in names.items():
-        stability = row.stability
-        if not any(stability):
-            continue
-        drift, first = (NOTHING if size is None else f"{size:+.0%}" for size in (stability.drift, stability.first))
-        neighbours = modes = NOTHING
-        if stability.correlation is not None and stability.worth is not None:
-            neighbours = f"{stability.correlation:.2f}\n1 worth {stability.worth:.2g}"
-        if stability.modes is not None:
-            modes = f"{stability.modes.share:.0%} slower\n{stability.modes.ratio:.2g}x"
-        lines.append([named, drift, neighbours, first, modes])
-    notes = [
-        "Completions in time order, tested at 1 % each; cells without an effect are not listed. drift: from the "
-        "start of a run to its end. neighbours: correlation of successive trials, and the number of independent trials "
-        "that one is worth, as in the intervals of means. first: a run's first trial against the rest. modes: two "
-        "separate groups of trials, so the mean is typical of neither."
-    ]
-    return Section("In time", [HEAD, "drift\n", "neighbours\n", "first\n", "modes\n"], lines, notes)
 
 
 def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:

@@ -121,16 +121,14 @@ def _worker_hours(row: Row, evidence: Evidence, training_run: TrainingRun) -> It
     )
     if row.steps is not None and row.steps.wasted_worker_hours is not None:
         steps, wasted = row.steps, row.steps.wasted_worker_hours
-        yield "", f"= {exact(training_run.trajectories * evidence.busy_ns.mean / S / 3600)} without over-provisioning"
         yield (
             "launched per step",
             f"⌈B·(1 + {training_run.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
         )
         carried = ", continued in the next step" if training_run.partial_rollouts else ""
         yield "held", f"each launch from its start to its end or the end of the step{carried}: simulated"
-        delivered = row.worker_hours.value - wasted - evidence.waited_ns / S / 3600
-        yield "worker-hours", f"{exact(delivered)} kept + {exact(wasted)} thrown away"
-    if training_run.create_rate is not None:
+        yield "worker-hours", f"{exact(row.worker_hours.value - wasted)} kept + {exact(wasted)} thrown away"
+    if training_run.create_rate is not None and training_run.step_rollouts is None:
         yield "throttled", f"+ {exact(evidence.waited_ns / S / 3600)} with a worker held: simulated"
     yield "", f"= {exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
     yield from _interval(held, evidence)

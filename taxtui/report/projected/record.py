@@ -117,7 +117,6 @@ def _steps(row: Row) -> dict[str, Any] | None:
         "step_high_s": steps.high_s,
         "step_needs_trials": steps.needs_trials,
         "idle_worker_hours": steps.idle_worker_hours,
-        "busy_worker_hours": steps.busy_worker_hours,
         "wasted_worker_hours": steps.wasted_worker_hours,
     }
 

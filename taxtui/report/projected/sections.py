@@ -149,7 +149,7 @@ def _causes(rows: Sequence[Row], training_run: TrainingRun) -> Section:
     wrapper = any(cause.wrapper is not None for cause in causes)
     head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\ncontention" if known else "slowdown\n"]
     head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit, *["wrapper\n"] * wrapper]
-    head += ["cleanup\n"] * training_run.include_cleanup + ["wasted\n"] * (training_run.over_provision > 0)
+    head += ["cleanup\n"] * training_run.include_cleanup
     notes = [
         f"tax = {tax_in_words(training_run.include_cleanup)}: worker-hours without think time and the commands' own "
         "time in the sandbox. dispatch, slowdown and work include the set-up. harness: taxtui's time between phases "
@@ -167,10 +167,6 @@ def _causes(rows: Sequence[Row], training_run: TrainingRun) -> Section:
         notes.append(f"slowdown: the commands' own time beyond their time on {clean(training_run.full_speed)}.")
     if shares := [row.cleanup_share_left_out for row in rows if row.cleanup_share_left_out]:
         notes.append(f"{left_out(shares)}; --set include_cleanup=true includes clean-up.")
-    if training_run.over_provision > 0:
-        notes.append(
-            "wasted: rollouts launched in excess, to their end or their cut; the other columns are the kept rollouts."
-        )
     return _table(CAUSES, head, rows, cells, *notes)
 
 
@@ -200,12 +196,12 @@ def _steps(rows: Sequence[Row], training_run: TrainingRun) -> Section:
         value, error = steps.step.value_ns, steps.step.error_ns
         low, high = (None if limit is None else limit * NS_PER_S for limit in (steps.low_s, steps.high_s))
         step = TableCell(value, NS, value - error, value + error) if low is None else TableCell(value, NS, low, high)
-        amounts = (steps.idle_worker_hours, steps.busy_worker_hours, steps.wasted_worker_hours)
+        amounts = (steps.idle_worker_hours, steps.wasted_worker_hours)
         counts = (TableCell(steps.steps, COUNT), TableCell(steps.launched, COUNT))
         return [*counts, step, *(NOTHING if amount is None else TableCell(amount) for amount in amounts)]
 
     head = ["steps\n", "launched\nper step", "rollouts\nof a step", "barrier idle\nworker-hours"]
-    head += ["busy\nworker-hours", "thrown away\nworker-hours"]
+    head += ["thrown away\nworker-hours"]
     policy = (
         f"Training steps of {training_run.step_rollouts:,}, {training_run.effective_policy.name}"
         if training_run.step_rollouts

@@ -250,16 +250,13 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     (pool,) = pools([load(varied)])  # type: ignore[list-item]
     assert pool.trials
     images = {"nodes": 4, "pods_per_node": 4, "images": Images.between(1, 3, 300), "pull_gb_s": 0.5}
-    pulled = images | {"placement": "prefetched"}
     for count in (1, 7, 160, 161, 5000, 160_000):
-        for more in ({}, {"create_rate": 1.0}, images, pulled, {"policy": "async"}):
+        for more in ({}, {"create_rate": 1.0}, images, {"policy": "async"}):
             asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
             world = RandomStream(asked, Trials.of(Distribution.of([1])), None, 0)
             plan = sample_steps(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
             assert plan.simulated <= (26 if "policy" in more else 12)
-            ends = plan.simulated == plan.steps  # the last step that is simulated is the run's
-            assert more is not pulled or {segment.after for segment in plan.segments} == {0 if ends else 16}
 
 
 def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,10 +96,12 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
     share: list[float] = []
     found = told(
         project(
-            [recording], TrainingRun(**LAB | {"run_sd": 0.0}), wanted=lambda identity: identity.substrate == "docker",
+            [recording],
+            TrainingRun(**LAB | {"run_sd": 0.0}),
+            wanted=lambda identity: identity.substrate == "docker",
             progress=share.append,
         )[0]
-    )  # fmt: skip
+    )
     assert found.error_s < 0.08 * found.run.step_s.value  # 99.7 % are within that, 95 % within 5 %
     assert found.simulated_steps > 3
     assert share == sorted(share)
@@ -144,7 +146,7 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
 
 def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Recording) -> None:
     sides = []
-    for place, pool in zip(rows(recording, effort=0.02), pools([recording]), strict=True):
+    for place, pool in zip(rows(recording, effort=0.08), pools([recording]), strict=True):
         training_run = TrainingRun(**LAB | {"run_sd": 0.0})
         sides.append(Side(row=place, inputs=Alternatives(pool, training_run, None)))
     found = decide_between(sides[0], sides[1], effort=0.05)

@@ -137,12 +137,6 @@ def test_lattices_and_equal_jobs_never_lose_step() -> None:
     assert not out_of_step(far, 2_000, 100, 2e-3)
 
 
-def test_list_makespan_by_hand() -> None:
-    assert list_makespan([3, 3, 2, 2, 4], 2) == 9  # 3+2, then 3+2, then 4 on the first that is free
-    assert list_makespan([], 4) == 0
-    assert list_makespan([5], 4) == 5
-
-
 @pytest.mark.parametrize(
     ("sample", "jobs", "workers"),
     [

@@ -11,7 +11,6 @@ import pytest
 
 from costmodel import Images, Think, TrainingRun
 from costmodel.simulation.cluster import Nodes, NodeSet
-from costmodel.training.images import GB_PER_GIB
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 
 TEN = [parts(create=2, ready=1, dispatch=1, work=6)]
@@ -90,33 +89,12 @@ def test_images_are_spread_or_kept_together() -> None:
     assert near.pulled_gb == 3
 
 
-def test_the_next_images_are_pulled_while_a_step_runs() -> None:
+def test_each_step_waits_for_its_images_unless_they_are_there() -> None:
     images = Images.of([1.0] * 10**5)
-    asked = training_run(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.25, placement="prefetched")
-    assert wall_s(asked, TEN, steps=3) == [14, 10, 10]
-    slow = training_run(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.0625, placement="prefetched")
-    assert wall_s(slow, TEN, steps=3) == [26, 32 - 26 + 10, 48 - 42 + 10]
     cold = training_run(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.25, placement="colocated")
     assert wall_s(cold, TEN, steps=3) == [14, 14, 14]
     there = training_run(nodes=4, pods_per_node=4, images=Images.of([1.0] * 9), placement="prepulled")
     assert wall_s(there, TEN, steps=2) == [10, 10]
-
-
-def test_a_smaller_last_step_has_only_its_own_images_pulled_and_none_follow() -> None:
-    images = Images.of([1.0] * 10**5)
-    asked = training_run(nodes=4, pods_per_node=4, images=images, pull_gb_s=0.25, placement="prefetched")
-    for sizes, after, pulled in (((16, 16, 4), 0, [8, 1, 0]), ((4, 16), 0, [5, 0]), ((16,), 0, [4]), ((16,), 16, [8])):
-        found = stepped(asked, TEN, sizes=sizes, after=after)
-        assert [step.pulled_gb for step in found] == pulled
-    stream = stepped(replace(asked, policy="async", workers=4), TEN, sizes=(16, 16, 4))
-    assert sum(step.pulled_gb for step in stream) == 9
-
-
-def test_images_are_pulled_ahead_before_whoever_waits_for_a_pod_has_one() -> None:
-    """The disk holds one image: that of the step after takes the place of this one's while pods are cleaned up."""
-    room = {"nodes": 1, "pods_per_node": 4, "node_disk_gib": 1.5 / GB_PER_GIB, "pull_gb_s": 1.0}
-    asked = training_run(prompts=1, group_size=4, images=Images.of([1.0] * 10**5), placement="prefetched", **room)
-    assert wall_s(asked, [parts(work=10, cleanup=3)], steps=2, after=4) == [11, 3 + 1 + 10]
 
 
 def test_failures_take_as_long_as_they_took() -> None:
@@ -232,15 +210,11 @@ def test_tokens_are_let_through_at_their_rate() -> None:
         assert count / (step.wall_ns / S) == pytest.approx(per_s, rel=0.01)
 
 
-def test_a_pool_gives_what_it_has_or_what_it_makes_next() -> None:
+def test_a_pool_gives_what_it_has() -> None:
     pool = {"warm_pool": 8, "refill_s": 1.0}
     trial = [parts(create=4, ready=1, work=5)]
     (plain,) = stepped(training_run(batch=16, **pool), trial)
     assert (plain.wall_ns / S, plain.hits, plain.held_ns / S) == (10, 8, 8 * 5 + 8 * 10)
-    (claimed,) = stepped(training_run(batch=16, instant_claim=True, **pool), trial)
-    assert (claimed.wall_ns / S, claimed.hits, claimed.held_ns / S) == (6, 16, 8 * 5 + 8 * 6)
-    slow = {"warm_pool": 8, "refill_s": 9.0}
-    assert stepped(training_run(batch=16, instant_claim=True, **slow), trial)[0].hits == 8  # its own is ready sooner
     (images,) = stepped(training_run(warm_pool=3), trial)
     assert (images.hits, images.wall_ns / S) == (12, 10)
 

@@ -29,7 +29,7 @@ def test_the_seeds_combine_everything() -> None:
     assert {kind for case in cases for kind in case.kinds} == set(KINDS)
     asked = [case.asked for case in cases]
     assert {one.on_failure for one in asked} == {"retry", "mask", "resample", "keep"}
-    assert {one.placement for one in asked if one.images} == {"spread", "colocated", "prepulled", "prefetched"}
+    assert {one.placement for one in asked if one.images} == {"spread", "colocated", "prepulled"}
     assert {one.policy for one in asked} == {"sync", "one-step-off", "async"}
     assert any(one.failure_hazard for one in asked)
     assert any(one.correlation for one in asked)

@@ -15,7 +15,7 @@ from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import Recording, read_recording
 from costmodel.statistics.intervals import Interval, correlation_time, student_t
 from costmodel.statistics.repetitions import Assumed, RunKey, assumed, basis, between, estimate, interval
-from costmodel.statistics.verdict import DIFFERS, UNKNOWN, judge
+from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, judge
 from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -90,21 +90,21 @@ def test_verdicts() -> None:
         return estimated([[mean - 0.1, mean, mean + 0.1] * 10] * runs, name)
 
     told = judge(run("r", 11.1), run("s", 10.0), seven).verdict  # type: ignore[arg-type]
-    assert told.words == "cannot tell from one run each (seen +11 %, runs differ by ±19 %)"
+    assert (told.kind, told.reason) == (CANNOT_TELL, "from one run each (runs differ by ±19 %)")
     assert told.tie is None
     told = judge(run("r", 11.1, 2), run("s", 10.0), seven).verdict  # type: ignore[arg-type]
-    assert told.words.startswith("cannot tell from two runs and one run (seen +11 %")
-    assert judge(run("r", 15.0), run("s", 10.0), seven).verdict.words == "differs"  # type: ignore[arg-type]
-    assert judge(run("r", 10.01), run("s", 10.0), seven).verdict.words == "tie"  # type: ignore[arg-type]
+    assert told.reason.startswith("from two runs and one run")
+    assert judge(run("r", 15.0), run("s", 10.0), seven).verdict.kind == DIFFERS  # type: ignore[arg-type]
+    assert judge(run("r", 10.01), run("s", 10.0), seven).verdict.kind == TIE  # type: ignore[arg-type]
     inside = judge(run("r", 11.1), run("r", 10.0), seven)  # type: ignore[arg-type]
-    assert (inside.verdict.kind, inside.verdict.together) == (DIFFERS, True)
+    assert inside.verdict.kind == DIFFERS
     single = estimated([[1.0]])
     assert judge(single, single, seven).verdict.kind == UNKNOWN
 
 
 @pytest.mark.parametrize("run_sd", [0.05, 0.10])
 def test_rates_of_false_and_found_differences(run_sd: float) -> None:
-    """The small version of tests/studies/study_runs.py."""
+    """Simulated runs with a known sd between them; tests/studies/study_power.py has larger ones."""
     rounds = 60
     false_across = false_inside = found_inside = held = 0
     for seed in range(rounds):

@@ -41,7 +41,6 @@ _SUSPENDED = {"suspend_after_s": 4.0, "think": Think(8_000_000_000, 1.0), "batch
 STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
     "prompts": {"prompts": 5, "group_size": 8},
     "staleness": {"staleness": 2, "policy": "async", "batch": 40},
-    "instant_claim": {"instant_claim": True, "warm_pool": 5, "refill_s": 2.0, "batch": 40},
     "think_correlation": {"think_correlation": 0.5, "think": Think(1, 1.0), "prompts": 5, "group_size": 8},
     "nodes": _PODS | {"batch": 40},
     "pods_per_node": _PODS | {"batch": 40},

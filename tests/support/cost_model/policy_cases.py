@@ -1,5 +1,4 @@
-"""Random training runs that combine two or more policies, asked of ``project`` and of the SimPy twin, and their
-answers."""
+"""Random runs without steps that combine limits, asked of ``project`` and of the SimPy twin, and their answers."""
 
 from __future__ import annotations
 
@@ -10,11 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Precision, Recording, Think, TrainingRun, load, load_prices, project
+from costmodel import Precision, Think, TrainingRun, load_prices, project
 from costmodel.projection.wall_clock import timed_run
 from costmodel.workload.pool import attempts, pools
 from tests.support.asking import present
-from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.costmodel_files import S
+from tests.support.cost_model.step_cases import recorded
 from tests.support.cost_model.step_twin import StepTwin
 from tests.support.cost_model.step_twin_trials import StepAsked, StepTrial
 
@@ -25,12 +25,8 @@ LAWS: Final[dict[str, Callable[[Random], float]]] = {
     "Pareto 2.5": lambda rng: 12 * rng.paretovariate(2.5),
     "90/10": lambda rng: rng.gauss(14, 0.5) if rng.random() < 0.9 else rng.gauss(90, 2),
 }
-POLICIES: Final = ("rate", "retries", "timeout", "pool", "think", "quota", "over", "trainer")
+POLICIES: Final = ("rate", "retries", "timeout", "pool", "think", "quota")
 TRIALS: Final = 40
-SHEET: Final = (
-    'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_hour = 3600\nminimum_s = 0\nincrement_s = 0.000001\n'
-    'source = "a test"\n'
-)
 
 
 @dataclass(frozen=True)
@@ -105,33 +101,12 @@ def a_case(seed: int) -> Case:
             both(kind, kind, round(value, 3))
     if "quota" in policies:
         training_run["quota"] = asked["workers"] = max(4, workers * 2 // 3)
-    if "over" in policies or "trainer" in policies:
-        both("batch", "batch", rng.choice((20, 30)))
-        both("train_s", "train_s", round(mean * rng.choice((0.5, 2)), 2) if "trainer" in policies else 0.0)
-        choices = ("sync", "one-step-off") if "over" in policies else ("sync", "one-step-off", "async")
-        both("policy", "policy", rng.choice(choices))
-        training_run["gpus"] = 1 if "trainer" in policies else None
-    if "over" in policies:
-        both("over_provision", "over", rng.choice((0.2, 0.5)))
     return Case(law, policies, TrainingRun(**training_run), StepAsked(**asked))
 
 
 def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     """Every quantity of a case, from ``project`` and from ``runs`` of the twin."""
-    events = [
-        trial(
-            number,
-            create=round(one.create_s * S) - 1,
-            ready=1,
-            actions=[round(took * S) for took, _ in one.commands_s],
-            cleanup=round(one.cleanup_s * S),
-            outcome="ok" if one.ok else "failed",
-        )
-        for number, one in enumerate(case.asked.trials)
-    ]
-    recording = load(write(folder / "case.msgpack", events, cell(actions=4)))
-    assert isinstance(recording, Recording)
-    (folder / "sheet.toml").write_text(SHEET)
+    recording = recorded(case.asked.trials, folder)
     (row,) = project([recording], case.training_run, load_prices(folder / "sheet.toml"), effort=0.0)
     (pool,) = pools([recording])
     timed = present(timed_run(attempts(pool, pool.length, case.training_run), pool, case.training_run))
@@ -149,24 +124,13 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     hours_error = 0.0
     if outcome is not None:
         hours_error = outcome.waited_ns.error / 1e9
-        if case.training_run.over_provision:
-            hours_error = outcome.held_ns.error / 1e9
-        elif case.training_run.warm_pool:
+        if case.training_run.warm_pool:
             hours_error += outcome.held_ns.error / 1e9
     busy = mean(lambda one: one.worker_s)
     yield Compared("worker-hours", present(row.worker_hours).value * hour, hours_error, *busy)
-    if row.gpu is not None:
-        steps = -(-case.training_run.trajectories // (case.training_run.batch or 1))
-        waits = row.gpu[case.training_run.effective_policy.name].waiting_gpu_hours * hour
-        idle = mean(lambda one: one.wall_s - steps * case.asked.train_s)
-        yield Compared("GPU waiting", waits, (wall.error or 0.0) * hour, *idle)
     if outcome is None:
         return
-    billed_error = (
-        hours_error * present(row.cost).billed_ratio * 2
-        if case.training_run.over_provision or case.training_run.warm_pool
-        else 0
-    )
+    billed_error = hours_error * present(row.cost).billed_ratio * 2 if case.training_run.warm_pool else 0.0
     yield Compared("billed", present(row.cost).sandbox_usd.value, billed_error, *mean(lambda one: one.billed_s))
     for name, one, value in (
         ("creates", outcome.attempts, lambda one: one.counts["attempts"]),

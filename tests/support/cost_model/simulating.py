@@ -8,7 +8,7 @@ from costmodel import Precision
 from costmodel.attribution import replications
 from costmodel.projection import wall_clock
 from costmodel.simulation import run
-from costmodel.simulation.makespan import Makespan, expected_makespan
+from costmodel.simulation.makespan import Draw, Makespan, expected_makespan
 from costmodel.statistics.distribution import Distribution
 
 _known: dict[object, Makespan] = {}
@@ -20,10 +20,10 @@ def simulate_once(monkeypatch: pytest.MonkeyPatch) -> None:
     attribute_coarsely(monkeypatch)
 
 
-def _remembered(law: Distribution, jobs: int, workers: int, precision: Precision) -> Makespan:
-    question = (*law.values, *law.counts, jobs, workers, precision)
+def _remembered(law: Distribution, jobs: int, workers: int, precision: Precision, draw: Draw | None = None) -> Makespan:
+    question = (*law.values, *law.counts, jobs, workers, precision, draw is None)
     if question not in _known:
-        _known[question] = expected_makespan(law, jobs, workers, precision)
+        _known[question] = expected_makespan(law, jobs, workers, precision, draw)
     return _known[question]
 
 

@@ -45,7 +45,6 @@ class StepCase:
         more = [asked.policy, asked.on_failure]
         more += [asked.placement] if asked.images else []
         more += ["hazard"] if asked.failure_hazard else []
-        more += ["instant"] if asked.instant else []
         more += [f"correlation {asked.correlation}"] if asked.correlation else []
         more += [f"staleness {asked.staleness}"] if asked.staleness else []
         return f"{', '.join(self.kinds)} ({', '.join(more)})"
@@ -194,8 +193,7 @@ def a_trial(rng: Random) -> StepTrial:
 def _images(rng: Random, mean: float, policy: str, both: Callable[..., None], training_run: Any, asked: Any) -> None:
     sizes = tuple(round(rng.uniform(1, 6), 2) for _ in range(rng.choice((2, 5, 12))))
     training_run["images"], asked["images"] = Images.of(sizes), sizes
-    placements = ["spread", "colocated", "prepulled"] + ["prefetched"] * (policy != "async")
-    both("placement", "placement", rng.choice(placements))
+    both("placement", "placement", rng.choice(("spread", "colocated", "prepulled")))
     if asked["placement"] != "prepulled":
         both("pull_gb_s", "pull_gb_s", round(3 / mean * rng.choice((0.5, 2.0)), 3))
         if rng.random() < 0.5:
@@ -229,17 +227,15 @@ def _pool(rng: Random, mean: float, workers: int, both: Callable[..., None], tra
         both(kind, kind, round(mean * rng.choice((0.5, 2)), 3))
     elif kind == "refill_rate":
         both(kind, kind, round(workers / mean * rng.choice((0.2, 0.6)), 3))
-    if kind != "own":
-        training_run["instant_claim"] = asked["instant"] = rng.random() < 0.5
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------
 
 
-def modelled(case: StepCase, folder: Path) -> Replications:
-    """What the step model finds."""
+def recorded(trials: Sequence[StepTrial], folder: Path) -> Recording:
+    """Write a recording of these trials, beside a price sheet; what only the recording has takes no time."""
     events = []
-    for number, one in enumerate(case.asked.trials):
+    for number, one in enumerate(trials):
         own = trial(
             number,
             create=_ns(one.create_s),
@@ -256,9 +252,13 @@ def modelled(case: StepCase, folder: Path) -> Replications:
     recording = load(write(folder / "case.msgpack", events, cell(actions=ACTIONS)))
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
-    (pool,) = pools([recording])
-    trials = Trials(pool, case.training_run)
-    found = Replications(pool, trials, case.training_run, load_prices(folder / "sheet.toml"))
+    return recording
+
+
+def modelled(case: StepCase, folder: Path) -> Replications:
+    """What the step model finds."""
+    (pool,) = pools([recorded(case.asked.trials, folder)])
+    found = Replications(pool, Trials(pool, case.training_run), case.training_run, load_prices(folder / "sheet.toml"))
     repeated([found], lambda: 0.0)
     return found
 

@@ -31,7 +31,7 @@ class StepFound:
     train_s: float = 0.0
     lasted: list[float] = field(default_factory=list)  # of each step's rollouts
     counts: Counter[str] = field(default_factory=Counter)  # attempts, failed, delivered, hits, redone
-    waited: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # token, claim, pod, image
+    waited: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # token, pod, image
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ class Rollout:
     number: int  # in its prompt
     step: int = 0  # of the stream, for staleness
     tries: int = 0
-    doing: str = "queued"  # token, claim, pod, image, works, cleans, backs off, done
+    doing: str = "queued"  # token, pod, image, works, cleans, backs off, done
     since: float = 0.0  # when its worker was last taken
     request: Any = None
     node: int | None = None
@@ -197,13 +197,8 @@ class StepTwin:
         def left() -> Any:
             return env.timeout(limit_at - env.now) if limit_at < math.inf else env.event()
 
-        hit, wait_s = (True, 0.0) if rollout.used else self.pool.take(prompt, worked.start_s)
+        hit = rollout.used or self.pool.take(prompt)
         self.found.counts["hits"] += hit
-        if wait_s:
-            rollout.doing = "claim"
-            yield from self.waits("claim", env.timeout(min(wait_s, limit_at - env.now)))
-            if env.now >= limit_at:
-                return False
         if asked.nodes is not None and not rollout.used:
             rollout.doing = "pod"
             rollout.request = self.pods.ask(prompt.image, hit=hit)
@@ -323,35 +318,26 @@ class StepTwin:
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def phase(self, prompts: Iterable[Prompt], keep: int, upcoming: list[Prompt]) -> Waiting:
+    def phase(self, prompts: Iterable[Prompt], keep: int) -> Waiting:
         """One step's rollouts, from their start to the step's end."""
         self.queue = deque(rollout for prompt in prompts for rollout in prompt.rollouts)
         self.launched, self.keep = len(self.queue), keep
         self.done = self.over = 0
         self.ended = self.env.event()
         self.dispatch()
-        if self.asked.placement == "prefetched":
-            self.env.process(self.prefetch(upcoming))
         yield self.ended
         for rollout in list(self.going):
             self.interrupt(rollout, token_back=True)
         self.queue.clear()
-
-    def prefetch(self, upcoming: list[Prompt]) -> Waiting:
-        yield self.env.timeout(0)
-        yield self.env.timeout(0)  # all that can begin at this moment has been placed
-        self.pods.prefetch(prompt.image for prompt in upcoming)
 
     def steps(self) -> Waiting:
         asked, trained, before = self.asked, 0.0, 0.0
         full, rest = divmod(asked.rollouts, asked.batch)
         sizes = [asked.batch] * full + [rest] * (rest > 0)
         plans = [self.prompts_of(math.ceil(size * (1 + asked.over) - 1e-9)) for size in sizes]
-        if asked.placement == "prefetched":
-            self.pods.prefetch(prompt.image for prompt in plans[0])
-        for number, (size, prompts) in enumerate(zip(sizes, plans, strict=True)):
+        for size, prompts in zip(sizes, plans, strict=True):
             start = self.env.now
-            yield from self.phase(prompts, size, plans[number + 1] if number + 1 < len(plans) else [])
+            yield from self.phase(prompts, size)
             end = self.env.now
             self.found.lasted.append(end - start)
             before, trained = trained, max(end, trained) + asked.train_s
@@ -367,7 +353,7 @@ class StepTwin:
         steps = math.ceil(asked.rollouts / asked.batch)
         self.trained = [self.env.event() for _ in range(steps)]
         trainer = self.env.process(self.trainer())
-        yield from self.phase(prompts, asked.rollouts, [])
+        yield from self.phase(prompts, asked.rollouts)
         yield trainer
         self.found.wall_s, self.found.train_s = self.env.now, asked.train_s * steps
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from typing import Any, Protocol
 
 import simpy
@@ -65,39 +65,37 @@ class WarmPool:
     def __init__(self, env: simpy.Environment, asked: StepAsked) -> None:
         self._env, self._asked = env, asked
         self._slots = [0.0] * (asked.pool or 0)  # when each is ready
-        self._level = asked.pool or 0  # of one maker; below 0, so many are promised
+        self._level = asked.pool or 0  # of one maker
         self._next_at = math.inf  # when what it is making is ready
 
-    def take(self, prompt: HasReady, own_s: float) -> tuple[bool, float]:
-        """Whether it is a hit, and what it waits for that; ``own_s`` is what it would take to make its own."""
+    def take(self, prompt: HasReady) -> bool:
+        """Whether it is a hit."""
         asked = self._asked
         if asked.pool is None:
-            return False, 0.0
+            return False
         if asked.image_pool:
             hit = prompt.ready > 0
             prompt.ready -= hit
-            return hit, 0.0
+            return hit
         if asked.refill_rate is not None:
-            return self._of_one_maker(1 / asked.refill_rate, own_s)
+            return self._of_one_maker(1 / asked.refill_rate)
         slot = min(range(len(self._slots)), key=self._slots.__getitem__)
-        wait_s = max(0.0, self._slots[slot] - self._env.now)
-        if wait_s and not (asked.instant and wait_s < own_s):
-            return False, 0.0
+        if self._slots[slot] > self._env.now:
+            return False
         self._slots[slot] = self._env.now + (asked.refill_s or 0.0)
-        return True, wait_s
+        return True
 
-    def _of_one_maker(self, gap: float, own_s: float) -> tuple[bool, float]:
+    def _of_one_maker(self, gap: float) -> bool:
         full, now = self._asked.pool or 0, self._env.now
         while self._level < full and self._next_at <= now:
             self._level += 1
             self._next_at += gap
         if self._level == full:
             self._next_at = now + gap
-        wait_s = 0.0 if self._level > 0 else self._next_at - self._level * gap - now
-        if wait_s and not (self._asked.instant and wait_s < own_s):
-            return False, 0.0
+        if self._level == 0:
+            return False
         self._level -= 1
-        return True, wait_s
+        return True
 
 
 class Pods:
@@ -146,7 +144,7 @@ class Pods:
 
     def _chosen(self, image: int | None) -> int:
         free = [node for node, used in enumerate(self._used) if used < self._asked.pods]
-        if self._asked.placement in ("colocated", "prefetched") and not self._asked.everywhere:
+        if self._asked.placement == "colocated" and not self._asked.everywhere:
             free = [node for node in free if image in self._disks[node]] or free
         return min(free, key=lambda node: (self._used[node], node))
 
@@ -178,14 +176,3 @@ class Pods:
         else:
             self._busy_until[node] = disk[image] = max(self._env.now, self._busy_until[node]) + took
         self.pulled_gb += sizes[image]
-
-    def prefetch(self, images: Iterable[int | None]) -> None:
-        """Pull a step's images, prompt by prompt, onto as many nodes as a group needs."""
-        asked = self._asked
-        wanted = min(math.ceil((asked.group or 1) / asked.pods), len(self._disks))
-        for image in images:
-            while image is not None and not asked.everywhere:
-                without = [node for node, disk in enumerate(self._disks) if image not in disk]
-                if len(self._disks) - len(without) >= wanted:
-                    break
-                self._pull(min(without, key=lambda node: (max(self._env.now, self._busy_until[node]), node)), image)

@@ -46,13 +46,12 @@ class StepAsked:
     pool: int | None = None
     refill_s: float | None = None
     refill_rate: float | None = None
-    instant: bool = False
     nodes: int | None = None
     pods: int = 0  # of each node
     images: tuple[float, ...] = ()  # GB
     disk_gb: float = math.inf
     pull_gb_s: float = math.inf
-    placement: str = "spread"  # spread, colocated, prepulled or prefetched
+    placement: str = "spread"  # spread, colocated or prepulled
     failure_rate: float | None = None
     failure_hazard: float | None = None
     on_failure: str = "retry"  # retry, mask, resample or keep
