@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from costmodel.analysis.baseline import matches_spec, with_baseline
@@ -41,6 +42,7 @@ def project_per_substrate(
     wanted: CellFilter | None = None,
     *,
     stressed: bool = True,
+    effort: float = 1.0,
 ) -> list[Row]:
     """Project as ``project``, with a training run for each substrate; the last is for the rest and has the baseline.
 
@@ -48,10 +50,9 @@ def project_per_substrate(
         TrainingRunError, PriceError, SourceError: as ``project``.
     """
     *separate, common = places
+    rows_of = partial(project, stressed=stressed, effort=effort)
     if not separate:
-        return project(
-            recordings, common.training_run, common.prices, reference, providers, wanted=wanted, stressed=stressed
-        )
+        return rows_of(recordings, common.training_run, common.prices, reference, providers, wanted=wanted)
     rows: list[Row] = []
     for number, place in enumerate(places):
         earlier = [item.spec for item in places[:number]]
@@ -67,9 +68,7 @@ def project_per_substrate(
         ]
         sources = recordings if place is common else [item for item in recordings if isinstance(item, Recording)]
         training_run = replace(place.training_run, baseline=None)
-        rows += project(
-            sources, training_run, place.prices, reference, matching_providers, wanted=of_substrate, stressed=stressed
-        )
+        rows += rows_of(sources, training_run, place.prices, reference, matching_providers, wanted=of_substrate)
     if common.training_run.baseline is None:
         return rows
     return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)

@@ -14,7 +14,6 @@ from taxtui.report.numbers import rough_duration, short_duration
 from taxtui.terminal_text import fit
 from taxtui.tui import units
 from taxtui.tui.colours import LEVELS, colour, glyph, substrate_style, themed
-from taxtui.tui.fields import contains_words
 from taxtui.tui.lists import MUTED, CursorList, LineList
 
 NUMBER_WIDTH = 7
@@ -127,21 +126,15 @@ class LogView(CursorList[LogLine]):
 
     follows = True
 
-    def present(self, state: RunState, words: str) -> None:
-        """Show the lines with these words."""
+    def present(self, state: RunState) -> None:
+        """Show the lines of the log."""
         self._labels = {cell.id: cell.label for cell in state.cells.values()}
         among = list(state.cells.values())
         self._workloads = {cell.id: workload(cell, among) for cell in among}
         before, newest = self.chosen, self.place == len(self.items) - 1
-        self.show([line for line in state.log if contains_words(self._words(line), words)])
+        self.show(list(state.log))
         same = [number for number, line in enumerate(self.items) if line is before]
         self.cursor = len(self.items) - 1 if newest or not same else same[0]
-
-    def _words(self, line: LogLine) -> str:
-        label = "" if line.cell is None else f"{self._labels.get(line.cell)} {self._workloads.get(line.cell)} "
-        return (
-            f"#{line.trial} {label}{line.level} {line.text}" if line.trial is not None else f"{line.level} {line.text}"
-        )
 
     def can_choose(self, number: int) -> bool:
         return self.items[number].trial is not None

@@ -21,13 +21,12 @@ from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
-from taxtui.tui.dialogs import Tell, copy
-from taxtui.tui.fields import FilterField
+from taxtui.tui.dialogs import Tell, columns, copy
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
-from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, choices, workload_of
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, choices
 from taxtui.tui.section_table import AnswerTable
 from taxtui.tui.stacked_bars import StackedBars
 
@@ -64,7 +63,6 @@ class ProjectionScreen(NumberedScreen):
                     yield Static("", id="name", markup=False)
                     yield Input(id="exact", compact=True, select_on_focus=True)
             yield StackedBars(id="bars")
-        yield FilterField(placeholder="show only rows that contain …", compact=True)
 
     def on_mount(self) -> None:
         self._answers: Newest[ProjectionAsked, Answered] = Newest(
@@ -80,12 +78,8 @@ class ProjectionScreen(NumberedScreen):
         subject = self.taxtui.subject(succeeded=True)
         if self.paths != subject:
             self.paths, self.answered, self.ranking = subject, None, None
-            self.clear_filter()
-            self.apply_filter()
+            self.restyle()
         self.ask()
-
-    def restyle(self) -> None:
-        self.apply_filter()
 
     @property
     def settled(self) -> bool:
@@ -102,16 +96,14 @@ class ProjectionScreen(NumberedScreen):
         """Compute the answer in the background, instead of the answer to an earlier question."""
         self._pause = None
         self._announce("computing …")
-        rows = self.chosen_rows
-        first = workload_of(rows[0].identity) if rows else None
-        self._answers.ask(ProjectionAsked(self.paths, dict(self.form.values), first))
+        self._answers.ask(ProjectionAsked(self.paths, dict(self.form.values)))
         self._show_status()
 
     def _show(self, answered: Answered) -> None:
         self.answered, self.refusal = answered, ""
         self.ranking = answered.answer
         self.form.offer(choices(answered.rows))
-        self.apply_filter()
+        self.restyle()
         self._show_status()
 
     def _refuse(self, reason: str) -> None:
@@ -137,23 +129,19 @@ class ProjectionScreen(NumberedScreen):
         """The rows of the workload under the cursor."""
         return [entry.row for entry in self.workload.entries] if self.workload else []
 
-    def apply_filter(self) -> None:
-        """Show the filtered workloads of the ranking."""
+    def restyle(self) -> None:
         table = self.query_one(AnswerTable)
         if self.ranking is None:
             table.present([])
         else:
-            table.empty = f"no row contains {self.filter_text}" if self.filter_text else ""
-            table.rank(self.ranking, self.filter_text, notes=False)
-        table.entitle(Text(f"{self._approximately}worker-hours · / filters · w why"))
+            table.empty = ""
+            table.rank(self.ranking, notes=False)
+        table.entitle(Text(f"{self._approximately}worker-hours · w why"))
         self.explain()
 
     @property
     def _approximately(self) -> str:
         return "≈ " if self.answered and self.answered.coarse else ""
-
-    def focus_table(self) -> None:
-        self.set_focus(self.query_one(AnswerTable))
 
     @on(CursorList.Moved)
     def explain(self) -> None:
@@ -202,12 +190,9 @@ class ProjectionScreen(NumberedScreen):
         if rows and self.answered:
             from taxtui.report.projected.explain import to_text
 
-            training_run = self.answered.training_run
-
-            def derivations(width: int) -> str:
-                return "\n\n".join(to_text(row, training_run, width) for row in rows)
-
-            self.app.push_screen(Tell("How this was computed", derivations))
+            run, width = self.answered.training_run, columns(self.app)
+            text = "\n\n".join(to_text(row, run, width) for row in rows)
+            self.app.push_screen(Tell("How this was computed", Text(text, no_wrap=True)))
 
     def action_copy(self) -> None:
         copy(self.app, self._command(), self._command())
@@ -255,9 +240,7 @@ class ProjectionScreen(NumberedScreen):
         self.set_focus(self.form)
 
     def key_escape(self) -> None:
-        """Restore the option of the open input; without an open input, remove the filter."""
+        """Restore the option of the open input."""
         if self.query_one("#typing").display:
             self.form.set(self._typing, self._before)
             self.typed_all()
-        else:
-            super().key_escape()

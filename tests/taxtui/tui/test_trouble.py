@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from textual.widgets import Input
 
 from costmodel.errors import SourceError
 from costmodel.recording import events
-from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.tui.background import Newest
 from taxtui.tui.dialogs import Confirm
@@ -130,20 +127,6 @@ async def test_another_recording_is_not_shown_with_the_rows_of_the_one_before(tm
         assert not screen.query_one(AnswerTable).items
 
 
-async def test_slash_opens_no_hidden_field_without_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "recordings").mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("taxtui.live.catalogue.SHIPPED", ())
-    async with app().run_test(size=SIZE) as pilot:
-        for key in "25":
-            await pilot.press(key)
-            await pilot.pause(0.2)
-            await pilot.press("slash")
-            assert not isinstance(pilot.app.focused, Input)
-        await pilot.press("1")
-        setup(pilot)
-
-
 async def test_a_run_that_cannot_be_started_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere() -> Path:
         raise UsageError("cannot create recordings: read-only; name the recording with -o")
@@ -186,13 +169,6 @@ def test_a_run_whose_file_cannot_be_read_any_more_does_not_keep_one_from_leaving
     assert feed.over
     assert feed._follower is not None
     feed._follower.close()
-
-
-@pytest.mark.parametrize("speed", ["inf", "nan"])
-def test_a_replay_has_a_finite_speed(speed: str, tmp_path: Path) -> None:
-    path = record(tmp_path / "x.msgpack")
-    with pytest.raises(UsageError, match="is not finite"):
-        CliRunner().invoke(replay_command, [str(path), "--speed", speed], catch_exceptions=False)
 
 
 async def test_a_finished_run_is_painted_when_one_comes_back_to_it() -> None:

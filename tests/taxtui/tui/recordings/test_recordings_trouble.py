@@ -85,7 +85,7 @@ async def test_an_empty_folder_says_how_to_make_a_recording(folder: Path) -> Non
         await open_shelf(pilot)
         assert "ctrl+r" in text(pilot)
         assert "taxtui run" in text(pilot)
-        await pilot.press("enter", "space", "h", "d", "y", "slash", "escape")
+        await pilot.press("enter", "h", "d", "y", "escape")
         await pilot.pause()
         here(pilot)
         assert not pilot.app._notifications
