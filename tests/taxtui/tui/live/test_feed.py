@@ -208,6 +208,7 @@ async def test_the_last_frame_of_a_replay_equals_the_last_frame_of_the_measureme
             await until_holds(pilot, lambda: live(pilot).over)
             lines = text(pilot).split("\n")
             frames.append([line.rstrip() for line in lines[1:]])  # the status differs
+    feed.close()
     assert feed.state == run.state
     assert frames[1] == frames[0]
     assert any("20/20" in line for line in frames[0])
