@@ -81,7 +81,8 @@ class Chart(PlotextPlot):
             plot.plot(
                 list(map(math.log10, across)), list(shares), marker="braille", color=Color.parse(curve.colour).rgb
             )
-        legend = Text("  ").join(Text(curve.name, Style(color=curve.colour)) for curve in self.curves)
+        legend = Text(" ").join(Text(curve.name, Style(color=curve.colour)) for curve in self.curves)
+        legend.truncate(width, overflow="ellipsis")
         return Text("\n", no_wrap=True, overflow="ellipsis").join([legend, Text.from_ansi(plot.build())])
 
 
@@ -101,14 +102,14 @@ def paint_chart(chart: Chart, state: RunState, chosen: CellState | None, facet: 
     cells = list(state.cells.values())
     curves = [
         Curve(
-            f"{glyph(cell.label)} {clean(cell.label)} n={cell.facets[facet].n:,}",
+            f"{glyph(cell.label)} {clean(cell.label)}",
             colour(cell.label, dark=dark),
             steps(cell.facets[facet]),
         )
         for cell in cells
         if chosen and same_workload(cell, chosen)
     ]
-    name = f" · {workload(chosen, cells)} · share up to a duration" if chosen else ""
+    name = f" · {workload(chosen, cells)}" if chosen else ""
     chart.present(f"{facet.replace('_', ' ')}{name}", curves, empty=waiting(state, chosen, facet))
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,9 @@ from tests.support.command_line import (
     PLAIN,
     SHORT,
     Home,
-    containers,
     ended,
     events,
     last,
-    run_id,
     without_modules,
 )
 from tests.support.worker_kills import workers
@@ -147,23 +144,6 @@ def test_a_terminal_gets_one_line_that_is_rewritten(home: Home) -> None:
     os.close(master)
     assert "\r\x1b[K" in text
     assert "finished: 2 of 2 trials, 0 failed" in text
-
-
-def test_standard_input_has_no_effect_without_control(home: Home) -> None:
-    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    process.stdin.write(b'{"op": "cancel"}\n')
-    process.stdin.close()
-    process.stdin = None
-    assert ended(process).code == 0
-
-
-@pytest.mark.docker
-def test_docker_leaves_no_container(home: Home) -> None:
-    result = home.run("run", "-s", "docker", *SHORT[:-1], "session", "--concurrency", "2", "-o", "r.msgpack")
-    assert result.code == 0
-    assert last(home.cwd / "r.msgpack") == RunFinished("finished", {"ok": 2})
-    assert containers(run_id(home.cwd / "r.msgpack")) == []
 
 
 # ------------------------------------------------------------------------------------------------- bad input

@@ -17,9 +17,8 @@ from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.section_table import AnswerTable
-from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, finished, live, looking_at, running, setup, until
-from tests.taxtui.tui.feeds import StoryRun, app
+from tests.taxtui.tui.feeds import app
 from tests.taxtui.tui.story import record
 
 
@@ -84,31 +83,6 @@ def test_a_failure_in_the_background_is_reported_and_the_next_request_is_answere
             pump.deliver()
     assert heard == ["negative", "ZeroDivisionError: division by zero", 0.25]
     newest.close()
-
-
-TIER = "[/red][b]T0"
-
-
-def made_of_markup() -> list[events.Event]:
-    told = [story.header([story.planned("docker", TIER, trials=4)], name=TIER), story.clock()]
-    told.append(story.cell(0, "docker", "runc", TIER))
-    for key in range(4):
-        told += story.trial(key, 0, key * 10**9)
-    return [*told, events.RunFinished("finished", {"ok": 4})]
-
-
-async def test_a_tier_made_of_markup_is_shown_unchanged_on_every_screen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "recordings").mkdir()
-    monkeypatch.chdir(tmp_path)
-    path = record(Path("recordings/odd.msgpack"), made_of_markup())
-    tui = looking_at(path)
-    tui.feed = StoryRun(made_of_markup(), exit_code=0)
-    async with tui.run_test(size=(120, 40)) as pilot:
-        for key in "2345":
-            await pilot.press(key)
-            await until(pilot, lambda: TIER in pilot.app.export_screenshot().replace("&#160;", " "))
 
 
 async def test_another_recording_is_not_shown_with_the_rows_of_the_one_before(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.stacked_bars import StackedBars
 from tests.support.cost_model.simulating import run_coarsely
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, covers, looking_at, until
+from tests.taxtui.tui.driving import SIZE, looking_at, until
 from tests.taxtui.tui.story import record
 
 ESSAY = Path(__file__).parents[4] / "scenarios" / "published" / "essay.toml"
@@ -65,7 +65,6 @@ async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers
     await until(pilot, holds)
 
 
-@covers("go('projection')", "adjust(-1)", "adjust(1)", "copy")
 async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_values(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
@@ -150,7 +149,6 @@ async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, 
         await until(pilot, lambda: not projection(pilot).refusal)
 
 
-@covers("why")
 @pytest.mark.parametrize("size", [SIZE, (120, 40)])
 async def test_w_explains_the_rows_within_the_width_of_the_terminal(path: Path, size: tuple[int, int]) -> None:
     async with looking_at(path).run_test(size=size) as pilot:
@@ -185,7 +183,6 @@ async def test_bars_show_the_causes_of_worker_hours_and_of_the_cost_for_a_run_in
         assert "cost of the sandbox by cause, in worker-hours" in str(bars.border_title)
 
 
-@covers("load")
 async def test_l_loads_a_training_file_whose_values_are_shown(path: Path) -> None:
     (path.parent / "lab.toml").write_text('[run]\ntrajectories = "2M"\nworkers = 7\n')
     async with looking_at(path).run_test(size=SIZE) as pilot:
@@ -196,7 +193,6 @@ async def test_l_loads_a_training_file_whose_values_are_shown(path: Path) -> Non
         assert "2M" in pilot.app.export_screenshot()
 
 
-@covers("decide")
 async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
     path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

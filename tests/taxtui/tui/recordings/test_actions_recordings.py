@@ -7,13 +7,12 @@ from pathlib import Path
 from taxtui.live import catalogue
 from taxtui.tui.live.screen import LiveScreen
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, covers, until
+from tests.taxtui.tui.driving import SIZE, until
 from tests.taxtui.tui.feeds import StoryRun, app
 from tests.taxtui.tui.shelf import names, open_shelf, taxtui, text
 from tests.taxtui.tui.story import record
 
 
-@covers("go('recordings')", "open", "copy", "renew")
 async def test_the_list_is_read_again_and_its_recordings_are_opened(shelf: Path) -> None:
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)

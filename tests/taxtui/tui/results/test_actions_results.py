@@ -19,7 +19,7 @@ from taxtui.tui.results.screen import ResultsScreen, TableTab
 from taxtui.tui.section_table import AnswerTable
 from taxtui.tui.stacked_bars import StackedBars
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, covers, looking_at, until
+from tests.taxtui.tui.driving import SIZE, looking_at, until
 from tests.taxtui.tui.story import record
 
 
@@ -58,7 +58,6 @@ async def answered(pilot: Pilot[None]) -> None:
     await until(pilot, lambda: results(pilot).result.answer is not None and results(pilot).settled)
 
 
-@covers("go('results')", "open")
 async def test_3_ranks_and_enter_leads_to_the_long_table_and_the_slowest_trials(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
@@ -81,7 +80,6 @@ async def test_3_ranks_and_enter_leads_to_the_long_table_and_the_slowest_trials(
         await pilot.press("escape")
 
 
-@covers("switch(1)", "switch(-1)")
 async def test_brackets_and_tabs_go_through_the_tables_of_taxtui_report(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
@@ -107,7 +105,6 @@ async def test_brackets_and_tabs_go_through_the_tables_of_taxtui_report(path: Pa
         await shown(pilot, "Action: submission to exit code")
 
 
-@covers("renew")
 async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
     events = story.run(40)
     path = record(tmp_path / "grows.msgpack", events[: len(events) // 2])
@@ -121,7 +118,6 @@ async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
         await until(pilot, lambda: lines(pilot) != before)
 
 
-@covers("copy")
 async def test_y_copies_the_command_of_the_table(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3", "y")
@@ -143,7 +139,6 @@ async def test_an_unreadable_recording_is_refused_in_one_line(
         await pilot.press("y", "escape", "enter")
 
 
-@covers("diff")
 async def test_d_shows_what_compare_prints_of_an_earlier_recording(
     path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from taxtui.tui.live import feed as feed_module
 from taxtui.tui.live.feed import RunStarter
 from taxtui.tui.setup.panels import PickList
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, covers, live, setup, until
+from tests.taxtui.tui.driving import SIZE, live, setup, until
 from tests.taxtui.tui.earlier import only_here
 from tests.taxtui.tui.feeds import ANSWERS, StoryRun, answers, app, priced
 from tests.taxtui.tui.shelf import said
@@ -58,7 +58,6 @@ def launched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[obje
     return seen
 
 
-@covers("launch", "copy")
 async def test_ctrl_r_launches_the_form_and_y_copies_its_command(launched: list[tuple[object, list[str]]]) -> None:
     async with app().run_test(size=SIZE) as pilot:
         await pilot.press("y")
@@ -111,7 +110,6 @@ async def test_where_the_price_is_known_the_run_is_held_to_it(launched: list[tup
     assert [options for _, options in launched] == [["--yes", *limits]]
 
 
-@covers("renew", "add")
 async def test_r_checks_the_substrates_again_and_a_adds_one_with_options() -> None:
     checks = []
 
