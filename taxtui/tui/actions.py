@@ -1,4 +1,4 @@
-"""The table of all actions: key bindings, palette, footer and help come from here.
+"""The table of all actions: key bindings, footer and help come from here.
 
 A key has one meaning on every screen that takes the key.
 """
@@ -39,7 +39,7 @@ class Action(NamedTuple):
     keys: str  # names of Textual
     shown: str  # the key, for a person
     name: str  # with arguments: switch(1)
-    label: str  # for the footer and the palette
+    label: str  # for the footer
     help: str
     scopes: tuple[Scope, ...]
     footer: tuple[Scope, ...] = ()  # scopes with the action in their footer
@@ -69,8 +69,6 @@ ACTIONS: Final = (
     Action("d", "d", "diff", "Diff", "Compare with another recording", ("results", "recordings"), ("recordings",)),
     Action("p", "p", "pause", "Pause", "Start no more trials; again: continue", _LIVE, _LIVE),
     Action("c", "c", "cancel", "Cancel", "Cancel the measurement; asks first, and cleans up", _LIVE),
-    Action("t", "t", "next_theme", "Theme", "Next colour theme", _APP),
-    Action("ctrl+p", "^p", "command_palette", "Palette", "Find any action by name", _APP),
     Action("question_mark", "?", "help", "Help", "All keys of this screen", _APP, _APP),
     Action("q", "q", "quit", "Quit", "Leave; asks during a measurement, and cleans up", _APP, _APP),
 )
@@ -91,7 +89,6 @@ def bindings(scope: Scope) -> list[Binding]:
             show=scope in action.footer,
             key_display=action.shown,
             tooltip=action.help,
-            priority=action.name == "command_palette",
         )
         for action in actions_in(scope)
     ]

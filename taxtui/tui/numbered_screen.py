@@ -106,17 +106,11 @@ class NumberedScreen(Screen[None]):
 
         yield Footer(compact=True, show_command_palette=False)
 
-    def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.restyle())
-
     def arrive(self) -> None:
         """Show the current data of the app, on every visit of the screen."""
 
     def leave(self, scope: Scope) -> None:
         """Prepare a change to the screen ``scope``."""
-
-    def restyle(self) -> None:
-        """Draw the screen in the colours of a new theme."""
 
     @work
     async def write_page(self, command: Sequence[str]) -> None:

@@ -103,7 +103,7 @@ class AnswerTable(CursorList[SectionLine]):
         if item.first and isinstance(name, RowName):
             words = name.label.split()
             substrate = next((word for word in words if word not in PROVENANCES.values()), name.label)
-            line.stylize(substrate_style(substrate, dark=self.app.current_theme.dark), 0, len(name.label))
+            line.stylize(substrate_style(substrate), 0, len(name.label))
         return self.marked(line, number, width)
 
     def rank(self, answer: Answer, *, notes: bool) -> None:

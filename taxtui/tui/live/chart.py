@@ -97,13 +97,13 @@ def steps(histogram: LogHistogram) -> list[tuple[float, float]]:
     return [(shortest, 0.0), *((end, count / histogram.n) for end, count in zip(ends, reached, strict=True))]
 
 
-def paint_chart(chart: Chart, state: RunState, chosen: CellState | None, facet: str, *, dark: bool) -> None:
+def paint_chart(chart: Chart, state: RunState, chosen: CellState | None, facet: str) -> None:
     """Show the distributions of a duration, of all substrates with the workload of the chosen cell."""
     cells = list(state.cells.values())
     curves = [
         Curve(
             f"{glyph(cell.label)} {clean(cell.label)}",
-            colour(cell.label, dark=dark),
+            colour(cell.label),
             steps(cell.facets[facet]),
         )
         for cell in cells

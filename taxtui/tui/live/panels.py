@@ -47,10 +47,9 @@ class CellTable(CursorList[CellState]):
     def draw(self, item: CellState, number: int, width: int) -> Text:
         """Return ``● docker:runc T0 x 10   281   0  612ms  803ms  n≥368``."""
         histogram = item.facets[self.facet]
-        dark = self.app.current_theme.dark
         label = fit(item.label, self._label_width)
         line = Text.assemble(
-            (f"{glyph(item.label)} {label} ", substrate_style(item.label, dark=dark)),
+            (f"{glyph(item.label)} {label} ", substrate_style(item.label)),
             fit(self._names[item.id], self._name_width),
         )
         if self.wide:
@@ -107,16 +106,13 @@ class ProgressBars(LineList[Group]):
             f"ok {ok:<5}",
             (f" fail {failed:<4}", themed(self.app.theme_variables, "text-error") if failed else MUTED),
         )
-        dark = self.app.current_theme.dark
         line = Text()
-        line.append(
-            f"{glyph(item.label)} {fit(item.label, self._label_width)} ", substrate_style(item.label, dark=dark)
-        )
+        line.append(f"{glyph(item.label)} {fit(item.label, self._label_width)} ", substrate_style(item.label))
         room = max(4, width - line.cell_len - tail.cell_len)
         eighths = round(min(1.0, finished / planned) * room * 8) if planned else 0
         full, rest = divmod(eighths, 8)
         bar = "█" * full + PARTIAL[rest] * bool(rest)
-        line.append(bar, colour(item.label, dark=dark))
+        line.append(bar, colour(item.label))
         line.append("░" * (room - len(bar)), MUTED)
         return line.append_text(tail)
 
@@ -155,7 +151,7 @@ class LogView(CursorList[LogLine]):
         line.append(f"#{item.trial} ", MUTED)
         if item.cell is not None:
             label = self._labels.get(item.cell, "?")
-            line.append(f"{label} ", substrate_style(label, dark=self.app.current_theme.dark))
+            line.append(f"{label} ", substrate_style(label))
             line.append(f"{self._workloads.get(item.cell, '?')} ")
         if item.level == "ok":
             line.append(f"ok after {short_duration(item.held_ns)}")

@@ -112,9 +112,6 @@ class LiveScreen(NumberedScreen):
         if self.is_current and self.feed and time.monotonic() >= self._due_s:
             self.paint()
 
-    def restyle(self) -> None:
-        self.paint()
-
     def advance(self) -> None:
         """Apply new events; the rest follows after pending keys."""
         if self._rest:
@@ -155,11 +152,11 @@ class LiveScreen(NumberedScreen):
         if feed is None:
             return
         state, facet = feed.state, FACETS[self.facet]
-        cells, dark = list(state.cells.values()), self.app.current_theme.dark
+        cells = list(state.cells.values())
         table = self.query_one("#cells", CellTable)
         table.present(cells, facet)
         self.query_one("#progress", ProgressBars).present(state, over=self.over)
-        paint_chart(self.query_one(Chart), state, table.chosen, facet, dark=dark)
+        paint_chart(self.query_one(Chart), state, table.chosen, facet)
         paint_phases(self.query_one("#phases", StackedBars), cells, table.chosen)
         self.query_one("#log", LogView).present(state)
         self.query_one(TopBar).say(status(state, feed, over=self.over, brief=self.size.width < 130))

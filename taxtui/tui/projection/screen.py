@@ -78,7 +78,7 @@ class ProjectionScreen(NumberedScreen):
         subject = self.taxtui.subject(succeeded=True)
         if self.paths != subject:
             self.paths, self.answered, self.ranking = subject, None, None
-            self.restyle()
+            self.paint()
         self.ask()
 
     @property
@@ -103,7 +103,7 @@ class ProjectionScreen(NumberedScreen):
         self.answered, self.refusal = answered, ""
         self.ranking = answered.answer
         self.form.offer(choices(answered.rows))
-        self.restyle()
+        self.paint()
         self._show_status()
 
     def _refuse(self, reason: str) -> None:
@@ -129,7 +129,7 @@ class ProjectionScreen(NumberedScreen):
         """The rows of the workload under the cursor."""
         return [entry.row for entry in self.workload.entries] if self.workload else []
 
-    def restyle(self) -> None:
+    def paint(self) -> None:
         table = self.query_one(AnswerTable)
         if self.ranking is None:
             table.present([])

@@ -85,13 +85,13 @@ class RecordingList(CursorList[CatalogueEntry]):
             line.append(time.strftime("  %Y-%m-%d %H:%M", time.localtime(item.when_ns // 10**9)))
         line.append("  ")
         substrates = list(dict.fromkeys(label.partition(":")[0] for label in item.substrates))
-        line.append_text(names(substrates, dark=self.app.current_theme.dark))
+        line.append_text(names(substrates))
         return self.marked(line, number, width)
 
 
-def names(labels: Sequence[str], *, dark: bool) -> Text:
+def names(labels: Sequence[str]) -> Text:
     """Return ``○ local ● docker``."""
-    return Text(" ").join(Text(f"{glyph(label)} {label}", substrate_style(label, dark=dark)) for label in labels)
+    return Text(" ").join(Text(f"{glyph(label)} {label}", substrate_style(label)) for label in labels)
 
 
 def _named(entry: CatalogueEntry) -> str:

@@ -63,9 +63,6 @@ class RecordingsScreen(NumberedScreen):
     def arrive(self) -> None:
         self.rescan()
 
-    def restyle(self) -> None:
-        self.paint()
-
     def rescan(self) -> None:
         self._scanner.ask(None)
 

@@ -75,9 +75,6 @@ class ResultsScreen(NumberedScreen):
         self.paths = self.taxtui.subject()
         self.refresh_table()
 
-    def restyle(self) -> None:
-        self.paint()
-
     def refresh_table(self) -> None:
         """Read the recordings again, and show the chosen table."""
         for tab in self.query(TableTab):

@@ -105,8 +105,7 @@ class SubstrateList(PickList):
 
     def label(self, key: str) -> Text:
         answer = self.answers.get(key)
-        dark = self.app.current_theme.dark
-        name = (f"{glyph(key)} {key:<10} ", substrate_style(key, dark=dark))
+        name = (f"{glyph(key)} {key:<10} ", substrate_style(key))
         if answer is None or answer.ok is None:
             return Text.assemble(name, ("checking…" if key in self.awaited else "not checked", "dim"))
         if not answer.ok:

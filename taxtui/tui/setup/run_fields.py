@@ -33,7 +33,7 @@ class RunFields(Vertical):
                         compact=True,
                         placeholder=placeholder,
                         restrict="[0-9]*" if name in COUNTS else None,
-                        max_length=7 if name in COUNTS else None,
+                        max_length=7 if name in COUNTS else 0,
                         select_on_focus=True,
                     )
 

@@ -136,10 +136,6 @@ class SetupScreen(NumberedScreen):
         """The reason that the form cannot be launched, or ""."""
         return self.choices.missing or (self.expense.obstacle if self.expense else "")
 
-    def restyle(self) -> None:
-        self.substrates.redraw()
-        self.refresh_plan()
-
     @on(PickList.Changed)
     @on(Input.Changed, "RunFields Input")
     @on(OptionList.OptionHighlighted, "#substrates")

@@ -10,8 +10,6 @@ from textual.app import App
 from costmodel.recording import events
 from taxtui import folders
 from taxtui.tui import actions
-from taxtui.tui import app as app_module
-from taxtui.tui.colours import THEMES
 from taxtui.tui.dialogs import Confirm, Tell, copy
 from taxtui.tui.live.panels import CellTable
 from taxtui.tui.numbered_screen import NumberedScreen, Tab
@@ -61,36 +59,6 @@ async def test_help_lists_every_action_of_the_screen() -> None:
             assert action.label in svg
         await pilot.press("escape")
         live(pilot)
-
-
-async def test_the_palette_finds_an_action_by_name_and_does_it() -> None:
-    feed = running()
-    async with app(feed).run_test(size=SIZE) as pilot:
-        await pilot.press("ctrl+p")
-        await pilot.press(*"Pause")
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause(0.3)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert feed.sent == ["pause"]
-
-
-def test_the_palette_has_every_action_of_each_screen() -> None:
-    tui = app()
-    for tab in actions.SCREENS:
-        screen, scope = app_module.make_screen(tab), tab.scope
-        titles = [command.title for command in tui.get_system_commands(screen)]
-        wanted = [a for a in actions.ACTIONS if {scope, "app"} & set(a.scopes) and a.name != "command_palette"]
-        assert sorted(titles) == sorted(f"{a.label} ({a.shown})" for a in wanted)
-
-
-async def test_t_goes_through_the_themes_and_back() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
-        seen = []
-        for _ in THEMES:
-            await pilot.press("t")
-            seen.append(pilot.app.theme)
-        assert sorted(seen) == sorted(THEMES)
 
 
 async def test_q_leaves_at_once_when_nothing_runs() -> None:

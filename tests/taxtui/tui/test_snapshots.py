@@ -93,14 +93,6 @@ def test_help(snap_compare: Compare) -> None:
     assert snap_compare(app(running()), terminal_size=SMALL, press=("question_mark",))
 
 
-def test_a_light_theme(snap_compare: Compare) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        pilot.app.theme = "textual-light"
-        await pilot.pause(0.3)
-
-    assert snap_compare(app(running()), terminal_size=(120, 40), run_before=look)
-
-
 def test_no_color(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert snap_compare(app(running()), terminal_size=SMALL)

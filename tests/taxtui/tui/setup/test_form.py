@@ -37,14 +37,6 @@ def test_repeated_runs_are_said_to_the_command_line_and_counted() -> None:
     assert msgspec.structs.replace(said, repeat="0").missing == "runs must be a whole number from 1 up"
 
 
-def test_the_scenario_is_what_the_form_says() -> None:
-    plan = planned(FORM)
-    assert len(plan.cells) == 2 * 2 * 2 * 2
-    assert {(cell.trials, cell.warmup, cell.concurrency) for cell in plan.cells} == {(7, 2, 1)}
-    assert plan.budget_s == 180
-    assert FORM.summary() == "2 substrates × 2 tiers × 2 lengths × 2 modes × 7 = 112 trials"
-
-
 def commanded(words: Sequence[str]) -> Plan:
     """The plan that ``taxtui run`` makes of a command line: by its own parser, which knows its options' names."""
     options = run_command.command.make_context("run", list(words)).params
