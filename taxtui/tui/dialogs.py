@@ -74,17 +74,20 @@ class Ask(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
 
-    def __init__(self, title: str, body: str, *, wanted: str | None = None, placeholder: str = "") -> None:
-        """Ask for a text; only ``wanted`` is accepted if given."""
+    def __init__(
+        self, title: str, body: str, *, wanted: str | None = None, placeholder: str = "", value: str | None = None
+    ) -> None:
+        """Ask for a text; only ``wanted`` is accepted if given. A ``value`` can be changed, or emptied."""
         super().__init__()
-        self._title, self._body, self._wanted, self._placeholder = title, body, wanted, placeholder
+        self._title, self._body, self._wanted = title, body, wanted
+        self._placeholder, self._value = placeholder, value
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "enter to go on · esc to go back"
             yield Static(self._body, markup=False)
-            yield Input(placeholder=self._placeholder, compact=True)
+            yield Input(self._value, placeholder=self._placeholder, compact=True, select_on_focus=True)
             yield Static("", id="refusal", markup=False)
 
     @on(Input.Submitted)
@@ -92,7 +95,7 @@ class Ask(ModalScreen[str | None]):
         text = event.value.strip()
         if self._wanted is not None and text != self._wanted:
             self.query_one("#refusal", Static).update(f'that is not "{self._wanted}"')
-        elif text:
+        elif text or self._value is not None:
             self.dismiss(text)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.timer import Timer
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from costmodel import Answer, Row, WorkLine
 from taxtui.live import catalogue
@@ -21,7 +20,7 @@ from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
-from taxtui.tui.dialogs import Tell, columns, copy
+from taxtui.tui.dialogs import Ask, Tell, columns, copy
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
 from taxtui.tui.projection import form
@@ -29,9 +28,6 @@ from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, choices
 from taxtui.tui.section_table import AnswerTable
 from taxtui.tui.stacked_bars import StackedBars
-
-PAUSE_S: Final = 0.08
-"""Seconds between the last key and the question to the cost model."""
 
 
 class ProjectionScreen(NumberedScreen):
@@ -46,9 +42,6 @@ class ProjectionScreen(NumberedScreen):
         self.answered: Answered | None = None
         self.ranking: Answer | None = None  # the ranking of ``answered``
         self.refusal = ""
-        self._pause: Timer | None = None
-        self._typing = ""  # the option of the open input
-        self._before = ""  # the value before the input opened
 
     def contents(self) -> ComposeResult:
         with Vertical(id="answer"):
@@ -59,9 +52,6 @@ class ProjectionScreen(NumberedScreen):
             with Vertical(id="asked"):
                 yield FormPanel(id="form")
                 yield Static("", id="hint", markup=False)
-                with Horizontal(id="typing"):
-                    yield Static("", id="name", markup=False)
-                    yield Input(id="exact", compact=True, select_on_focus=True)
             yield StackedBars(id="bars")
 
     def on_mount(self) -> None:
@@ -83,18 +73,12 @@ class ProjectionScreen(NumberedScreen):
 
     @property
     def settled(self) -> bool:
-        return not (self._answers.busy or self._pause)
+        return not self._answers.busy
 
     @on(FormPanel.Changed)
-    def ask_soon(self) -> None:
-        if self._pause:
-            self._pause.stop()
-        self._pause = self.set_timer(PAUSE_S, self.ask)
-        self.explain()
-
     def ask(self) -> None:
         """Compute the answer in the background, instead of the answer to an earlier question."""
-        self._pause = None
+        self.explain()
         self._announce("computing …")
         self._answers.ask(ProjectionAsked(self.paths, dict(self.form.values)))
         self._show_status()
@@ -211,36 +195,16 @@ class ProjectionScreen(NumberedScreen):
         self.form.find(form.FILE)
         self.action_open()
 
-    def action_open(self) -> None:
-        """Open the input for the option under the cursor, or toggle a switch."""
-        field, option = self.query_one("#exact", Input), self.form.field
+    @work
+    async def action_open(self) -> None:
+        """Ask for the value of the option under the cursor, or toggle a switch."""
+        option = self.form.field
         if option is None:
             return
+        value = self.form.value(option.name)
         if option.flag:
-            self.form.set(option.name, "" if self.form.value(option.name) else form.ON)
+            self.form.set(option.name, "" if value else form.ON)
             return
-        self.query_one("#typing").display = True
-        self.query_one("#name", Static).update(f"{option.label}: ")
-        with self.prevent(Input.Changed):
-            field.value = self.form.value(option.name)
-        self._typing, self._before = option.name, self.form.values.get(option.name, "")
-        self.set_focus(field)
-
-    @on(Input.Changed, "#exact")
-    def typed(self, event: Input.Changed) -> None:
-        """Answer while a person types; a path counts once the path is complete."""
-        if self._typing != form.FILE:
-            self.form.set(self._typing, event.value)
-
-    @on(Input.Submitted, "#exact")
-    def typed_all(self, event: Input.Submitted | None = None) -> None:
-        if event is not None and self._typing == form.FILE:
-            self.form.set(form.FILE, event.value)
-        self.query_one("#typing").display = False
-        self.set_focus(self.form)
-
-    def key_escape(self) -> None:
-        """Restore the option of the open input."""
-        if self.query_one("#typing").display:
-            self.form.set(self._typing, self._before)
-            self.typed_all()
+        typed = await self.app.push_screen_wait(Ask(option.label, self.form.help, value=value))
+        if typed is not None and typed != value:
+            self.form.set(option.name, typed)

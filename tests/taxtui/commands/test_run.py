@@ -198,29 +198,6 @@ def refused(home: Home, code: int, *args: str, **popen: object) -> str:
     return result.complaint
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "line"),
-    [
-        ("a.toml", "cells = [", "a.toml: "),
-        ("b.toml", CELLS + "actionz = [1]\n", "b.toml:4: cells[1].actionz: unknown key; did you mean 'actions'?"),
-        ("c.toml", '[[cells]]\nsubstrates = ["local"]\ntiers = "T0"\nactions = [1]\n', "c.toml:3: cells[1].tiers: "),
-        ("d.toml", "name = 'nothing'\n", "d.toml: "),
-        ("e.toml", "cells = []\n", "the scenario has no cells"),
-        ("f.json", '{"cells": ', "f.json: "),
-        ("g.toml", "\xff", "g.toml: not text in UTF-8"),
-        ("h.toml", CELLS + "actions = [1]\n[limits]\ncpus = inf\n", "h.toml:6: limits.cpus: must be a finite number"),
-    ],
-)
-def test_a_malformed_scenario_names_file_and_line(
-    name: str, text: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(text.encode("latin-1"))
-    error = CliRunner().invoke(app, ["run", name]).exception
-    assert isinstance(error, UsageError)
-    assert line in str(error)
-
-
 def test_an_existing_output_file_keeps_every_byte(home: Home) -> None:
     path = home.cwd / "precious.bin"
     path.write_bytes(b"precious")
