@@ -37,9 +37,7 @@ async def test_h_writes_the_report_beside_the_recording_and_never_over_a_file(pa
         await pages(pilot, second)
         answer = str(pilot.app.screen.query_one("#said", Static).render())
         told = [(note.title, note.message) for note in pilot.app._notifications]
-        assert all(
-            any(title == "Page written" and page.name in text for title, text in told) for page in (first, second)
-        )
+        assert any(title == "Page written" and second.name in text for title, text in told)
     assert unescape(first.read_text()).startswith("<!doctype html>")
     assert " ".join(answer.split()) in unescape(first.read_text())
     assert first.read_bytes() == second.read_bytes()
