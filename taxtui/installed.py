@@ -17,12 +17,8 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*;.*extra\s*==\s*['"]([\w-]+)['"]""")
 
 
 def points(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group by name.
-
-    Reading all entry points takes ten milliseconds, so taxtui reads them again only after an installation has changed a
-    folder of ``sys.path``.
-    """
-    return _points(group, tuple((folder, _changed_ns(folder)) for folder in sys.path))
+    """Return the entry points of a group by name. They are read once, because that takes ten milliseconds."""
+    return _points(group, tuple(sys.path))
 
 
 def point(group: str, name: str) -> EntryPoint | None:
@@ -31,16 +27,8 @@ def point(group: str, name: str) -> EntryPoint | None:
 
 
 @lru_cache(maxsize=16)
-def _points(group: str, folders: tuple[tuple[str, int], ...]) -> Mapping[str, EntryPoint]:
+def _points(group: str, folders: tuple[str, ...]) -> Mapping[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=group)}
-
-
-def _changed_ns(folder: str) -> int:
-    """Return the time of the last installation into a folder; 0: the folder does not exist."""
-    try:
-        return Path(folder).stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def missing_packages(extra: str | None) -> list[str]:

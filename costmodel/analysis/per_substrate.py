@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from costmodel.analysis.baseline import matches_spec, with_baseline
@@ -37,6 +38,8 @@ def project_per_substrate(
     reference: Reference | None = None,
     providers: Sequence[Provider] = (),
     wanted: CellFilter | None = None,
+    *,
+    effort: float = 1.0,
 ) -> list[Row]:
     """Project as ``project``, with a training run for each substrate; the last is for the rest and has the baseline.
 
@@ -44,8 +47,9 @@ def project_per_substrate(
         TrainingRunError, PriceError, SourceError: as ``project``.
     """
     *separate, common = places
+    rows_of = partial(project, effort=effort)
     if not separate:
-        return project(recordings, common.training_run, common.prices, reference, providers, wanted=wanted)
+        return rows_of(recordings, common.training_run, common.prices, reference, providers, wanted=wanted)
     rows: list[Row] = []
     for place in places:
 
@@ -56,7 +60,7 @@ def project_per_substrate(
         matching = [item for item in providers if not place.spec or item.substrate == place.spec.partition(":")[0]]
         sources = recordings if place is common else [item for item in recordings if isinstance(item, Recording)]
         training_run = replace(place.training_run, baseline=None)
-        rows += project(sources, training_run, place.prices, reference, matching, wanted=of_place)
+        rows += rows_of(sources, training_run, place.prices, reference, matching, wanted=of_place)
     if common.training_run.baseline is None:
         return rows
     return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)

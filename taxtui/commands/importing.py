@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from costmodel import load_prices, table_columns
+from costmodel import load_prices
 from taxtui.commands.progress import progress
 from taxtui.errors import RecordingError, UsageError
 from taxtui.importers import registry
@@ -58,7 +58,6 @@ def command(
     if prices is not None:
         load_prices(prices)  # refused before anything is read
     name, paths = _format_and_paths(words)
-    _refuse_exports(paths)
     options = ReaderOptions(_span_phases(spans))
     reader = reader_for(name, paths)
     with progress("reading") as report_share:
@@ -89,16 +88,6 @@ def _format_and_paths(words: Sequence[str]) -> tuple[str | None, list[Path]]:
         registry.point(first)  # refuses an unknown format, with the nearest name
         return first, [Path(name) for name in rest]
     return None, [Path(name) for name in words]
-
-
-def _refuse_exports(paths: Sequence[Path]) -> None:
-    """Raise ``UsageError``: a file is the output of ``taxtui export``."""
-    headers = {",".join(column.name for column in table_columns(table)) for table in ("trials", "actions")}
-    for path in paths:
-        if path.suffix == ".csv" and path.is_file():
-            with path.open(encoding="utf-8", errors="replace") as file:
-                if file.readline(1 << 16).strip().replace('"', "") in headers:
-                    raise UsageError(f"{path} was exported by taxtui", fix="use the recording itself")
 
 
 def _span_phases(spans: Sequence[str]) -> dict[str, str]:

@@ -94,24 +94,23 @@ def command(
     if changed_actions and (full or explain or html is not None):
         raise UsageError("--what-if prints one table; leave --full, --explain and --html out")
     if html is not None:
-        pages.check(html, None, {"--full": full, "--explain": explain, "--format": form != NAMES[0]})
+        pages.check(html, {"--full": full, "--explain": explain, "--format": form != NAMES[0]})
     places = places_of(context)
     training_run = places[-1].training_run
     providers = providers_of(context)
     if html is not None:
         with progress("simulating and drawing the page"):
-            [page] = pages.write(
+            pages.write(
                 context,
                 recordings,
                 html,
-                None,
                 choice=choice,
                 reference=reference,
                 run_sd=training_run.run_sd,
                 places=places,
                 providers=providers,
             )
-        click.echo(page)
+        click.echo(html)
         return
     sources = load_recordings(recordings)
     if changed_actions:

@@ -32,12 +32,12 @@ MORE_TABLES: Final = f"Every table: --full. One: --table {', '.join(TABLE_NAMES[
 
 @click.command("report")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--full", is_flag=True, help="Print the tables behind the answer too, as --table all.")
+@click.option("--full", is_flag=True, help="Print the tables behind the answer too.")
 @click.option(
     "--table",
     "name",
-    type=click.Choice([*TABLE_NAMES, "all"]),
-    help="Print this table instead of the answer; all: the measured tables, below the answer.",
+    type=click.Choice(TABLE_NAMES),
+    help="Print this table instead of the answer.",
 )
 @choosing(SUBSTRATE, TIER, ACTIONS, MODE)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
@@ -47,7 +47,6 @@ MORE_TABLES: Final = f"Every table: --full. One: --table {', '.join(TABLE_NAMES[
 @click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
 @run_sd_option
 @pages.html_option
-@pages.figures_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -60,7 +59,6 @@ def command(
     prices: str | None,
     run_sd: float | None,
     html: Path | None,
-    pictures: Path | None,
     **options: Any,
 ) -> None:
     """Print the cheapest substrate for the same work, by how much and how sure, and the tables behind it.
@@ -73,20 +71,16 @@ def command(
     choice = pop_choice(options)
     if prices is not None and name != "summary":
         raise UsageError("--prices needs --table summary", fix="the cost of a training run: taxtui project")
-    if html is not None or pictures is not None:
-        excluded = {"--table": name, "--full": full, "--format": form != NAMES[0]}
-        pages.check(html, pictures, excluded)
+    if html is not None:
+        pages.check(html, {"--table": name, "--full": full, "--format": form != NAMES[0]})
         with progress("drawing the page"):
-            written = pages.write(
-                context, recordings, html, pictures, choice=choice, reference=reference, run_sd=run_sd
-            )
-        for path in written:
-            click.echo(path)
+            pages.write(context, recordings, html, choice=choice, reference=reference, run_sd=run_sd)
+        click.echo(html)
         return
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples
 
-    if full and name not in (None, "all"):
+    if full and name is not None:
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
     if full and not BY_NAME[form].people:
         raise UsageError(f"--full is for people; --format {form} holds all of it")
@@ -102,9 +96,8 @@ def command(
     bounds = None if reference is None else load_reference(reference)
     if bounds is not None:
         bound(rows, bounds)
-    if name is None or name == "all":
-        all_tables = full or name == "all"
-        result = _answer(rows, sources, run_sd, bounds, unfinished, all_tables=all_tables)
+    if name is None:
+        result = _answer(rows, sources, run_sd, bounds, unfinished, full=full)
     else:
         result = _table(name, rows, sources, unfinished, prices)
     click.echo(BY_NAME[form].render(result))
@@ -136,9 +129,9 @@ def _answer(
     bounds: Reference | None,
     unfinished: int,
     *,
-    all_tables: bool,
+    full: bool,
 ) -> Report:
-    """Return the answer, with ``all_tables`` also the tables; records have all values in every row."""
+    """Return the answer, with ``full`` also the tables; records have all values in every row."""
     from taxtui.report.answer import measured
     from taxtui.report.answer import sections as answer_tables
     from taxtui.report.answer.record import records
@@ -150,11 +143,11 @@ def _answer(
     result = measured.answer(rows, sources, run_sd, bounds)
 
     def answer_sections() -> list[Section]:
-        ladders = [ladder for ladder in ladders_of(rows) if all_tables or len(ladder.levels) > 3]
-        full = all_tables or not any(row.cell.succeeded for row in rows)
-        answer = answer_tables.sections(result, "", full=full)
+        ladders = [ladder for ladder in ladders_of(rows) if full or len(ladder.levels) > 3]
+        tables = full or not any(row.cell.succeeded for row in rows)
+        answer = answer_tables.sections(result, "", full=tables)
         answer += ladder_sections(ladders) if ladders else []
-        if full:
+        if tables:
             return [*answer, *sections(rows, sources, TABLES, unfinished)]
         if bounds is not None:
             answer += sections(rows, sources, ("tax",), unfinished)[:-1]

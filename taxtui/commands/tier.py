@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from taxtui.commands.files import write_new_file
 from taxtui.errors import TaxtuiError, UsageError
+
+if TYPE_CHECKING:
+    from taxtui.plan.spec import Tier
+
+TIMEOUT_S: Final = 120.0
+"""Limit of a step in the trial of a new tier."""
 
 
 @click.group("tier")
@@ -40,7 +48,6 @@ def from_repo(
     NAME.fixtures, the source of both; prints the paths. The tests run in a sandbox, with this machine's programs.
     Exit code 1: a tier failed the trial and was not written; a passing tier was written.
     """
-    from taxtui.commands.tier_trial import check_tier
     from taxtui.workloads import repository
 
     if test is None and (setup or network):
@@ -57,12 +64,12 @@ def from_repo(
         clone.mkdir()
         snapshot = repository.clone(source, clone)
         tiers = [repository.inspection(name, snapshot)]
-        check_tier(tiers[0], clone, Path(scratch))
+        _check_tier(tiers[0], clone, Path(scratch))
         failure: TaxtuiError | None = None
         if test is not None:
             try:
                 test_tier = repository.testing(name, snapshot, test, setup, network=network)
-                check_tier(test_tier, clone, Path(scratch))
+                _check_tier(test_tier, clone, Path(scratch))
                 tiers.append(test_tier)
             except TaxtuiError as error:
                 failure = error  # raised once the inspection tier is written
@@ -78,6 +85,30 @@ def from_repo(
     click.echo(f"next: taxtui run -s local:fixtures={fixtures} {options} -n {len(tiers[0].cycle)}", err=True)
     if failure is not None:
         raise failure
+
+
+def _check_tier(tier: Tier, fixtures: Path, scratch: Path) -> None:
+    """Run a trial of a whole cycle. Raises ``TaxtuiError``: the trial failed."""
+    from costmodel import Event, TrialEnded, events, read_events
+    from taxtui import folders
+    from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+    from taxtui.runner.run import Run
+
+    click.echo(f"trying {tier.name} in a sandbox on this machine", err=True)
+    local = SubstrateRef(name="local", options={"fixtures": str(fixtures)})
+    cell = CellPlan(substrate=local, tier=tier, actions=len(tier.cycle), trials=1, warmup=0)
+    run = Run(Plan(cells=(cell,), timeout_s=TIMEOUT_S), scratch / f"{tier.name}.msgpack", folders.new_run_id())
+    asyncio.run(run.execute())
+    if run.control.write_error is not None:
+        raise run.control.write_error
+    recorded: list[Event] = []
+    read_events(run.path, recorded.append)
+    ends = [event for event in recorded if isinstance(event, TrialEnded)]
+    if ends and ends[-1].outcome == events.OK:
+        return
+    reason = ends[-1].message or ends[-1].error if ends else "the run ended before its trial"
+    advice = "give --test or --setup, and --network where it fetches something"
+    raise TaxtuiError(f"{tier.name} failed its trial on local: {reason}; it was not written", fix=advice)
 
 
 def _tier_name(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The table of all actions: key bindings, palette, footer and help come from here.
+"""The table of all actions: key bindings, footer and help come from here.
 
 A key has one meaning on every screen that takes the key.
 """
@@ -39,14 +39,14 @@ class Action(NamedTuple):
     keys: str  # names of Textual
     shown: str  # the key, for a person
     name: str  # with arguments: switch(1)
-    label: str  # for the footer and the palette
+    label: str  # for the footer
     help: str
     scopes: tuple[Scope, ...]
     footer: tuple[Scope, ...] = ()  # scopes with the action in their footer
 
 
 _APP: Final = ("app",)
-_LIVE, _PROJECTION, _RECORDINGS = ("live",), ("projection",), ("recordings",)
+_LIVE, _PROJECTION = ("live",), ("projection",)
 _TABS: Final = ("live", "results")
 _DATA: Final = ("live", "results", "projection", "recordings")
 _COPIES: Final = ("setup", *_DATA)
@@ -57,23 +57,18 @@ ACTIONS: Final = (
     Action("enter", "enter", "open", "Open", "Open the line under the cursor: trials, table, value", _DATA, _DATA),
     Action("y", "y", "copy", "Copy", "Copy the command line", _COPIES, _COPIES),
     Action("h", "h", "page", "HTML page", "Write an HTML page in the recording's folder", _DATA, _DATA),
-    Action("slash", "/", "filter", "Filter", "Show only lines that contain a text", _DATA),
     Action("left_square_bracket", "[", "switch(-1)", "Previous", "The previous table or duration", _TABS),
     Action("right_square_bracket", "]", "switch(1)", "Next", "The next table or duration", _TABS, ("results",)),
-    Action("v", "v", "view", "View", "All substrates in one chart, or one cell", _LIVE),
     Action("left", "←", "adjust(-1)", "Less", "Half of the option's value, or its previous choice", _PROJECTION),
     Action("right", "→", "adjust(1)", "More", "Twice the option's value, or its next choice", _PROJECTION),
     Action("m", "m", "decide", "Move?", "Decide whether to move to another substrate", _PROJECTION, _PROJECTION),
     Action("w", "w", "why", "Why", "Every input, formula and intermediate value", _PROJECTION),
-    Action("l", "l", "load", "Load", "Load a scenario, or a training file", ("setup", "projection")),
+    Action("l", "l", "load", "Load", "Load a training file", _PROJECTION),
     Action("a", "a", "add", "Add", "Add a substrate with options: docker:runtime=runsc", ("setup",)),
     Action("r", "r", "renew", "Renew", "Check substrates, or read files again", ("setup", "results", "recordings")),
-    Action("d", "d", "diff", "Diff", "Compare with another recording", ("results", "recordings")),
-    Action("space", "space", "mark", "Mark", "Mark several, so that 3 and 4 pool them", _RECORDINGS, _RECORDINGS),
-    Action("p", "p", "pause", "Pause", "Start no more trials, or stop a replay; again: continue", _LIVE, _LIVE),
+    Action("d", "d", "diff", "Diff", "Compare with another recording", ("results", "recordings"), ("recordings",)),
+    Action("p", "p", "pause", "Pause", "Start no more trials; again: continue", _LIVE, _LIVE),
     Action("c", "c", "cancel", "Cancel", "Cancel the measurement; asks first, and cleans up", _LIVE),
-    Action("t", "t", "next_theme", "Theme", "Next colour theme", _APP),
-    Action("ctrl+p", "^p", "command_palette", "Palette", "Find any action by name", _APP),
     Action("question_mark", "?", "help", "Help", "All keys of this screen", _APP, _APP),
     Action("q", "q", "quit", "Quit", "Leave; asks during a measurement, and cleans up", _APP, _APP),
 )
@@ -94,7 +89,6 @@ def bindings(scope: Scope) -> list[Binding]:
             show=scope in action.footer,
             key_display=action.shown,
             tooltip=action.help,
-            priority=action.name == "command_palette",
         )
         for action in actions_in(scope)
     ]

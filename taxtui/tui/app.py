@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import work
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from taxtui.terminal_text import clean_lines
 from taxtui.tui import actions
-from taxtui.tui.colours import THEMES
 from taxtui.tui.numbered_screen import MINIMUM, NumberedScreen
 
 if TYPE_CHECKING:
@@ -37,10 +36,11 @@ def make_screen(tab: actions.NumberedTab) -> NumberedScreen:
 
 
 class TaxtuiApp(App[None]):
-    """The screens, their keys, and the palette."""
+    """The screens and their keys."""
 
     CSS_PATH = ["app.tcss", f"{FIRST.scope}/screen.tcss"]  # noqa: RUF012  # one parse for both before the first frame
     TITLE = "taxtui"
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings("app"),
         # With priority the focus moves before the app delivers the next key.
@@ -96,20 +96,6 @@ class TaxtuiApp(App[None]):
     def action_help_quit(self) -> None:
         """Say which key quits, on ctrl+c."""
         self.notify("ctrl+q quits; ctrl+c copies")
-
-    def action_next_theme(self) -> None:
-        place = THEMES.index(self.theme) if self.theme in THEMES else -1
-        self.theme = THEMES[(place + 1) % len(THEMES)]
-        self.notify(self.theme, timeout=1.5)
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Yield the entries of the palette: the actions of this screen and of the app."""
-        scopes = (screen.scope, "app") if isinstance(screen, NumberedScreen) else ("app",)
-        for action in actions.actions_in(*scopes):
-            where = "app" if "app" in action.scopes else "screen"
-            if action.name != "command_palette":
-                title = f"{action.label} ({action.shown})"
-                yield SystemCommand(title, action.help, partial(self.run_action, f"{where}.{action.name}"))
 
     def subject(self, *, succeeded: bool = False) -> tuple[Path, ...]:
         """Return the recordings of Results and Projection: the chosen, else Live's, else the newest.

@@ -12,8 +12,6 @@ from textual.color import Color
 
 from taxtui import shipped
 
-THEMES: Final = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "ansi-dark", "ansi-light")
-
 SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {name: row.look for name, row in shipped.SUBSTRATES.items() if row.variant_looks}
 )
@@ -45,22 +43,16 @@ def glyph(label: str) -> str:
     return _look(label)[0]
 
 
-def colour(label: str, *, dark: bool = True) -> str:
-    """Return the colour of a substrate as #rrggbb, darker for a light theme."""
-    return shade(_look(label)[1], dark=dark)
+def colour(label: str) -> str:
+    """Return the colour of a substrate as #rrggbb."""
+    return _look(label)[1]
 
 
-def shade(hexadecimal: str, *, dark: bool) -> str:
-    """Return a colour of the dark palette, darkened for a light theme."""
-    return hexadecimal if dark else Color.parse(hexadecimal).darken(0.22).hex
-
-
-def cause_colour(cause: str, *, dark: bool) -> str:
+def cause_colour(cause: str) -> str:
     """Return the colour of a cause as #rrggbb."""
     from taxtui.report.palette import LOOKS  # the first frame has no cause
 
-    look = LOOKS[cause].shade
-    return look.dark if dark else look.light
+    return LOOKS[cause].shade.dark
 
 
 def themed(variables: Mapping[str, str], name: str) -> Style:
@@ -68,6 +60,6 @@ def themed(variables: Mapping[str, str], name: str) -> Style:
     return Style(color=Color.parse(variables[name]).rich_color)
 
 
-def substrate_style(label: str, *, dark: bool = True) -> Style:
+def substrate_style(label: str) -> Style:
     """Return a Rich style in the colour of a substrate."""
-    return Style(color=colour(label, dark=dark))
+    return Style(color=colour(label))

@@ -24,10 +24,8 @@ from textual.widgets import Static
 
 from taxtui.live import catalogue
 from taxtui.terminal_text import clean
-from taxtui.tui.dialogs import Choice, Choose, Tell
+from taxtui.tui.dialogs import Choice, Choose, Tell, columns
 
-COLUMNS: Final = 92
-"""Columns of the page: the width of a dialog."""
 PROGRESS_BYTES: Final = 4096
 NICENESS: Final = 15
 """Niceness of the process, below measurements and the interface."""
@@ -37,7 +35,7 @@ async def show_command(screen: Screen[Any], title: str, words: Sequence[str], co
     """Run a command line and show the page; ``codes``: exit codes with a page."""
     page = await screen.app.push_screen_wait(CommandProgress(title, words, codes))
     if page:
-        await screen.app.push_screen_wait(Tell(title, lambda _: page, copyable=shlex.join(words)))
+        await screen.app.push_screen_wait(Tell(title, Text(page, no_wrap=True), copyable=shlex.join(words)))
 
 
 class CommandProgress(ModalScreen[str | None]):
@@ -97,7 +95,7 @@ class CommandProgress(ModalScreen[str | None]):
             stdout=subprocess.PIPE,
             stderr=stderr,
             start_new_session=True,
-            env={**os.environ, "COLUMNS": str(COLUMNS)},
+            env={**os.environ, "COLUMNS": str(columns(self.app))},
         )
         os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)  # an ended process exists until wait()
         return process

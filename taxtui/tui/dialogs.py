@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from rich.table import Table
@@ -12,7 +12,6 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import ScrollableContainer, Vertical
-from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -75,17 +74,20 @@ class Ask(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
 
-    def __init__(self, title: str, body: str, *, wanted: str | None = None, placeholder: str = "") -> None:
-        """Ask for a text; only ``wanted`` is accepted if given."""
+    def __init__(
+        self, title: str, body: str, *, wanted: str | None = None, placeholder: str = "", value: str | None = None
+    ) -> None:
+        """Ask for a text; only ``wanted`` is accepted if given. A ``value`` can be changed, or emptied."""
         super().__init__()
-        self._title, self._body, self._wanted, self._placeholder = title, body, wanted, placeholder
+        self._title, self._body, self._wanted = title, body, wanted
+        self._placeholder, self._value = placeholder, value
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "enter to go on · esc to go back"
             yield Static(self._body, markup=False)
-            yield Input(placeholder=self._placeholder, compact=True)
+            yield Input(self._value, placeholder=self._placeholder, compact=True, select_on_focus=True)
             yield Static("", id="refusal", markup=False)
 
     @on(Input.Submitted)
@@ -93,7 +95,7 @@ class Ask(ModalScreen[str | None]):
         text = event.value.strip()
         if self._wanted is not None and text != self._wanted:
             self.query_one("#refusal", Static).update(f'that is not "{self._wanted}"')
-        elif text:
+        elif text or self._value is not None:
             self.dismiss(text)
 
 
@@ -103,7 +105,6 @@ class Choice(NamedTuple, Generic[Value]):
     label: str
     note: str
     value: Value
-    ok: bool = True  # False: disabled, with the reason as the note
 
 
 class Choose(ModalScreen[Value | None]):
@@ -116,19 +117,13 @@ class Choose(ModalScreen[Value | None]):
         self._title, self._choices = title, choices
 
     def compose(self) -> ComposeResult:
-        """Yield the list; disabled choices show the reason."""
-        columns = widest(choice.label for choice in self._choices)
+        width = widest(choice.label for choice in self._choices)
         with Vertical(classes="dialog wide") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "enter to use · esc to go back"
             yield OptionList(
                 *(
-                    Option(
-                        Text.assemble(
-                            (f"{fit(choice.label, columns)}  ", "bold"), (choice.note, "" if choice.ok else "red")
-                        ),
-                        disabled=not choice.ok,
-                    )
+                    Option(Text.assemble((f"{fit(choice.label, width)}  ", "bold"), choice.note))
                     for choice in self._choices
                 ),
                 compact=True,
@@ -140,27 +135,9 @@ class Choose(ModalScreen[Value | None]):
         self.dismiss(self._choices[event.option_index].value)
 
 
-Layout = Callable[[int], str]
-"""Returns a text for a number of columns; wider lines scroll sideways."""
-
-
-class LaidOut(Static):
-    """Text in a layout for the available columns."""
-
-    def __init__(self, layout: Layout, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
-        self._layout = layout
-        self._lines: list[str] = []
-
-    def get_content_width(self, container: Size, viewport: Size) -> int:
-        self._lines = self._layout(container.width).split("\n")
-        return widest(self._lines)
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._lines)
-
-    def render(self) -> Text:
-        return Text("\n".join(self._lines), no_wrap=True)
+def columns(app: App[Any]) -> int:
+    """Return the columns of a text in a wide dialog."""
+    return min(92, app.size.width * 95 // 100 - 7)
 
 
 class Tell(ModalScreen[None]):
@@ -171,7 +148,7 @@ class Tell(ModalScreen[None]):
         Binding("y", "copy", "Copy", show=False),
     ]
 
-    def __init__(self, title: str, body: Text | Table | Layout, *, copyable: str = "") -> None:
+    def __init__(self, title: str, body: Text | Table, *, copyable: str = "") -> None:
         """Show ``body``; ``y`` copies ``copyable``."""
         super().__init__()
         self._title, self._body, self._copyable = title, body, copyable
@@ -180,9 +157,7 @@ class Tell(ModalScreen[None]):
         with ScrollableContainer(classes="dialog wide") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "y copies the command · esc closes" if self._copyable else "esc closes"
-            yield (
-                LaidOut(self._body, id="told") if callable(self._body) else Static(self._body, id="told", markup=False)
-            )
+            yield Static(self._body, id="told", markup=False)
 
     def action_copy(self) -> None:
         if self._copyable:

@@ -12,7 +12,6 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -26,8 +25,6 @@ MUTED: Final = Style(dim=True)
 class LineList(ScrollView, Generic[Item]):
     """One line per item below optional heading lines; a subclass draws the items."""
 
-    # Textual lays out the whole screen whenever a list grows; show() does the necessary part alone.
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
     follows: ClassVar[bool] = False  # scroll new lines at the end into view, unless a person has scrolled up
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -43,17 +40,10 @@ class LineList(ScrollView, Generic[Item]):
         raise NotImplementedError
 
     def show(self, items: Sequence[Item], heading: Sequence[Text] = ()) -> None:
-        before = self.lines
         self.items, self.heading = items, heading
         self.virtual_size = Size(self.scrollable_content_region.width, self.lines)
         self._stay_at_end()
-        overflows = self.lines > self.container_size.height
-        if overflows != self.show_vertical_scrollbar or (self.styles.auto_dimensions and before != self.lines):
-            self.refresh(layout=True)
-        else:
-            if overflows:
-                self.vertical_scrollbar.window_virtual_size = self.lines
-            self.refresh()
+        self.refresh()
 
     def entitle(self, title: Text) -> None:
         if title != self._title:
@@ -74,11 +64,6 @@ class LineList(ScrollView, Generic[Item]):
         """Notice when a person leaves the end or comes back."""
         super().watch_scroll_y(old_value, new_value)
         self._at_end = new_value >= self.max_scroll_y
-
-    def watch_show_vertical_scrollbar(self, visible: bool) -> None:
-        """Give a new scrollbar the position of the list."""
-        if visible:
-            self.vertical_scrollbar.position = self.scroll_y
 
     @property
     def lines(self) -> int:

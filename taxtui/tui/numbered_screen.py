@@ -7,27 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rich.text import Text
-from textual import on, work
+from textual import work
 from textual.app import ComposeResult, RenderResult
 from textual.containers import Container, Horizontal
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from taxtui.tui import actions
 from taxtui.tui.actions import NumberedTab, Scope
-from taxtui.tui.fields import FilterField
 
 if TYPE_CHECKING:
     from taxtui.tui.app import TaxtuiApp
 
 MINIMUM: Final = (80, 24)
 """Columns and lines of the smallest terminal."""
-NAMES: Final = 110
+NAMES: Final = 120
 """Columns of the narrowest terminal with the names of all screens."""
-NAMES_ON_LIVE: Final = 150
-"""The same on Live, whose status is longer."""
 
 
 class TooSmall(Widget):
@@ -46,14 +43,13 @@ class Tab(Static):
         super().__init__(markup=False)
         self._tab = tab
         self.mode = tab.scope
-        self._names = NAMES_ON_LIVE if current == "live" else NAMES
         self.set_class(tab.scope == current, "current")
         self.tooltip = Text(f"{tab.help} ({tab.key})")
 
     def render(self) -> Text:
         """Return ``1 Setup``."""
         current = self.has_class("current")
-        if not current and self.app.size.width < self._names:
+        if not current and self.app.size.width < NAMES:
             return Text(f" {self._tab.key} ", "dim")
         return Text.assemble((f" {self._tab.key} ", "dim"), (f"{self._tab.title} ", "bold" if current else ""))
 
@@ -90,7 +86,6 @@ class NumberedScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.paths: tuple[Path, ...] = ()  # the recordings on the screen
-        self.filter_text = ""
 
     @property
     def taxtui(self) -> TaxtuiApp:
@@ -111,48 +106,11 @@ class NumberedScreen(Screen[None]):
 
         yield Footer(compact=True, show_command_palette=False)
 
-    def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.restyle())
-
     def arrive(self) -> None:
         """Show the current data of the app, on every visit of the screen."""
 
     def leave(self, scope: Scope) -> None:
         """Prepare a change to the screen ``scope``."""
-
-    def focus_table(self) -> None:
-        """Focus the filtered list."""
-
-    def apply_filter(self) -> None:
-        """Show the lines with the words of ``filter_text``."""
-
-    def action_filter(self) -> None:
-        self.query_one(FilterField).open()
-
-    @on(Input.Changed, "FilterField")
-    def filter_changed(self, event: Input.Changed) -> None:
-        self.filter_text = event.value
-        self.apply_filter()
-
-    @on(Input.Submitted, "FilterField")
-    def filter_submitted(self) -> None:
-        self.focus_table()
-
-    def clear_filter(self) -> None:
-        """Remove the filter: the screen is about to show another recording."""
-        self.filter_text = ""
-        field = self.query_one(FilterField)
-        with field.prevent(Input.Changed):
-            field.drop()
-
-    def key_escape(self) -> None:
-        for field in self.query(FilterField):
-            if field.display:
-                field.drop()
-                self.focus_table()
-
-    def restyle(self) -> None:
-        """Draw the screen in the colours of a new theme."""
 
     @work
     async def write_page(self, command: Sequence[str]) -> None:

@@ -10,13 +10,12 @@ from rich.text import Text
 
 from costmodel import Answer, WorkLine
 from taxtui.report.answer.sections import main, modes
-from taxtui.report.cells import RowName, text_of
+from taxtui.report.cells import RowName
 from taxtui.report.formats import Section
 from taxtui.report.formats.plain_tables import WIDTH, laid_out
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.terminal_text import clean
 from taxtui.tui.colours import substrate_style
-from taxtui.tui.fields import contains_words
 from taxtui.tui.lists import MUTED, CursorList
 
 CURSOR: Final = 2
@@ -104,17 +103,15 @@ class AnswerTable(CursorList[SectionLine]):
         if item.first and isinstance(name, RowName):
             words = name.label.split()
             substrate = next((word for word in words if word not in PROVENANCES.values()), name.label)
-            line.stylize(substrate_style(substrate, dark=self.app.current_theme.dark), 0, len(name.label))
+            line.stylize(substrate_style(substrate), 0, len(name.label))
         return self.marked(line, number, width)
 
-    def rank(self, answer: Answer, words: str, *, notes: bool) -> None:
-        """Show the workloads with these words; ``notes``: with the notes of ``taxtui report``."""
+    def rank(self, answer: Answer, *, notes: bool) -> None:
+        """Show the workloads; ``notes``: with the notes of ``taxtui report``."""
         before = self.workload
-        lines = tuple(line for line in answer.lines if contains_words(_words(line), words))
-        answer = answer._replace(lines=lines)
         self.present(answer_sections(answer, notes=notes), answer)
         for number, item in enumerate(self.items):
-            if before and item.row is not None and self.can_choose(number) and lines[item.row].work == before.work:
+            if before and self.can_choose(number) and answer.lines[item.row or 0].work == before.work:
                 self.cursor = number
                 self.reveal()
 
@@ -127,10 +124,6 @@ class AnswerTable(CursorList[SectionLine]):
         return self.answer.lines[line.row]
 
 
-def _words(line: WorkLine) -> str:
-    return " ".join([line.name, *(entry.place.name for entry in line.entries)])
-
-
 def answer_sections(answer: Answer, *, notes: bool) -> list[Section]:
     """Return the ranking as ``taxtui report`` prints it; without ``notes`` the table alone."""
     table = main(answer, "")._replace(title="")
@@ -139,10 +132,3 @@ def answer_sections(answer: Answer, *, notes: bool) -> list[Section]:
     names = [clean(line.name) for line in answer.lines]
     rows = [[name, *row[1:]] for name, row in zip(names, table.rows, strict=True)]
     return [table._replace(rows=rows, notes=[])]
-
-
-def filtered(section: Section, words: str) -> Section:
-    """Return a section with the rows that contain these words, or unchanged without named rows."""
-    if not all(isinstance(row[0], RowName) for row in section.rows):
-        return section
-    return section._replace(rows=[row for row in section.rows if contains_words(" ".join(map(text_of, row)), words)])

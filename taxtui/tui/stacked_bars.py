@@ -54,7 +54,7 @@ class StackedBars(LineList[Bar | Text]):
         """Return ``S startup  D dispatch  # command time`` on as many lines as necessary."""
         lines: list[Text] = []
         for cause in self._chart.causes:
-            colour = cause_colour(cause, dark=self.app.current_theme.dark)
+            colour = cause_colour(cause)
             name = Text.assemble((LOOKS[cause].letter, Style(color=colour, bold=True)), f" {CAUSES[cause]}")
             if lines and lines[-1].cell_len + 2 + name.cell_len <= self.size.width:
                 lines[-1] = Text.assemble(lines[-1], "  ", name)
@@ -69,12 +69,11 @@ class StackedBars(LineList[Bar | Text]):
         """Return ``● docker:runc SSDDDDDDDDD###  855``, or a line of the legend."""
         if isinstance(item, Text):
             return item.copy()
-        dark = self.app.current_theme.dark
         line = Text(f"{glyph(item.label)} {fit(clean(item.name), self._name_width)} ")
-        line.stylize(substrate_style(item.label, dark=dark))
+        line.stylize(substrate_style(item.label))
         room = max(1, width - line.cell_len - self._text_width - 1)
         for cause, columns in cells(item.parts, room / (self._longest or 1.0)).items():
-            style = Style(color="#000000", bgcolor=cause_colour(cause, dark=dark))
+            style = Style(color="#000000", bgcolor=cause_colour(cause))
             line.append(LOOKS[cause].letter * columns, style)
         return line.append(f" {_text(item)}")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
+
+from rich.text import Text
 
 from costmodel import CostModelError
 from taxtui.errors import TaxtuiError
@@ -15,7 +16,7 @@ from taxtui.live.trial_story import EndedTrial, read_story, slowest
 from taxtui.report.numbers import duration
 from taxtui.report.trial_timeline import lines
 from taxtui.terminal_text import clean
-from taxtui.tui.dialogs import Choice, Choose, Tell
+from taxtui.tui.dialogs import Choice, Choose, Tell, columns
 from taxtui.tui.numbered_screen import NumberedScreen
 
 
@@ -26,7 +27,8 @@ async def show_trial(screen: NumberedScreen, path: Path, trial: int) -> None:
     except (TaxtuiError, CostModelError, OSError) as error:
         screen.notify(str(error), severity="warning")
         return
-    await screen.app.push_screen_wait(Tell(f"Trial #{trial}", partial(lines, story), copyable=command(path)))
+    timeline = Text(lines(story, columns(screen.app)), no_wrap=True)
+    await screen.app.push_screen_wait(Tell(f"Trial #{trial}", timeline, copyable=command(path)))
 
 
 async def show_slowest(

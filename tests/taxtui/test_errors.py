@@ -8,10 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from taxtui import errors
-from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
+from taxtui.errors import SubstrateUnavailable, TaxtuiError
 from taxtui.plan import scenario
-from taxtui.plan.notation import parse_substrate
-from taxtui.sandboxes import registry
 from taxtui.sandboxes.protocol import Availability
 
 
@@ -31,19 +29,6 @@ def test_a_problem_and_its_fix_are_one_line_together_and_known_apart(kind: type[
 def test_a_throttle_and_a_damage_keep_what_they_know() -> None:
     assert vars(errors.Throttled("wait", 2.0)) == {"problem": "wait", "fix": "", "retry_after_s": 2.0}
     assert vars(errors.RecordingError("cut", 7, fix="x")) == {"problem": "cut", "fix": "x", "offset": 7}
-
-
-@pytest.mark.parametrize(
-    ("name", "problem", "fix"),
-    [
-        ("docer", "unknown substrate 'docer'", "did you mean 'docker'?"),
-        ("local:isolated=plain", "local has no option 'isolated'", "did you mean 'isolation'?"),
-    ],
-)
-def test_what_was_meant_is_the_fix(name: str, problem: str, fix: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        registry.build(parse_substrate(name))
-    assert (raised.value.problem, raised.value.fix) == (problem, fix)
 
 
 def test_an_error_that_is_told_with_its_place_keeps_its_fix() -> None:

@@ -82,7 +82,7 @@ def test_no_recording_ends_the_list_a_verification_or_a_replay(
     assert entry is not None
     assert_harmless(f"{entry.words} {entry.detail}")
     try:
-        feed = ReplayFeed(path, 0.0)
+        feed = ReplayFeed(path)
     except SourceError:
         return
     while feed.advance():

@@ -20,7 +20,6 @@ from taxtui.importers import registry
 from taxtui.importers.importing import import_files
 from taxtui.importers.protocol import ReaderOptions
 from taxtui.runner.fanout.resume import ResumeState
-from taxtui.tui.setup.form import presets
 from tests.support.fuzz import hostile
 from tests.support.fuzz.fuzzing import TARGETS, corpus, made, tried
 from tests.support.importing import FORMATS, sample_files
@@ -129,12 +128,6 @@ def test_every_importer_refuses_what_is_no_regular_file(
     with pytest.raises(TaxtuiError, match=NOT_REGULAR):
         import_files(registry.load(name), [tmp_path / path.name], tmp_path / "out", ReaderOptions())
     assert "has an unknown format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))
-
-
-def test_the_setup_screen_waits_for_no_pipe(tmp_path: Path) -> None:
-    before = presets(tmp_path)
-    os.mkfifo(tmp_path / "x.toml")
-    assert presets(tmp_path) == before
 
 
 # -- mangled files --------------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from taxtui.terminal_text import clean
 WIDTH: Final = 400
 FONT: Final = 10.0
 LEGEND_ROW: Final = 17
-TITLE: Final = 24
 DOTS_PER_INCH: Final = 72
 _NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
 
@@ -27,20 +26,15 @@ _NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
 class Canvas:
     """The area of one panel; lengths are px."""
 
-    def __init__(self, height: int, title: str = "") -> None:
-        """Create an empty canvas, higher by the title, if any."""
-        self._title_height = TITLE if title else 0
-        self.height = height + self._title_height
+    def __init__(self, height: int) -> None:
+        """Create an empty canvas."""
+        self.height = height
         size = (WIDTH / DOTS_PER_INCH, self.height / DOTS_PER_INCH)
         self.figure = MatplotlibFigure(figsize=size, dpi=DOTS_PER_INCH)
         self.figure.patch.set_facecolor(light(SURFACE))
-        if title:
-            x, y = 8 / WIDTH, 1 - 15 / self.height
-            self.figure.text(x, y, legible(title), color=light(INK), size=FONT + 1, weight="bold")
 
     def axes(self, *, left_px: int = 10, right_px: int = 12, top_px: int = 6, bottom_px: int = 36) -> Axes:
         """Return axes within these margins, with a line at the bottom only."""
-        top_px += self._title_height
         axes = self.figure.add_axes(
             (
                 left_px / WIDTH,

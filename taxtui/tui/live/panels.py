@@ -14,7 +14,6 @@ from taxtui.report.numbers import rough_duration, short_duration
 from taxtui.terminal_text import fit
 from taxtui.tui import units
 from taxtui.tui.colours import LEVELS, colour, glyph, substrate_style, themed
-from taxtui.tui.fields import contains_words
 from taxtui.tui.lists import MUTED, CursorList, LineList
 
 NUMBER_WIDTH = 7
@@ -48,10 +47,9 @@ class CellTable(CursorList[CellState]):
     def draw(self, item: CellState, number: int, width: int) -> Text:
         """Return ``● docker:runc T0 x 10   281   0  612ms  803ms  n≥368``."""
         histogram = item.facets[self.facet]
-        dark = self.app.current_theme.dark
         label = fit(item.label, self._label_width)
         line = Text.assemble(
-            (f"{glyph(item.label)} {label} ", substrate_style(item.label, dark=dark)),
+            (f"{glyph(item.label)} {label} ", substrate_style(item.label)),
             fit(self._names[item.id], self._name_width),
         )
         if self.wide:
@@ -108,16 +106,13 @@ class ProgressBars(LineList[Group]):
             f"ok {ok:<5}",
             (f" fail {failed:<4}", themed(self.app.theme_variables, "text-error") if failed else MUTED),
         )
-        dark = self.app.current_theme.dark
         line = Text()
-        line.append(
-            f"{glyph(item.label)} {fit(item.label, self._label_width)} ", substrate_style(item.label, dark=dark)
-        )
+        line.append(f"{glyph(item.label)} {fit(item.label, self._label_width)} ", substrate_style(item.label))
         room = max(4, width - line.cell_len - tail.cell_len)
         eighths = round(min(1.0, finished / planned) * room * 8) if planned else 0
         full, rest = divmod(eighths, 8)
         bar = "█" * full + PARTIAL[rest] * bool(rest)
-        line.append(bar, colour(item.label, dark=dark))
+        line.append(bar, colour(item.label))
         line.append("░" * (room - len(bar)), MUTED)
         return line.append_text(tail)
 
@@ -127,21 +122,15 @@ class LogView(CursorList[LogLine]):
 
     follows = True
 
-    def present(self, state: RunState, words: str) -> None:
-        """Show the lines with these words."""
+    def present(self, state: RunState) -> None:
+        """Show the lines of the log."""
         self._labels = {cell.id: cell.label for cell in state.cells.values()}
         among = list(state.cells.values())
         self._workloads = {cell.id: workload(cell, among) for cell in among}
         before, newest = self.chosen, self.place == len(self.items) - 1
-        self.show([line for line in state.log if contains_words(self._words(line), words)])
+        self.show(list(state.log))
         same = [number for number, line in enumerate(self.items) if line is before]
         self.cursor = len(self.items) - 1 if newest or not same else same[0]
-
-    def _words(self, line: LogLine) -> str:
-        label = "" if line.cell is None else f"{self._labels.get(line.cell)} {self._workloads.get(line.cell)} "
-        return (
-            f"#{line.trial} {label}{line.level} {line.text}" if line.trial is not None else f"{line.level} {line.text}"
-        )
 
     def can_choose(self, number: int) -> bool:
         return self.items[number].trial is not None
@@ -162,7 +151,7 @@ class LogView(CursorList[LogLine]):
         line.append(f"#{item.trial} ", MUTED)
         if item.cell is not None:
             label = self._labels.get(item.cell, "?")
-            line.append(f"{label} ", substrate_style(label, dark=self.app.current_theme.dark))
+            line.append(f"{label} ", substrate_style(label))
             line.append(f"{self._workloads.get(item.cell, '?')} ")
         if item.level == "ok":
             line.append(f"ok after {short_duration(item.held_ns)}")

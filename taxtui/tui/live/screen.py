@@ -10,7 +10,7 @@ from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container, Vertical
+from textual.containers import Container
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -20,11 +20,9 @@ from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.chart import Chart
 from taxtui.tui.dialogs import Confirm, copy
-from taxtui.tui.fields import FilterField
 from taxtui.tui.lists import CursorList
-from taxtui.tui.live.charts import paint_charts, paint_phases
+from taxtui.tui.live.chart import Chart, paint_chart, paint_phases
 from taxtui.tui.live.feed import BUDGET_S, RunFeed
 from taxtui.tui.live.panels import CellTable, LogView, ProgressBars
 from taxtui.tui.live.replay import Feed
@@ -70,17 +68,14 @@ class LiveScreen(NumberedScreen):
         yield ProgressBars(id="progress")
         with Container(id="body"):
             yield Chart(id="chart")
-            yield Chart(id="overlay")
             yield CellTable(id="cells")
             yield StackedBars(id="phases")
-            with Vertical(id="logpane"):
-                yield LogView(id="log")
-                yield FilterField(placeholder="show only lines that contain …", compact=True)
+            yield LogView(id="log")
         yield Static("", id="next", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one("#cells").border_title = Text("cells · ↑↓ choose · [ ] duration · v view")
-        self.query_one("#log").border_title = "log · enter timeline · / filter, such as error"
+        self.query_one("#cells").border_title = Text("cells · ↑↓ choose · [ ] duration")
+        self.query_one("#log").border_title = "log · enter timeline"
         if self.feed is not None:
             self.follow(self.feed)
 
@@ -98,9 +93,7 @@ class LiveScreen(NumberedScreen):
             self.paint()
 
     def follow(self, feed: Feed) -> None:
-        """Show this feed; the filter of another recording is cleared."""
-        if self.feed is not None and self.feed is not feed:
-            self.clear_filter()
+        """Show this feed."""
         self.feed = feed
         self.failure, self.over, self._due_s = "", False, 0.0
         if not self.is_mounted:
@@ -116,15 +109,8 @@ class LiveScreen(NumberedScreen):
     def look(self) -> None:
         """Apply new events, and paint if frames are within their share of a core. Keys are never delayed."""
         self.advance()
-        if self.is_current and self.feed and not self._is_paused_replay and time.monotonic() >= self._due_s:
+        if self.is_current and self.feed and time.monotonic() >= self._due_s:
             self.paint()
-
-    @property
-    def _is_paused_replay(self) -> bool:
-        return self.feed is not None and not self.feed.live and self.feed.paused
-
-    def restyle(self) -> None:
-        self.paint()
 
     def advance(self) -> None:
         """Apply new events; the rest follows after pending keys."""
@@ -166,14 +152,13 @@ class LiveScreen(NumberedScreen):
         if feed is None:
             return
         state, facet = feed.state, FACETS[self.facet]
-        cells, dark = list(state.cells.values()), self.app.current_theme.dark
+        cells = list(state.cells.values())
         table = self.query_one("#cells", CellTable)
         table.present(cells, facet)
         self.query_one("#progress", ProgressBars).present(state, over=self.over)
-        charts = self.query_one("#chart", Chart), self.query_one("#overlay", Chart)
-        paint_charts(*charts, state, table.chosen, facet, dark=dark)
+        paint_chart(self.query_one(Chart), state, table.chosen, facet)
         paint_phases(self.query_one("#phases", StackedBars), cells, table.chosen)
-        self.query_one("#log", LogView).present(state, self.filter_text)
+        self.query_one("#log", LogView).present(state)
         self.query_one(TopBar).say(status(state, feed, over=self.over, brief=self.size.width < 130))
         offer = self.query_one("#next", Static)
         offer.display = self.over and not self.failure
@@ -188,11 +173,9 @@ class LiveScreen(NumberedScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         match action:
-            case "pause":
-                return self.feed is not None and not self.over
-            case "cancel":
+            case "pause" | "cancel":
                 return self.running
-            case "copy" | "page" | "open" | "view" | "switch" | "filter":
+            case "copy" | "page" | "open" | "switch":
                 return self.feed is not None and not self.failure
         return True
 
@@ -201,8 +184,8 @@ class LiveScreen(NumberedScreen):
         self.paint()
 
     def action_pause(self) -> None:
-        """Start no more trials, or continue; for a replay, stop or start the clock."""
-        if self.feed:
+        """Start no more trials, or continue."""
+        if isinstance(self.feed, RunFeed):
             self.feed.pause()
             self.paint()
 
@@ -217,17 +200,6 @@ class LiveScreen(NumberedScreen):
     def action_switch(self, step: int) -> None:
         self.facet = (self.facet + step) % len(FACETS)
         self.paint()
-
-    def action_view(self) -> None:
-        """Show all substrates instead of the chosen cell, or the cell again; a large terminal has room for both."""
-        self.toggle_class("-overlaid")
-        self.call_after_refresh(self.paint)
-
-    def apply_filter(self) -> None:
-        self.paint()
-
-    def focus_table(self) -> None:
-        self.query_one("#log").focus()
 
     @work
     async def action_open(self) -> None:

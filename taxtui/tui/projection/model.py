@@ -21,17 +21,13 @@ from costmodel import (
     known_profiles,
     known_providers,
     load,
-    project,
     project_per_substrate,
 )
 from taxtui.errors import RecordingError
 from taxtui.live import catalogue
-from taxtui.options.training_runs import place_among
 from taxtui.tui.projection.form import Question, Typed, parsed
 
 Source = Recording | Published
-Workload = tuple[str | int, ...]
-"""Tier, mode, actions and length."""
 
 QUICK: Final = frozenset(
     {
@@ -49,7 +45,6 @@ class ProjectionAsked(NamedTuple):
 
     paths: tuple[Path, ...]
     typed: Typed
-    first: Workload | None = None  # the workload that is simulated first
 
 
 class Answered(NamedTuple):
@@ -76,7 +71,7 @@ class Projector:
         self._cache: dict[Path, tuple[tuple[int, int], Source]] = {}
 
     def answers(self, request: ProjectionAsked) -> Iterator[Answered]:
-        """Yield the answer without simulations, then answers with more and more simulated workloads.
+        """Yield the answer without simulations, then answers with more and more simulated tiers and modes.
 
         The last answer has the rows of ``taxtui project``, with less simulation effort.
 
@@ -96,11 +91,15 @@ class Projector:
         yield Answered(rows, question, sources, quick != question)
         if quick == question:
             return
-        simulated = {_key(row): row for row in rows}
-        every = dict.fromkeys(workload_of(row.identity) for row in rows)
-        workloads = sorted(every, key=lambda workload: workload != request.first)  # else in the order of the rows
+        simulated = {(row.identity, row.provenance): row for row in rows}
+        workloads = dict.fromkeys((row.identity.tier, row.identity.mode) for row in rows)
         for done, workload in enumerate(workloads, start=1):
-            simulated |= {_key(row): row for row in _rows(question, sources, workload)}
+
+            def wanted(identity: CellIdentity, workload: tuple[str, str] = workload) -> bool:
+                return (identity.tier, identity.mode) == workload
+
+            part = project_per_substrate(sources, question.places, None, question.providers, wanted, effort=EFFORT)
+            simulated |= {(row.identity, row.provenance): row for row in part}
             yield Answered(list(simulated.values()), question, sources, done < len(workloads))
 
     def _source(self, path: Path) -> Source:
@@ -110,21 +109,6 @@ class Projector:
         return self._cache[path][1]
 
 
-def _rows(question: Question, sources: Sequence[Source], workload: Workload) -> list[Row]:
-    """Project a workload as ``project_per_substrate`` does, with less simulation effort."""
-    rows: list[Row] = []
-    for place in question.places:
-
-        def wanted(identity: CellIdentity, place: SubstrateRun = place) -> bool:
-            return workload_of(identity) == workload and place_among(question.places, identity) is place
-
-        providers = [
-            item for item in question.providers if not place.spec or item.substrate == place.spec.partition(":")[0]
-        ]
-        rows += project(sources, place.training_run, place.prices, None, providers, effort=EFFORT, wanted=wanted)
-    return rows
-
-
 def _quick(place: SubstrateRun) -> SubstrateRun:
     """Return the question without the fields that take a simulation, and with the mean of the think times."""
     request = {item.name: getattr(place.training_run, item.name) for item in fields(TrainingRun) if item.name in QUICK}
@@ -132,15 +116,6 @@ def _quick(place: SubstrateRun) -> SubstrateRun:
     if think is not None and think.sigma:
         request["think"] = Think(round(think.mean_ns))
     return place._replace(training_run=TrainingRun(**request))
-
-
-def _key(row: Row) -> tuple[CellIdentity, str]:
-    return row.identity, row.provenance
-
-
-def workload_of(identity: CellIdentity) -> Workload:
-    """Return the tier, the mode, the number of actions and the kind of length."""
-    return identity.tier, identity.mode, identity.actions, identity.length
 
 
 def choices(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:

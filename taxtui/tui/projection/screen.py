@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.timer import Timer
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from costmodel import Answer, Row, WorkLine
 from taxtui.live import catalogue
@@ -21,18 +20,14 @@ from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
-from taxtui.tui.dialogs import Tell, copy
-from taxtui.tui.fields import FilterField
+from taxtui.tui.dialogs import Ask, Tell, columns, copy
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
-from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, choices, workload_of
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, choices
 from taxtui.tui.section_table import AnswerTable
 from taxtui.tui.stacked_bars import StackedBars
-
-PAUSE_S: Final = 0.08
-"""Seconds between the last key and the question to the cost model."""
 
 
 class ProjectionScreen(NumberedScreen):
@@ -47,9 +42,6 @@ class ProjectionScreen(NumberedScreen):
         self.answered: Answered | None = None
         self.ranking: Answer | None = None  # the ranking of ``answered``
         self.refusal = ""
-        self._pause: Timer | None = None
-        self._typing = ""  # the option of the open input
-        self._before = ""  # the value before the input opened
 
     def contents(self) -> ComposeResult:
         with Vertical(id="answer"):
@@ -60,11 +52,7 @@ class ProjectionScreen(NumberedScreen):
             with Vertical(id="asked"):
                 yield FormPanel(id="form")
                 yield Static("", id="hint", markup=False)
-                with Horizontal(id="typing"):
-                    yield Static("", id="name", markup=False)
-                    yield Input(id="exact", compact=True, select_on_focus=True)
             yield StackedBars(id="bars")
-        yield FilterField(placeholder="show only rows that contain …", compact=True)
 
     def on_mount(self) -> None:
         self._answers: Newest[ProjectionAsked, Answered] = Newest(
@@ -80,38 +68,26 @@ class ProjectionScreen(NumberedScreen):
         subject = self.taxtui.subject(succeeded=True)
         if self.paths != subject:
             self.paths, self.answered, self.ranking = subject, None, None
-            self.clear_filter()
-            self.apply_filter()
+            self.paint()
         self.ask()
-
-    def restyle(self) -> None:
-        self.apply_filter()
 
     @property
     def settled(self) -> bool:
-        return not (self._answers.busy or self._pause)
+        return not self._answers.busy
 
     @on(FormPanel.Changed)
-    def ask_soon(self) -> None:
-        if self._pause:
-            self._pause.stop()
-        self._pause = self.set_timer(PAUSE_S, self.ask)
-        self.explain()
-
     def ask(self) -> None:
         """Compute the answer in the background, instead of the answer to an earlier question."""
-        self._pause = None
+        self.explain()
         self._announce("computing …")
-        rows = self.chosen_rows
-        first = workload_of(rows[0].identity) if rows else None
-        self._answers.ask(ProjectionAsked(self.paths, dict(self.form.values), first))
+        self._answers.ask(ProjectionAsked(self.paths, dict(self.form.values)))
         self._show_status()
 
     def _show(self, answered: Answered) -> None:
         self.answered, self.refusal = answered, ""
         self.ranking = answered.answer
         self.form.offer(choices(answered.rows))
-        self.apply_filter()
+        self.paint()
         self._show_status()
 
     def _refuse(self, reason: str) -> None:
@@ -137,23 +113,19 @@ class ProjectionScreen(NumberedScreen):
         """The rows of the workload under the cursor."""
         return [entry.row for entry in self.workload.entries] if self.workload else []
 
-    def apply_filter(self) -> None:
-        """Show the filtered workloads of the ranking."""
+    def paint(self) -> None:
         table = self.query_one(AnswerTable)
         if self.ranking is None:
             table.present([])
         else:
-            table.empty = f"no row contains {self.filter_text}" if self.filter_text else ""
-            table.rank(self.ranking, self.filter_text, notes=False)
-        table.entitle(Text(f"{self._approximately}worker-hours · / filters · w why"))
+            table.empty = ""
+            table.rank(self.ranking, notes=False)
+        table.entitle(Text(f"{self._approximately}worker-hours · w why"))
         self.explain()
 
     @property
     def _approximately(self) -> str:
         return "≈ " if self.answered and self.answered.coarse else ""
-
-    def focus_table(self) -> None:
-        self.set_focus(self.query_one(AnswerTable))
 
     @on(CursorList.Moved)
     def explain(self) -> None:
@@ -202,12 +174,9 @@ class ProjectionScreen(NumberedScreen):
         if rows and self.answered:
             from taxtui.report.projected.explain import to_text
 
-            training_run = self.answered.training_run
-
-            def derivations(width: int) -> str:
-                return "\n\n".join(to_text(row, training_run, width) for row in rows)
-
-            self.app.push_screen(Tell("How this was computed", derivations))
+            run, width = self.answered.training_run, columns(self.app)
+            text = "\n\n".join(to_text(row, run, width) for row in rows)
+            self.app.push_screen(Tell("How this was computed", Text(text, no_wrap=True)))
 
     def action_copy(self) -> None:
         copy(self.app, self._command(), self._command())
@@ -226,38 +195,16 @@ class ProjectionScreen(NumberedScreen):
         self.form.find(form.FILE)
         self.action_open()
 
-    def action_open(self) -> None:
-        """Open the input for the option under the cursor, or toggle a switch."""
-        field, option = self.query_one("#exact", Input), self.form.field
+    @work
+    async def action_open(self) -> None:
+        """Ask for the value of the option under the cursor, or toggle a switch."""
+        option = self.form.field
         if option is None:
             return
+        value = self.form.value(option.name)
         if option.flag:
-            self.form.set(option.name, "" if self.form.value(option.name) else form.ON)
+            self.form.set(option.name, "" if value else form.ON)
             return
-        self.query_one("#typing").display = True
-        self.query_one("#name", Static).update(f"{option.label}: ")
-        with self.prevent(Input.Changed):
-            field.value = self.form.value(option.name)
-        self._typing, self._before = option.name, self.form.values.get(option.name, "")
-        self.set_focus(field)
-
-    @on(Input.Changed, "#exact")
-    def typed(self, event: Input.Changed) -> None:
-        """Answer while a person types; a path counts once the path is complete."""
-        if self._typing != form.FILE:
-            self.form.set(self._typing, event.value)
-
-    @on(Input.Submitted, "#exact")
-    def typed_all(self, event: Input.Submitted | None = None) -> None:
-        if event is not None and self._typing == form.FILE:
-            self.form.set(form.FILE, event.value)
-        self.query_one("#typing").display = False
-        self.set_focus(self.form)
-
-    def key_escape(self) -> None:
-        """Restore the option of the open input; without an open input, remove the filter."""
-        if self.query_one("#typing").display:
-            self.form.set(self._typing, self._before)
-            self.typed_all()
-        else:
-            super().key_escape()
+        typed = await self.app.push_screen_wait(Ask(option.label, self.form.help, value=value))
+        if typed is not None and typed != value:
+            self.form.set(option.name, typed)

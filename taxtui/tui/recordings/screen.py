@@ -10,7 +10,7 @@ from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container, Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.widgets import Static
 
 from costmodel import SourceError
@@ -21,10 +21,9 @@ from taxtui.tui import actions, units
 from taxtui.tui.background import Newest
 from taxtui.tui.command_dialog import compare_with_another
 from taxtui.tui.dialogs import copy
-from taxtui.tui.fields import FilterField, contains_words
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
-from taxtui.tui.recordings.list import RecordingFacts, RecordingList
+from taxtui.tui.recordings.list import RecordingList, facts
 
 RUNNING_S: Final = 3.0  # between looks at the folder during a measurement
 HOW_TO: Final = """\
@@ -33,7 +32,7 @@ No recordings yet.
   1                set up a run, then ctrl+r to launch it
   taxtui run       measure without this interface
   r                look again"""
-KEYS: Final = "3 results · 4 projection · enter open · d diff · / filter"
+KEYS: Final = "3 results · 4 projection · enter open · d diff"
 NO_USER_RECORDING: Final = "only shipped recordings yet: 1, then ctrl+r, measures"
 
 
@@ -47,20 +46,15 @@ class RecordingsScreen(NumberedScreen):
     def __init__(self) -> None:
         super().__init__()
         self.listing: Listing | None = None
-        self.marks: set[Path] = set()
 
     def contents(self) -> ComposeResult:
         yield Static(HOW_TO, id="how-to", markup=False)
-        with Container(id="catalogue"):
-            with Vertical(id="shelf"):
-                yield RecordingList(id="recordings")
-                yield FilterField(placeholder="show only recordings that contain …", compact=True)
-            with VerticalScroll(id="entry"):
-                yield RecordingFacts(id="facts")
+        with Vertical(id="catalogue"):
+            yield RecordingList(id="recordings")
+            yield Static("", id="facts", markup=False)
 
     def on_mount(self) -> None:
         self._scanner: Newest[None, Listing] = Newest(lambda _: [self._scan()], self._listed, self._complain, on=self)
-        self.query_one("#entry").border_title = "about this recording"
         self.set_interval(RUNNING_S, self._look_again)
 
     def on_unmount(self) -> None:
@@ -68,9 +62,6 @@ class RecordingsScreen(NumberedScreen):
 
     def arrive(self) -> None:
         self.rescan()
-
-    def restyle(self) -> None:
-        self.paint()
 
     def rescan(self) -> None:
         self._scanner.ask(None)
@@ -88,7 +79,6 @@ class RecordingsScreen(NumberedScreen):
     def _listed(self, listing: Listing) -> None:
         before = [self.chosen.path] if self.chosen else self.taxtui.subject()
         self.listing = listing
-        self.marks &= {entry.path for entry in listing.entries}
         self.paint()
         if before:
             self._put_on(before[0])
@@ -96,8 +86,7 @@ class RecordingsScreen(NumberedScreen):
 
     @property
     def entries(self) -> Sequence[CatalogueEntry]:
-        everything = self.listing.entries if self.listing else ()
-        return [entry for entry in everything if contains_words(entry.words, self.filter_text)]
+        return self.listing.entries if self.listing else ()
 
     @property
     def chosen(self) -> CatalogueEntry | None:
@@ -106,12 +95,11 @@ class RecordingsScreen(NumberedScreen):
     def paint(self) -> None:
         if self.listing is None:
             return
-        everything, listed = self.listing.entries, self.query_one(RecordingList)
+        everything, listed = self.entries, self.query_one(RecordingList)
         self.set_class(not everything, "-nothing")
         how_to = "\n\n".join(filter(None, [self.listing.problem, HOW_TO]))
         self.query_one("#how-to", Static).update(how_to)
-        listed.empty = f"no recording contains {clean(self.filter_text)}"
-        listed.present(self.entries, self.marks)
+        listed.present(everything)
         folder = f"{shown(self.listing.folder)}/" if self.listing.folder else "recordings"
         hint = KEYS if any(not entry.shipped for entry in everything) else NO_USER_RECORDING
         listed.entitle(Text(f"{folder} · {self.listing.problem or hint}"))
@@ -121,21 +109,16 @@ class RecordingsScreen(NumberedScreen):
     def _status(self, entries: Sequence[CatalogueEntry]) -> Text:
         parts = [f"{len(entries)} recordings" if len(entries) != 1 else "1 recording"]
         parts.append(units.size(sum(entry.size_bytes for entry in entries)))
-        if self.marks:
-            parts.append(f"{len(self.marks)} marked")
         return Text(" · ".join(parts))
 
     @on(CursorList.Moved)
     def _describe(self) -> None:
         """Show the facts of the recording under the cursor."""
-        entry = self.chosen
-        facts = self.query_one(RecordingFacts)
-        facts.display = entry is not None
-        if entry:
-            facts.present(entry)
+        if entry := self.chosen:
+            self.query_one("#facts", Static).update(facts(entry))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("filter", "open", "mark", "page", "diff", "copy"):
+        if action in ("open", "page", "diff", "copy"):
             return self.listing is not None and bool(self.listing.entries)
         return True
 
@@ -147,69 +130,43 @@ class RecordingsScreen(NumberedScreen):
             self.query_one(RecordingList).put(number)
 
     async def action_open(self) -> None:
-        entry = self.chosen
-        if entry and self._usable([entry]):
+        if entry := self._usable():
             try:
                 await self.taxtui.replay(entry.path)
             except SourceError as error:
                 self._complain(str(error))
                 self.rescan()
 
-    def action_mark(self) -> None:
-        if entry := self.chosen:
-            self.marks ^= {entry.path}
-            self.paint()
-
     def leave(self, scope: actions.Scope) -> None:
-        """Let Results and Projection show the marked recordings, else the recording under the cursor."""
-        entries = self.listing.entries if self.listing else ()
-        marked = [entry for entry in entries if entry.path in self.marks]
-        chosen = marked or ([self.chosen] if self.chosen else [])
-        if scope in ("results", "projection") and chosen and self._usable(chosen):
-            self.taxtui.chosen = tuple(entry.path for entry in chosen)
+        """Let Results and Projection show the recording under the cursor."""
+        if scope in ("results", "projection") and (entry := self._usable()):
+            self.taxtui.chosen = (entry.path,)
 
-    def _usable(self, entries: Sequence[CatalogueEntry]) -> bool:
-        """Whether all are present and readable; else report the first failure."""
-        for entry in entries:
-            now = catalogue.inspect(entry.path)
-            if now is None:
-                self._complain(f"{shown(entry.path)} does not exist any more")
-            elif now.state in HOPELESS:
-                state = {"newer version": "of a newer version", "unreadable": "not readable"}.get(now.state, now.state)
-                self._complain(f"{shown(entry.path)} is {state}" + (f": {now.detail}" if now.detail else ""))
-            else:
-                continue
-            self.rescan()
-            return False
-        return True
+    def _usable(self) -> CatalogueEntry | None:
+        """Return the recording under the cursor, if present and readable; else report the failure."""
+        entry = self.chosen
+        if entry is None:
+            return None
+        now = catalogue.inspect(entry.path)
+        if now is not None and now.state not in HOPELESS:
+            return entry
+        if now is None:
+            self._complain(f"{shown(entry.path)} does not exist any more")
+        else:
+            state = {"newer version": "of a newer version", "unreadable": "not readable"}.get(now.state, now.state)
+            self._complain(f"{shown(entry.path)} is {state}" + (f": {now.detail}" if now.detail else ""))
+        self.rescan()
+        return None
 
     @work
     async def action_diff(self) -> None:
-        entry = self.chosen
-        if entry is not None and self._usable([entry]):
+        if entry := self._usable():
             await compare_with_another(self, [entry.path])
 
     def action_page(self) -> None:
-        if (entry := self.chosen) and self._usable([entry]):
+        if entry := self._usable():
             self.paths = (entry.path,)
             self.write_page(["report", str(entry.path)])
-
-    def apply_filter(self) -> None:
-        """Show the filtered recordings; the cursor stays on the same recording."""
-        before = self.chosen
-        self.paint()
-        if before:
-            self._put_on(before.path)
-
-    def focus_table(self) -> None:
-        self.query_one(RecordingList).focus()
-
-    def key_escape(self) -> None:
-        """Remove the filter; without a filter, remove all marks."""
-        if not self.query_one(FilterField).display:
-            self.marks.clear()
-        super().key_escape()
-        self.paint()
 
     def action_renew(self) -> None:
         self.rescan()

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel import FIXED_LENGTH, Answer, Recording, concurrency_sweep
+from costmodel import FIXED_LENGTH, Answer, Recording
 from taxtui.errors import RecordingError
 from taxtui.live import catalogue
 from taxtui.live.cell_state import CellState
@@ -50,7 +50,6 @@ class ResultsShown(NamedTuple):
     sections: Sequence[Section]
     rows: Sequence[MeasuredRow]
     answer: Answer | None = None
-    sweeps: Sequence[concurrency_sweep.Ladder] = ()
 
 
 def is_named(row: MeasuredRow, name: RowName) -> bool:
@@ -93,7 +92,7 @@ class ResultsReader:
             sweeps = ladders_of(rows)
             if not sweeps:
                 raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
-            yield ResultsShown(ladders.sections(sweeps), rows, sweeps=sweeps)
+            yield ResultsShown(ladders.sections(sweeps), rows)
         else:
             yield ResultsShown(sections(rows, sources, [request.table], unfinished), rows)
 

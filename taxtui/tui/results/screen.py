@@ -16,24 +16,18 @@ from textual.widgets import Static
 from taxtui.live import catalogue
 from taxtui.report.answer.sections import headline_text
 from taxtui.report.cells import RowName
-from taxtui.report.measured import ladders
-from taxtui.report.numbers import amount_tick, short_duration
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.background import Newest
-from taxtui.tui.chart import Chart, ChartCurve
 from taxtui.tui.command_dialog import compare_with_another
 from taxtui.tui.dialogs import copy
-from taxtui.tui.fields import FilterField
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import NumberedScreen, TopBar
 from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsRequest, ResultsShown, is_named, is_of_row
-from taxtui.tui.section_table import AnswerTable, filtered
+from taxtui.tui.section_table import AnswerTable
 from taxtui.tui.stacked_bars import StackedBars
 
 NOTHING = ResultsShown((), ())
-THROUGHPUT, LATENCY = "#56b4e9", "#e69f00"
-"""Colours of the curves of a sweep, distinguishable by colour-blind readers."""
 
 
 class TableTab(Static):
@@ -65,11 +59,9 @@ class ResultsScreen(NumberedScreen):
             for table, title in TABLES.items():
                 yield TableTab(table, title)
         yield Static("", id="said", markup=False)
-        yield Chart(id="sweep")
         yield AnswerTable(id="lines")
         yield StackedBars(id="causes")
         yield Static("", id="why", markup=False)
-        yield FilterField(placeholder="show only rows that contain …", compact=True)
 
     def on_mount(self) -> None:
         self._reading: Newest[ResultsRequest, ResultsShown] = Newest(
@@ -80,14 +72,8 @@ class ResultsScreen(NumberedScreen):
         self._reading.close()
 
     def arrive(self) -> None:
-        subject = self.taxtui.subject()
-        if self.paths != subject:
-            self.paths = subject
-            self.clear_filter()
+        self.paths = self.taxtui.subject()
         self.refresh_table()
-
-    def restyle(self) -> None:
-        self.apply_filter()
 
     def refresh_table(self) -> None:
         """Read the recordings again, and show the chosen table."""
@@ -108,47 +94,28 @@ class ResultsScreen(NumberedScreen):
 
     def _show(self, result: ResultsShown) -> None:
         self.result, self.refusal = result, ""
-        self.apply_filter()
+        self.paint()
 
     def _refuse(self, reason: str) -> None:
         self.result, self.refusal = NOTHING, reason
-        self.apply_filter()
+        self.paint()
 
-    def apply_filter(self) -> None:
-        """Show the filtered rows of the result."""
+    def paint(self) -> None:
         answer, rows = self.result.answer, self._rows
-        rows.empty = f"no row contains {self.filter_text}" if self.filter_text else ""
+        rows.empty = ""
         if answer is None:
-            rows.present([filtered(section, self.filter_text) for section in self.result.sections])
+            rows.present(self.result.sections)
         else:
-            rows.rank(answer, self.filter_text, notes=True)
+            rows.rank(answer, notes=True)
         self.query_one("#said", Static).update(headline_text(answer) if answer else "")
-        keys = "/ filters · enter slowest trials"
-        rows.entitle(Text(keys if answer is None else "time per trajectory · / filters · enter long table"))
+        rows.entitle(Text("enter slowest trials" if answer is None else "time per trajectory · enter long table"))
         self.explain()
 
     @on(CursorList.Moved)
     def explain(self) -> None:
-        """Show the causes of the workload, or the sweep, under the cursor."""
-        answer, workload, line = self.result.answer, self._rows.workload, self._rows.chosen
-        if answer:
-            self.query_one(StackedBars).show_causes(answer, workload)
-        plot, sweeps = self.query_one(Chart), self.result.sweeps
-        plot.display = bool(sweeps)
-        if sweeps:
-            sweep = sweeps[min(line.section if line else 0, len(sweeps) - 1)]
-            rates = [(level.concurrency, level.actions_per_s.value) for level in sweep.levels]
-            delays = [(level.concurrency, level.action_p95_ns) for level in sweep.levels]
-            curves = [
-                ChartCurve("← actions/s", THROUGHPUT, rates),
-                ChartCurve("p95 of an action →", LATENCY, delays, short_duration, "right"),
-            ]
-            saturation = [float(sweep.knee.at)] if sweep.knee.at else []
-            title = f"{ladders.title(sweep)}{' · │ saturation' if saturation else ''}"
-            plot.present(title, curves, saturation, across=amount_tick)
-
-    def focus_table(self) -> None:
-        self.set_focus(self._rows)
+        """Show the causes of the workload under the cursor."""
+        if self.result.answer:
+            self.query_one(StackedBars).show_causes(self.result.answer, self._rows.workload)
 
     @work
     async def action_open(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from costmodel import read_regular, toml
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.durations import parse_duration_ns
@@ -137,19 +135,6 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario file."""
-
-    name: str
-    argument: str  # for ``taxtui run``
-    title: str  # the size, or the error
-    plan: Plan | None = None  # None: the scenario cannot run
-
-    def command(self, limits: Sequence[str] = ()) -> str:
-        """Return the command line of the unchanged scenario; ``limits`` are options against cost."""
-        return shlex.join(["taxtui", "run", self.argument, *limits])
-
-
 def shipped_tiers() -> list[str]:
     """Return the names of the shipped tiers."""
     root = scenario.CHECKOUT if scenario.CHECKOUT.is_dir() else scenario.BUNDLE
@@ -165,24 +150,3 @@ def about_tier(name: str) -> str:
         return f"{name}  {error}"
     before = f"{counted(len(tier.setup), 'step')} before the first action, then " if tier.setup else ""
     return f"{tier.name}  {tier.title} · {before}a cycle of {len(tier.cycle)}: {', '.join(s.name for s in tier.cycle)}"
-
-
-def presets(folder: Path) -> list[Preset]:
-    """Return the shipped scenarios, and the scenarios in ``folder`` and ``folder/scenarios``."""
-    paths = {name: name for name in scenario.shipped_names()}
-    for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
-        with contextlib.suppress(OSError):  # a folder, a pipe, or a broken link
-            if b"[[cells]]" in read_regular(path, toml.MAX_BYTES):
-                paths.setdefault(path.stem, str(path))
-    return [_preset(name, argument) for name, argument in paths.items()]
-
-
-def _preset(name: str, argument: str) -> Preset:
-    try:
-        plan = scenario.load(argument)
-    except TaxtuiError as error:
-        return Preset(name=name, argument=argument, title=str(error))
-    substrates = dict.fromkeys(str(cell.substrate) for cell in plan.cells)
-    trials = plan.repeat * sum(cell.trials for cell in plan.cells)
-    title = f"{counted(len(plan.cells), 'cell')}, {counted(trials, 'trial')}: {', '.join(substrates)}"
-    return Preset(name=name, argument=argument, title=title, plan=plan)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -16,12 +15,11 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.widgets import OptionList, Static
+from textual.widgets import Input, OptionList, Static
 
 from taxtui.tui import actions, colours
-from taxtui.tui.fields import PickList
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.setup.panels import SubstrateList
+from taxtui.tui.setup.panels import PickList, SubstrateList
 
 if TYPE_CHECKING:
     from textual.worker import Worker
@@ -30,11 +28,8 @@ if TYPE_CHECKING:
     from taxtui.report.plan_cost import CheckedSubstrate, Expense
     from taxtui.report.plan_time import PastTrial
     from taxtui.tui.background import Newest
-    from taxtui.tui.setup.form import Choices, Preset
-    from taxtui.tui.setup.run_fields import RunFields
+    from taxtui.tui.setup.form import Choices
 
-CHECK = "check"
-"""First word of the groups of workers that check substrates."""
 FREE_HERE = ("local", "docker")
 """Substrates of this machine without cost; like ``taxtui run``, the form picks the working substrates among these."""
 MODES = {
@@ -52,14 +47,11 @@ class SetupScreen(NumberedScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.preset: Preset | None = None  # a scenario, to run unchanged
         self.history: list[PastTrial] | None = None  # durations of earlier trials; None: not read yet
         self._reading: Newest[None, list[PastTrial]] | None = None
         self._whole = asyncio.Event()  # set after the parts below the first frame exist
-        self._checked = asyncio.Event()  # the substrates have been checked once
-        self._untouched = True  # no person has changed the form
+        self._checked = asyncio.Event()  # no check of the substrates is in progress
         self.expense: Expense | None = None  # None: the form is not a valid plan
-        self._interrupted = False  # a measurement has ended a check
 
     def contents(self) -> ComposeResult:
         with Horizontal(id="picks"):
@@ -73,7 +65,7 @@ class SetupScreen(NumberedScreen):
 
     def on_mount(self) -> None:
         for name in sorted(colours.SUBSTRATES):
-            self.substrates.add(name, picked=name == "local")
+            self.substrates.offer(name, picked=name == "local")
         for mode in MODES:
             self._list("modes").offer(mode, picked=True)
         # Not before the app has started: until then a refresh draws nothing.
@@ -91,7 +83,7 @@ class SetupScreen(NumberedScreen):
         for picks in self.query(PickList):
             picks.highlighted = 0
         plan = VerticalScroll(Static(id="words", markup=False), id="plan")
-        plan.border_title = "Plan · ctrl+r launches · l loads a scenario · a adds a substrate"
+        plan.border_title = "Plan · ctrl+r launches · a adds a substrate"
         await self.query_one("#below").mount(RunFields(id="fields"), plan, *super().foot())
         self.refresh_bindings()  # else the footer would wait for another change of the keys
         self._whole.set()
@@ -142,41 +134,22 @@ class SetupScreen(NumberedScreen):
     @property
     def obstacle(self) -> str:
         """The reason that the form cannot be launched, or ""."""
-        missing = "" if self.preset else self.choices.missing
-        return missing or (self.expense.obstacle if self.expense else "")
+        return self.choices.missing or (self.expense.obstacle if self.expense else "")
 
     @on(PickList.Changed)
-    def edited(self) -> None:
-        self.preset, self._untouched = None, False
-        self.refresh_plan()
-
-    def on_run_fields_changed(self, event: RunFields.Changed) -> None:
-        """As ``edited``, but a cost limit does not change the measurement."""
-        if event.money:
-            self.refresh_plan()
-        else:
-            self.edited()
-
+    @on(Input.Changed, "RunFields Input")
     @on(OptionList.OptionHighlighted, "#substrates")
-    def explain(self) -> None:
-        self.refresh_plan()
-
-    def restyle(self) -> None:
-        self.substrates.redraw()
-        self.refresh_plan()
-
     def refresh_plan(self) -> None:
         from taxtui.tui.setup.form import about_tier
 
         if not self._whole.is_set():
             return
-        choices, preset = self.choices, self.preset
-        plan = preset.plan if preset else None if choices.missing else choices.plan()
+        choices = self.choices
         self.expense = None
         facts, command = [], Text()
-        if plan:
-            words = self._outlook(plan)
-            facts.append(Text(f"preset {preset.name}: {preset.title}" if preset else choices.summary()))
+        if not choices.missing:
+            words = self._outlook(choices.plan())
+            facts.append(Text(choices.summary()))
             facts += [Text.assemble((f"{name:<6}", "dim"), text) for name, text in words.items()]
             command.append(f"$ {self._command()}", "dim")
         if obstacle := self.obstacle:
@@ -191,13 +164,11 @@ class SetupScreen(NumberedScreen):
         from taxtui.plan import crowding
         from taxtui.report import plan_time
         from taxtui.report.plan_cost import expense
-        from taxtui.tui.setup.run_fields import RunFields
 
-        fields, answers = self.query_one(RunFields), self.substrates.answers
+        answers = self.substrates.answers
         variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
         expected = plan_time.expect(plan, self.history or [], variants)
-        self.expense = expense(plan, expected, answers, fields.sheet, fields.limit_usd)
-        fields.show_money(self.expense.sheet, needed=self.expense.paid)
+        self.expense = expense(plan, expected, answers)
         crowded = crowding.crowding_warning(plan)
         return {
             "Time": plan_time.time_words(plan, expected) if self.history is not None else "reading earlier recordings…",
@@ -206,8 +177,7 @@ class SetupScreen(NumberedScreen):
         }
 
     def _command(self) -> str:
-        limits = self.expense.options if self.expense else ()
-        return self.preset.command(limits) if self.preset else self.choices.command(limits)
+        return self.choices.command(self.expense.options if self.expense else ())
 
     def action_renew(self) -> None:
         offered = self.substrates.offered
@@ -221,15 +191,15 @@ class SetupScreen(NumberedScreen):
     def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         """Check substrates in a process; a newer check of the same substrates replaces this check."""
         # a function, not a coroutine: a replaced coroutine would never be awaited
-        _: Worker[None] = self.run_worker(
-            partial(self._ask, keys, refs), group=f"{CHECK} {tuple(refs)}", exclusive=True
-        )
+        _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {tuple(refs)}", exclusive=True)
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
         from taxtui.tui.setup import lookups
+        from taxtui.tui.setup.form import Choices
 
         self.substrates.ask(keys)
+        self._checked.clear()
         self.refresh_plan()
         answers: Mapping[str, CheckedSubstrate] = {}
         try:
@@ -237,35 +207,24 @@ class SetupScreen(NumberedScreen):
         except (TaxtuiError, OSError) as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
         self.substrates.hear(keys, answers)
-        if self._untouched and (usable := [name for name in FREE_HERE if name in answers and answers[name].ok]):
+        untouched = self.choices == Choices(substrates=("local",))
+        if untouched and (usable := [name for name in FREE_HERE if name in answers and answers[name].ok]):
             self.substrates.pick(usable)
-        self._checked.set()
+        if not self.substrates.awaited:
+            self._checked.set()
         self.refresh_plan()
-
-    def on_screen_suspend(self) -> None:
-        """Stop background work: a measurement needs the machine."""
-        if self.taxtui.running and self.substrates.awaited:
-            self._interrupted = True
-            for worker in self.workers:
-                if worker.group.startswith(CHECK):
-                    worker.cancel()
-            self.substrates.hear(list(self.substrates.awaited), {})
 
     def on_screen_resume(self) -> None:
         if self._reading and not self.taxtui.running:
             self._reading.ask(None)
-        if self._interrupted and not self.taxtui.running:
-            self._interrupted = False
-            self.action_renew()
 
     def on_unmount(self) -> None:
         if self._reading:
             self._reading.close()
 
     async def _refused(self) -> bool:
-        """Return whether the form cannot be launched, and notify the reason; a key may precede the whole form."""
-        await self._whole.wait()
-        if self._untouched and not self._checked.is_set():  # the check picks substrates
+        """Return whether the form cannot be launched, and notify the reason; a check would disturb a measurement."""
+        if not self._checked.is_set():
             self.notify("checking which substrates work here …", timeout=3)
             await self._checked.wait()
         if obstacle := self.obstacle:
@@ -301,27 +260,8 @@ class SetupScreen(NumberedScreen):
         if ref.name not in registry.names():
             self.notify(f"no substrate {ref.name!r}; {', '.join(registry.names())}", severity="error")
             return
-        self.substrates.add(str(ref), picked=True)
+        self.substrates.offer(str(ref), picked=True)
         self._check_options([str(ref)])
-        self.edited()
-
-    @work
-    async def action_load(self) -> None:
-        """Choose a scenario to run unchanged, until a person changes the form."""
-        from taxtui.tui.dialogs import Choice, Choose
-        from taxtui.tui.setup.form import presets
-
-        presets_here = await asyncio.to_thread(presets, Path())  # reads every scenario and tier
-        choices = [Choice(preset.name, preset.title, preset, preset.plan is not None) for preset in presets_here]
-        await self._whole.wait()
-        preset = await self.app.push_screen_wait(Choose("Presets", choices))
-        if preset is not None:
-            self.use(preset)
-
-    def use(self, preset: Preset) -> None:
-        """Prepare a preset to run unchanged."""
-        self.preset, self._untouched = preset, False
-        self.refresh_plan()
 
     @work
     async def action_launch(self) -> None:
@@ -330,8 +270,7 @@ class SetupScreen(NumberedScreen):
 
         if await self._refused():
             return
-        scenario = self.preset.argument if self.preset else self.choices.scenario()
-        expense = self.expense
+        scenario, expense = self.choices.scenario(), self.expense
         for name, question in (expense.questions if expense else {}).items():
             body = f'{question}\nType "{name}" to launch.'
             if await self.app.push_screen_wait(Ask("Confirm paid run", body, wanted=name)) is None:

@@ -37,7 +37,7 @@ async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
 
 async def visit() -> None:
     """Go through the screens and keep what each shows."""
-    app = TaxtuiApp(ReplayFeed(RECORDING, speed=0))
+    app = TaxtuiApp(ReplayFeed(RECORDING))
     async with app.run_test(size=SIZE) as pilot:
 
         def keep(name: str) -> None:

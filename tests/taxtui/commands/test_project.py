@@ -211,23 +211,8 @@ def test_csv_has_one_line_per_row(recording: str) -> None:
 HOSTILE = "=cmd|'/c'!A1\x1b[31m\u202e<b>|x`_*"
 
 
-def test_strings_of_a_recording_are_data(tmp_path: Path) -> None:
-    """tests/taxtui/commands/test_hostile_tables.py has every table and format."""
-    file = str(write(tmp_path / "run.msgpack", [trial(1)], cell(substrate=HOSTILE, tier="@T", mode="-m")))
-    assert r"\<b\>\|x\`\_\*" in output("project", file, *ASK, "--format", "markdown")
-    (row,) = csv.DictReader(io.StringIO(output("project", file, *ASK, "--format", "csv")))
-    assert [row[key][0] for key in ("substrate", "tier", "mode")] == ["'"] * 3
-
-
 def test_numbers_of_csv_stay_numbers() -> None:
     assert csv_rows.to_text([{"delta": -3.5, "name": "-3.5"}]) == '"delta","name"\n-3.5,"\'-3.5"'
-
-
-def test_markdown_is_a_table() -> None:
-    lines = output("project", ESSAY, *ASK, "--full", "--format", "markdown").splitlines()
-    assert lines[0].startswith("Daytona is cheapest for T2 x 50 (as published): Docker runs 1.09 times")
-    table = lines.index("### 10,000 trajectories of 50 actions on 500 workers")
-    assert lines[table + 2].count("|") == lines[table + 3].count("|") == lines[table + 4].count("|") == 6
 
 
 def test_explain_can_be_followed_by_hand(recording: str) -> None:
@@ -311,14 +296,6 @@ def test_incomplete_recordings_project_with_a_flag(tmp_path: Path) -> None:
     torn.write_bytes(torn.read_bytes() + b"\xc9")
     (row,) = json.loads(output("project", str(torn), *ASK, "--format", "json"))
     assert "incomplete_recording" in row["flags"]
-
-
-def test_wide_names_are_cut_and_huge_runs_stay_aligned(tmp_path: Path) -> None:
-    trials = [trial(n, create=(2 + n % 3) * S) for n in range(4)]
-    file = str(write(tmp_path / "a", trials, cell(substrate="コンテナ" * 20, variant="x" * 100)))
-    lines = output("project", file, "--trajectories", str(10**15), "--workers", "100000", "--full").splitlines()
-    assert max(map(width, lines)) <= 80
-    assert any("e+12" in line for line in lines)
 
 
 def test_decide_refuses_missing_node_prices_before_it_simulates(

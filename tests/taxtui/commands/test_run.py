@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,9 @@ from tests.support.command_line import (
     PLAIN,
     SHORT,
     Home,
-    containers,
     ended,
     events,
     last,
-    run_id,
     without_modules,
 )
 from tests.support.worker_kills import workers
@@ -149,23 +146,6 @@ def test_a_terminal_gets_one_line_that_is_rewritten(home: Home) -> None:
     assert "finished: 2 of 2 trials, 0 failed" in text
 
 
-def test_standard_input_has_no_effect_without_control(home: Home) -> None:
-    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    process.stdin.write(b'{"op": "cancel"}\n')
-    process.stdin.close()
-    process.stdin = None
-    assert ended(process).code == 0
-
-
-@pytest.mark.docker
-def test_docker_leaves_no_container(home: Home) -> None:
-    result = home.run("run", "-s", "docker", *SHORT[:-1], "session", "--concurrency", "2", "-o", "r.msgpack")
-    assert result.code == 0
-    assert last(home.cwd / "r.msgpack") == RunFinished("finished", {"ok": 2})
-    assert containers(run_id(home.cwd / "r.msgpack")) == []
-
-
 # ------------------------------------------------------------------------------------------------- bad input
 
 
@@ -216,29 +196,6 @@ def refused(home: Home, code: int, *args: str, **popen: object) -> str:
     assert not list(home.folder.rglob("*.msgpack"))
     assert result.complaint.startswith("taxtui: ")
     return result.complaint
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "line"),
-    [
-        ("a.toml", "cells = [", "a.toml: "),
-        ("b.toml", CELLS + "actionz = [1]\n", "b.toml:4: cells[1].actionz: unknown key; did you mean 'actions'?"),
-        ("c.toml", '[[cells]]\nsubstrates = ["local"]\ntiers = "T0"\nactions = [1]\n', "c.toml:3: cells[1].tiers: "),
-        ("d.toml", "name = 'nothing'\n", "d.toml: "),
-        ("e.toml", "cells = []\n", "the scenario has no cells"),
-        ("f.json", '{"cells": ', "f.json: "),
-        ("g.toml", "\xff", "g.toml: not text in UTF-8"),
-        ("h.toml", CELLS + "actions = [1]\n[limits]\ncpus = inf\n", "h.toml:6: limits.cpus: must be a finite number"),
-    ],
-)
-def test_a_malformed_scenario_names_file_and_line(
-    name: str, text: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(text.encode("latin-1"))
-    error = CliRunner().invoke(app, ["run", name]).exception
-    assert isinstance(error, UsageError)
-    assert line in str(error)
 
 
 def test_an_existing_output_file_keeps_every_byte(home: Home) -> None:

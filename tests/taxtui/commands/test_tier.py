@@ -51,11 +51,8 @@ def test_two_tiers_that_run_in_their_folder(home: Home, repository: Path) -> Non
 
 
 def test_failing_tests_make_an_inspection_tier_alone(home: Home, repository: Path) -> None:
-    done = home.run(
-        "tier", "from-repo", str(repository), "--test", "echo passed; echo one of the tests failed >&2; exit 3"
-    )
+    done = home.run("tier", "from-repo", str(repository), "--test", "exit 3")
     assert done.code == 1
-    assert "printed last:\n    passed\n    one of the tests failed\n" in done.err
     assert "demo-test failed its trial on local: setup 1 (test): exit 3, expected 0; it was not written" in done.err
     assert sorted(path.name for path in home.cwd.glob("demo*")) == ["demo", "demo-inspect.toml", "demo.fixtures"]
 

@@ -185,19 +185,14 @@ def invoke(*arguments: object) -> str:
     return result.output
 
 
-def test_a_page_and_pictures_are_new_files(tmp_path: Path) -> None:
+def test_a_page_is_a_new_file(tmp_path: Path) -> None:
     path = write(tmp_path / "r.msgpack", [trial(n) for n in range(6)])
-    out, folder = tmp_path / "page.html", tmp_path / "figures"
-    assert invoke("report", path, "--html", out, "--figures", folder) == f"{out}\n{folder}\n"
+    out = tmp_path / "page.html"
+    assert invoke("report", path, "--html", out) == f"{out}\n"
     assert out.read_text().startswith("<!doctype html>")
-    for suffix in ("svg", "png"):
-        assert list(folder.glob(f"causes-*.{suffix}"))
-    assert "create_ns" in (folder / "causes.csv").read_text()
     before = out.read_bytes()
     with pytest.raises(UsageError, match="exists; choose another name with --html, nothing is overwritten"):
         invoke("report", path, "--html", out)
-    with pytest.raises(UsageError, match="is not empty; choose another folder with --figures"):
-        invoke("report", path, "--figures", folder)
     assert out.read_bytes() == before
 
 

@@ -89,7 +89,7 @@ def test_the_cost_figure_draws_the_ranks(tmp_path: Path) -> None:
     assert figure is not None
     assert len(figure.panels) == len(workloads) == 4
     for panel, standings_of_work in zip(figure.panels, workloads.values(), strict=True):
-        lines: list[Any] = list(drawn(panel, titled=False).figure.axes[0].lines)
+        lines: list[Any] = list(drawn(panel).figure.axes[0].lines)
         [dashed] = [line for line in lines if line.get_linestyle() == "--"]
         frontier_points = [
             (item.hours.value, item.usd.value) for item in standings_of_work if item.frontier == ON and item.usd

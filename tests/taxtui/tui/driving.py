@@ -1,8 +1,8 @@
-"""Shared parts of the tests of screens: feeds, waiting, screens by type, and the list of tested actions."""
+"""Shared parts of the tests of screens: feeds, waiting, and screens by type."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from textual.app import ComposeResult
@@ -21,12 +21,6 @@ from tests.taxtui.tui import story
 from tests.taxtui.tui.feeds import StoryRun, answers
 
 SIZE = (80, 24)
-TESTED: set[str] = set()
-
-
-def covers(*names: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., Awaitable[None]]]:
-    TESTED.update(names)
-    return lambda function: function
 
 
 def running() -> StoryRun:

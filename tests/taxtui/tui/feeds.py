@@ -35,6 +35,19 @@ async def answers(refs: Sequence[str] = ()) -> Mapping[str, CheckedSubstrate]:
     return {ref: structs.replace(ANSWERS[ref.partition(":")[0]], name=ref) for ref in refs} or ANSWERS
 
 
+PRICED = {
+    **ANSWERS,
+    "ecs": CheckedSubstrate(
+        name="ecs", ok=True, variant="fargate", prices="aws-fargate", capabilities={"paid": True},
+        detail="ready as me in us-east-1; 0.049 USD per sandbox-hour, 60 s at least: --prices aws-fargate",
+    ),
+}  # fmt: skip
+
+
+async def priced(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
+    return PRICED
+
+
 class StoryRun(RunFeed):
     """A run whose child is a list of events: all of them are there at the first look, or after ``goes_on``."""
 

@@ -30,8 +30,7 @@ takes longer than all else that the app does."""
 
 
 class Terminal:
-    """``taxtui`` in a tmux pane of its own server, in ``folder``; with ``sdks`` it has those of all substrates, and
-    ``site`` is what each of its interpreters begins with.
+    """``taxtui`` in a tmux pane of its own server, in ``folder``; each of its interpreters begins with ``site``.
 
     One client in control mode takes every command and is told whenever the program writes: nothing is started to look.
     """
@@ -42,7 +41,6 @@ class Terminal:
         *arguments: str,
         width: int = 80,
         height: int = 24,
-        sdks: bool = False,
         site: str = "",
         **env: str,
     ) -> None:
@@ -52,7 +50,7 @@ class Terminal:
         settings: Mapping[str, str] = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "XDG_DATA_HOME": str(folder), **env}
         first = folder / "first"
         first.mkdir()
-        (first / "sitecustomize.py").write_text(site if sdks else WITHOUT_SDKS + site)
+        (first / "sitecustomize.py").write_text(WITHOUT_SDKS + site)
         settings = {**settings, "PYTHONPATH": str(first)}
         self._line = f"{shlex.join(['env', *(f'{k}={v}' for k, v in settings.items())])} {command}; echo EXIT=$?; cat"
         self._client: subprocess.Popen[bytes]

@@ -1,8 +1,7 @@
-"""The actions of the whole app, by key; and that every action of the table has a test."""
+"""The actions of the whole app, by key."""
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,13 @@ from textual.app import App
 from costmodel.recording import events
 from taxtui import folders
 from taxtui.tui import actions
-from taxtui.tui import app as app_module
-from taxtui.tui.colours import THEMES
 from taxtui.tui.dialogs import Confirm, Tell, copy
 from taxtui.tui.live.panels import CellTable
 from taxtui.tui.numbered_screen import NumberedScreen, Tab
-from tests.taxtui.tui.driving import SIZE, TESTED, covers, finished, live, running, setup
+from tests.taxtui.tui.driving import SIZE, finished, live, running, setup
 from tests.taxtui.tui.feeds import app
 
 
-@covers("go('setup')", "go('live')")
 async def test_digits_and_tabs_go_to_the_screens_and_a_click_chooses_a_cell() -> None:
     async with app(running()).run_test(size=SIZE) as pilot:
         await pilot.press("1")
@@ -54,7 +50,6 @@ async def test_a_copied_text_is_in_a_file_too_for_terminals_without_a_clipboard(
         assert [note.message for note in pilot.app._notifications][-1].endswith("shift held")
 
 
-@covers("help")
 async def test_help_lists_every_action_of_the_screen() -> None:
     async with app(running()).run_test(size=(160, 50)) as pilot:
         await pilot.press("question_mark")
@@ -66,39 +61,6 @@ async def test_help_lists_every_action_of_the_screen() -> None:
         live(pilot)
 
 
-@covers("command_palette")
-async def test_the_palette_finds_an_action_by_name_and_does_it() -> None:
-    feed = running()
-    async with app(feed).run_test(size=SIZE) as pilot:
-        await pilot.press("ctrl+p")
-        await pilot.press(*"Pause")
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause(0.3)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert feed.sent == ["pause"]
-
-
-def test_the_palette_has_every_action_of_each_screen() -> None:
-    tui = app()
-    for tab in actions.SCREENS:
-        screen, scope = app_module.make_screen(tab), tab.scope
-        titles = [command.title for command in tui.get_system_commands(screen)]
-        wanted = [a for a in actions.ACTIONS if {scope, "app"} & set(a.scopes) and a.name != "command_palette"]
-        assert sorted(titles) == sorted(f"{a.label} ({a.shown})" for a in wanted)
-
-
-@covers("next_theme")
-async def test_t_goes_through_the_themes_and_back() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
-        seen = []
-        for _ in THEMES:
-            await pilot.press("t")
-            seen.append(pilot.app.theme)
-        assert sorted(seen) == sorted(THEMES)
-
-
-@covers("quit")
 async def test_q_leaves_at_once_when_nothing_runs() -> None:
     async with app(finished()).run_test(size=SIZE) as pilot:
         await pilot.press("q")
@@ -132,10 +94,3 @@ def test_there_are_few_actions_and_a_key_has_one_meaning_everywhere() -> None:
     for tab in actions.SCREENS:
         shown = {one.keys for one in actions.actions_in(tab.scope, "app") if {tab.scope, "app"} & set(one.footer)}
         assert len(shown - {"enter", "y", "h", "question_mark", "q"}) == 1
-
-
-def test_every_action_has_a_test() -> None:
-    screens = [f"{tab.scope}.test_actions_{tab.scope}" for tab in actions.SCREENS]
-    for name in (*screens, "test_actions_page"):
-        importlib.import_module(f"tests.taxtui.tui.{name}")  # adds what it covers
-    assert {action.name for action in actions.ACTIONS} == TESTED

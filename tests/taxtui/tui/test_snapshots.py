@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from costmodel.recording import events
+from taxtui.live import catalogue
+from taxtui.recording.writer import Sealer
+from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.replay import Feed
+from taxtui.tui.projection.form_panel import FormPanel
+from taxtui.tui.setup.panels import PickList
+from taxtui.tui.setup.screen import SetupScreen
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import until
-from tests.taxtui.tui.feeds import StoryRun, app
+from tests.taxtui.tui.driving import looking_at, shown, until
+from tests.taxtui.tui.earlier import only_here
+from tests.taxtui.tui.feeds import StoryRun, app, priced
 from tests.taxtui.tui.shelf import text
+from tests.taxtui.tui.story import record
 
-SIZES = [(80, 24), (160, 50)]
+SMALL, LARGE = (80, 24), (160, 50)
+in_both_sizes = pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x50"])
 Compare = Callable[..., bool]
+Look = Callable[[Pilot[None]], Awaitable[None]]
+
+
+def press(*keys: str) -> Look:
+    async def look(pilot: Pilot[None]) -> None:
+        for key in keys:
+            await pilot.press(key)
+            await shown(pilot)
+        await pilot.pause(0.1)  # what the answer set in motion: a scrollbar, the head of the table
+        await pilot.pause()
+
+    return look
+
+
+# ------------------------------------------------------------------------------------------------------------ Live
 
 
 def waiting() -> Feed:
@@ -42,68 +68,155 @@ def finished() -> Feed:
     return StoryRun(story.run(400), exit_code=0)
 
 
-def many_cells() -> Feed:
-    told: list[events.Event] = [
-        story.header(
-            [
-                story.planned(name, tier, actions, 40)
-                for name in ("local", "docker")
-                for tier in ("T0", "T1", "T2")
-                for actions in (10, 50, 150)
-            ]
-        ),
-        story.clock(),
-    ]
-    for key in range(18):
-        told += story.trial(key, key, key * 10**9, create_ns=(key + 1) * 30_000_000)
-    return StoryRun(told)
-
-
 def refused() -> Feed:
-    return StoryRun(
-        [], exit_code=3, complaint=("taxtui: docker: cannot connect to /var/run/docker.sock; start dockerd",)
-    )
+    complaint = ("taxtui: docker: cannot connect to /var/run/docker.sock; start dockerd",)
+    return StoryRun([], exit_code=3, complaint=complaint)
 
 
-STATES = {
-    "nothing": lambda: None,
-    "waiting": waiting,
-    "running": running,
-    "failing": failing,
-    "finished": finished,
-    "many_cells": many_cells,
-    "refused": refused,
+LIVE = {
+    "nothing": (lambda: None, SMALL),
+    "waiting": (waiting, SMALL),
+    "failing": (failing, SMALL),
+    "refused": (refused, SMALL),
+    "finished": (finished, SMALL),
+    "running": (running, LARGE),
 }
 
 
-@pytest.mark.parametrize(
-    ("state", "size"), [*((state, SIZES[0]) for state in STATES), ("running", SIZES[1]), ("finished", SIZES[1])]
-)
-def test_live(snap_compare: Compare, state: str, size: tuple[int, int]) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        await pilot.press("2")
-        await pilot.pause()
-
-    assert snap_compare(app(STATES[state]()), terminal_size=size, run_before=look)
+@pytest.mark.parametrize("state", LIVE)
+def test_live(snap_compare: Compare, state: str) -> None:
+    feed, size = LIVE[state]
+    assert snap_compare(app(feed()), terminal_size=size, run_before=press("2"))
 
 
-@pytest.mark.parametrize("keys", [("question_mark",)], ids=["help"])
-def test_dialogs(snap_compare: Compare, keys: tuple[str, ...]) -> None:
-    assert snap_compare(app(running()), terminal_size=(80, 24), press=keys)
-
-
-@pytest.mark.parametrize("theme", ["textual-light"])
-def test_themes(snap_compare: Compare, theme: str) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        pilot.app.theme = theme
-        await pilot.pause(0.3)
-
-    assert snap_compare(app(running()), terminal_size=(120, 40), run_before=look)
+def test_help(snap_compare: Compare) -> None:
+    assert snap_compare(app(running()), terminal_size=SMALL, press=("question_mark",))
 
 
 def test_no_color(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert snap_compare(app(running()), terminal_size=(80, 24))
+    assert snap_compare(app(running()), terminal_size=SMALL)
+
+
+# ----------------------------------------------------------------------------------------------------------- Setup
+
+
+@pytest.mark.parametrize(("state", "size"), [("free", SMALL), ("free", LARGE), ("paid", SMALL)])
+def test_setup(
+    snap_compare: Compare, state: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record(tmp_path / "earlier.msgpack")
+    only_here(tmp_path, monkeypatch)
+
+    async def look(pilot: Pilot[None]) -> None:
+        screen = pilot.app.screen
+        assert isinstance(screen, SetupScreen)
+        await until(pilot, lambda: screen.history is not None and not screen.substrates.awaited)
+        screen.query_one("#tiers", PickList).pick(["T0", "T1"])
+        screen.substrates.pick(["docker", "ecs" if state == "paid" else "local"])
+        screen.substrates.highlighted = 2
+        screen.refresh_plan()
+        await pilot.pause()
+
+    assert snap_compare(TaxtuiApp(None, priced), terminal_size=size, run_before=look)
+
+
+# --------------------------------------------------------------------------------------------- Results, Projection
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return record(tmp_path / "story.msgpack", story.run(120))
+
+
+@in_both_sizes
+@pytest.mark.parametrize("table", [0, 3])
+def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int, int]) -> None:
+    look = press("3", *["right_square_bracket"] * table, "down")
+    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
+
+
+@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
+def test_of_failures_only(snap_compare: Compare, tmp_path: Path, key: str) -> None:
+    told = [story.header([story.planned("docker", trials=12)]), story.clock(), story.cell(0, "docker", "runc")]
+    failure = {"outcome": "failed", "phase": "create", "error": "Throttled", "message": "429"}
+    for number in range(12):
+        told += story.trial(number, 0, number * 10**9, durations_ns=[], **failure)  # type: ignore[arg-type]
+    failing = record(tmp_path / "failing.msgpack", told)
+    assert snap_compare(looking_at(failing), terminal_size=SMALL, run_before=press(key))
+
+
+@in_both_sizes
+def test_projection(snap_compare: Compare, path: Path, size: tuple[int, int]) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await press("4")(pilot)
+        pilot.app.screen.query_one(FormPanel).values |= {
+            **{"baseline": "local:bwrap", "full_speed": "local:bwrap", "include_cleanup": "yes"},
+            **{"quota": "100", "batch": "512", "max_attempts": "3", "think": "8s"},
+        }
+        pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
+        await press("down")(pilot)
+
+    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
+
+
+def test_projection_refused(snap_compare: Compare, path: Path) -> None:
+    async def look(pilot: Pilot[None]) -> None:
+        await press("4")(pilot)
+        pilot.app.screen.query_one(FormPanel).set("train_seconds", "60")
+        await press()(pilot)
+        await shown(pilot)
+
+    assert snap_compare(looking_at(path), terminal_size=SMALL, run_before=look)
+
+
+# ------------------------------------------------------------------------------------------------------ Recordings
+
+
+@pytest.fixture
+def every_state(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A recording in every state, the newest first, and one that is shipped."""
+
+    def put(path: Path, told: list[events.Event] | bytes, age_h: int) -> Path:
+        unix_s = story.UNIX_NS // 10**9 - age_h * 3600
+        if isinstance(told, bytes):
+            path.write_bytes(told)
+        else:
+            told[1] = story.clock(unix_ns=unix_s * 10**9)
+            record(path, told, path.stem)
+        os.utime(path, (unix_s, unix_s))
+        return path
+
+    data = bytearray(put(folder / "damaged.msgpack", story.run(40), 4).read_bytes())
+    data[-3000] ^= 4
+    newer = events.Header(events.MAGIC, 9, "later", {}, {})
+    cancelled = [*story.run(20, finish=False), events.RunFinished("cancelled", {"ok": 31, "cancelled": 3})]
+    states: dict[str, list[events.Event] | bytes] = {
+        "20231115t081320z-0c11a7f3": story.run(30),
+        "20231115t061320z-1b22c3d4": story.run(400, until=120, finish=False),
+        "20231115t051320z-2c33d4e5": story.run(40, until=20, finish=False),
+        "20231114t221320z-3d44e5f6": cancelled,
+        "damaged": bytes(data),
+        "empty": b"",
+        "notes": b"not what it seems",
+        "tomorrow": Sealer().seal([newer])[0],
+    }
+    for age_h, (name, told) in enumerate(states.items()):
+        put(folder / f"{name}.msgpack", told, age_h)
+    (tmp_path / "bundle").mkdir()
+    shipped = put(tmp_path / "bundle" / "small.msgpack", story.run(20), 20)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: shipped if "small" in name else None)
+    return folder
+
+
+@in_both_sizes
+def test_recordings(snap_compare: Compare, size: tuple[int, int], every_state: Path) -> None:
+    feed = StoryRun(story.run(400, until=120, finish=False))
+    feed.path = every_state / "20231115t061320z-1b22c3d4.msgpack"
+    assert snap_compare(app(feed), terminal_size=size, run_before=press("5", "down", "down"))
+
+
+# ------------------------------------------------------------------------------------------------------- too small
 
 
 @pytest.mark.parametrize("key", ["1", "2", "3", "4", "5"])
@@ -113,11 +226,7 @@ async def test_a_terminal_that_is_too_small_shows_the_size_that_is_needed_and_no
         await pilot.pause()
         for width, height in ((60, 18), (79, 24), (80, 23)):
             await pilot.resize_terminal(width, height)
-            await pilot.pause()
-            await until(pilot, lambda: text(pilot).split() == words(width, height))  # noqa: B023  # awaited at once
+            needed = f"taxtui needs 80x24; this terminal is {width}x{height}"
+            await until(pilot, lambda: " ".join(text(pilot).split()) == needed)  # noqa: B023  # awaited at once
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: "Setup" in text(pilot) or "1" in text(pilot))
-
-
-def words(width: int, height: int) -> list[str]:
-    return f"taxtui needs 80x24; this terminal is {width}x{height}".split()

@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from textual.widgets import Input
 
 from costmodel.errors import SourceError
 from costmodel.recording import events
-from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.tui.background import Newest
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.section_table import AnswerTable
-from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, finished, live, looking_at, running, setup, until
-from tests.taxtui.tui.feeds import StoryRun, app
+from tests.taxtui.tui.feeds import app
 from tests.taxtui.tui.story import record
 
 
@@ -89,31 +85,6 @@ def test_a_failure_in_the_background_is_reported_and_the_next_request_is_answere
     newest.close()
 
 
-TIER = "[/red][b]T0"
-
-
-def made_of_markup() -> list[events.Event]:
-    told = [story.header([story.planned("docker", TIER, trials=4)], name=TIER), story.clock()]
-    told.append(story.cell(0, "docker", "runc", TIER))
-    for key in range(4):
-        told += story.trial(key, 0, key * 10**9)
-    return [*told, events.RunFinished("finished", {"ok": 4})]
-
-
-async def test_a_tier_made_of_markup_is_shown_unchanged_on_every_screen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "recordings").mkdir()
-    monkeypatch.chdir(tmp_path)
-    path = record(Path("recordings/odd.msgpack"), made_of_markup())
-    tui = looking_at(path)
-    tui.feed = StoryRun(made_of_markup(), exit_code=0)
-    async with tui.run_test(size=(120, 40)) as pilot:
-        for key in "2345":
-            await pilot.press(key)
-            await until(pilot, lambda: TIER in pilot.app.export_screenshot().replace("&#160;", " "))
-
-
 async def test_another_recording_is_not_shown_with_the_rows_of_the_one_before(tmp_path: Path) -> None:
     broken = tmp_path / "broken.msgpack"
     broken.write_bytes(b"no recording")
@@ -128,20 +99,6 @@ async def test_another_recording_is_not_shown_with_the_rows_of_the_one_before(tm
         await until(pilot, lambda: screen.refusal)
         assert screen.answered is None
         assert not screen.query_one(AnswerTable).items
-
-
-async def test_slash_opens_no_hidden_field_without_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "recordings").mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("taxtui.live.catalogue.SHIPPED", ())
-    async with app().run_test(size=SIZE) as pilot:
-        for key in "25":
-            await pilot.press(key)
-            await pilot.pause(0.2)
-            await pilot.press("slash")
-            assert not isinstance(pilot.app.focused, Input)
-        await pilot.press("1")
-        setup(pilot)
 
 
 async def test_a_run_that_cannot_be_started_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,13 +143,6 @@ def test_a_run_whose_file_cannot_be_read_any_more_does_not_keep_one_from_leaving
     assert feed.over
     assert feed._follower is not None
     feed._follower.close()
-
-
-@pytest.mark.parametrize("speed", ["inf", "nan"])
-def test_a_replay_has_a_finite_speed(speed: str, tmp_path: Path) -> None:
-    path = record(tmp_path / "x.msgpack")
-    with pytest.raises(UsageError, match="is not finite"):
-        CliRunner().invoke(replay_command, [str(path), "--speed", speed], catch_exceptions=False)
 
 
 async def test_a_finished_run_is_painted_when_one_comes_back_to_it() -> None:

@@ -12,7 +12,7 @@ from costmodel.analysis.ranking import answer_of
 from costmodel.recording.reader import load
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection.form import parsed
-from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Workload, workload_of
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector
 from taxtui.tui.stacked_bars import cost_bars
 from tests.support.cost_model.attributed import attribution
 from tests.taxtui.tui import story
@@ -33,9 +33,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("families") / "families.msgpack", told)
 
 
-def parts_of(path: Path, first: Workload | None = None, **typed: str) -> list[Answered]:
+def parts_of(path: Path, **typed: str) -> list[Answered]:
     """Return all parts of an answer: at once, and after the simulations."""
-    return list(Projector().answers(ProjectionAsked((path,), {"trajectories": "2k", **typed}, first)))
+    return list(Projector().answers(ProjectionAsked((path,), {"trajectories": "2k", **typed})))
 
 
 def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: Path) -> None:
@@ -52,20 +52,11 @@ def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: P
     "more", [{}, {"actions": "15"}, {"baseline": "docker"}, {"full_speed": "local"}, {"create_rate": "2"}]
 )
 def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
-    last = parts_of(path, **more)[-1]
+    *parts, last = parts_of(path, **more)
+    assert [part.coarse for part in parts] == [True] * len(parts)
+    assert len(parts) == (2 if "create_rate" in more else 0)  # at once, then after each tier and mode
     assert [record_of(row) for row in last.rows] == [record_of(row) for row in project([load(path)], last.training_run)]
     assert not last.coarse
-
-
-def test_the_workload_under_the_cursor_is_simulated_first_and_the_answer_is_coarse_until_the_last(path: Path) -> None:
-    first = workload_of(project([load(path)], parsed({}).training_run)[-1].identity)
-    parts = parts_of(path, first, create_rate="2")
-    assert [part.coarse for part in parts] == [True, True, True, True, False]
-    quick, second, sure = ({row.identity: row for row in parts[number].rows} for number in (0, 1, -1))
-    assert {workload_of(identity) for identity, row in second.items() if row != quick[identity]} == {first}
-    for identity, row in quick.items():
-        assert row.worker_hours is not None
-        assert row.worker_hours.value <= sure[identity].worker_hours.value  # type: ignore[union-attr]  # with waits
 
 
 def test_costs_by_cause_are_those_of_the_attribution(path: Path) -> None:

@@ -4,45 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from textual.widgets import Input
-
 from taxtui.live import catalogue
 from taxtui.tui.live.screen import LiveScreen
-from taxtui.tui.recordings.list import RecordingFacts, RecordingList
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, covers, until
+from tests.taxtui.tui.driving import SIZE, until
 from tests.taxtui.tui.feeds import StoryRun, app
 from tests.taxtui.tui.shelf import names, open_shelf, taxtui, text
 from tests.taxtui.tui.story import record
 
 
-@covers("go('recordings')", "open", "copy", "filter", "renew")
-async def test_the_list_is_filtered_read_again_and_its_recordings_are_opened(shelf: Path) -> None:
+async def test_the_list_is_read_again_and_its_recordings_are_opened(shelf: Path) -> None:
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
         assert names(screen) == ["a", "b", "c"]
         await pilot.press("y")
         assert pilot.app.clipboard == "taxtui replay recordings/a.msgpack"
         assert "recordings/a.msgpack" in text(pilot)
-        await pilot.press("down", "slash", *"incompl")
-        await pilot.pause()
-        assert names(screen) == ["b"]
-        assert "the end of the run is missing" in text(pilot)
-        await pilot.press("enter")
-        assert pilot.app.focused is screen.query_one(RecordingList)
-        assert screen.query_one("FilterField", Input).display
-        await pilot.press("slash", "z")
-        await pilot.pause()
-        assert names(screen) == []
-        assert "no recording contains z" in text(pilot)
-        assert not screen.query_one(RecordingFacts).display
-        await pilot.press("escape")
-        await pilot.pause()
-        assert names(screen) == ["a", "b", "c"]
-        await pilot.press("slash", "enter")
-        assert not screen.query_one("FilterField", Input).display
-
-        await pilot.press("home", "down")
+        await pilot.press("down")
+        await until(pilot, lambda: "the end of the run is missing" in text(pilot))
         run = story.run(2)
         run[1] = story.clock(unix_ns=story.UNIX_NS + 10**12)
         record(shelf / "new.msgpack", run)
@@ -58,24 +37,14 @@ async def test_the_list_is_filtered_read_again_and_its_recordings_are_opened(she
         feed.close()
 
 
-@covers("mark")
-async def test_3_and_4_show_the_marked_recordings_else_the_chosen_one(shelf: Path) -> None:
+async def test_3_and_4_show_the_chosen_recording(shelf: Path) -> None:
     async with app().run_test(size=(120, 40)) as pilot:
-        screen = await open_shelf(pilot)
+        await open_shelf(pilot)
         for key, scope in (("4", "projection"), ("3", "results")):
             await pilot.press("home", "down", key)
             await until(pilot, lambda: getattr(pilot.app.screen, "scope", "") == scope)  # noqa: B023  # awaited at once
             assert taxtui(pilot).chosen == (shelf / "b.msgpack",)
             await pilot.press("5")
-        await pilot.press("home", "down", "space", "down", "space", "space", "home", "space")
-        assert screen.marks == {shelf / "a.msgpack", shelf / "b.msgpack"}
-        assert "2 marked" in text(pilot)
-        await pilot.press("end", "3")
-        await until(pilot, lambda: getattr(pilot.app.screen, "scope", "") == "results")
-        assert taxtui(pilot).chosen == (shelf / "a.msgpack", shelf / "b.msgpack")
-        await pilot.press("5")
-        await pilot.press("escape")
-        assert screen.marks == set()
 
 
 async def test_the_list_follows_a_measurement(shelf: Path) -> None:

@@ -44,7 +44,7 @@ async def _visit() -> None:
         screen = await open_shelf(pilot)
         assert sorted(names(screen)) == ["a", "b"]
         visit = "d escape 3 right_square_bracket enter enter escape escape 4 w escape"
-        for key in f"{visit} 5 enter v enter enter escape escape tab tab enter escape".split():
+        for key in f"{visit} 5 enter enter enter escape escape tab tab enter escape".split():
             await _pressed(pilot, key)
         feed = taxtui(pilot).feed
         assert feed is not None

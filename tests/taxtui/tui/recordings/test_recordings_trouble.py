@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from taxtui.live import catalogue
-from taxtui.tui.dialogs import Choose
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, until
 from tests.taxtui.tui.feeds import StoryRun, app
@@ -25,17 +23,6 @@ async def test_during_a_measurement_no_other_recording_is_opened(shelf: Path) ->
         await pilot.press("home", "enter")
         await until(pilot, lambda: "a measurement is running" in said(pilot))
         assert taxtui(pilot).feed is feed
-        here(pilot)
-
-
-async def test_d_needs_another_recording(shelf: Path) -> None:
-    for name in "bc":
-        (shelf / f"{name}.msgpack").write_bytes(b"no recording")
-        os.utime(shelf / f"{name}.msgpack", (0, 0))
-    async with app().run_test(size=SIZE) as pilot:
-        await open_shelf(pilot)
-        await pilot.press("d")
-        await until(pilot, lambda: said(pilot) == "there is no other recording to compare with")
         here(pilot)
 
 
@@ -85,7 +72,7 @@ async def test_an_empty_folder_says_how_to_make_a_recording(folder: Path) -> Non
         await open_shelf(pilot)
         assert "ctrl+r" in text(pilot)
         assert "taxtui run" in text(pilot)
-        await pilot.press("enter", "space", "h", "d", "y", "slash", "escape")
+        await pilot.press("enter", "h", "d", "y", "escape")
         await pilot.pause()
         here(pilot)
         assert not pilot.app._notifications
@@ -108,19 +95,3 @@ async def test_a_folder_that_cannot_be_read_is_one_line(
         screen = await open_shelf(pilot)
         assert names(screen) == ["a"] * shipped
         assert "cannot list recordings: Permission denied" in text(pilot)
-
-
-async def test_hostile_names_and_texts_do_no_harm(shelf: Path) -> None:
-    header = story.header([story.planned("[red]local[/red]")])
-    path = record(shelf / "plain.msgpack", [header])
-    path.rename(shelf / os.fsdecode(b"\xff[bold]\x1b.msgpack"))
-    async with app().run_test(size=SIZE) as pilot:
-        screen = await open_shelf(pilot)
-        while screen.chosen is None or "bold" not in screen.chosen.name:
-            await pilot.press("down")
-        await pilot.press("y", "d")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
-        await pilot.press("escape")
-        await until(pilot, lambda: not isinstance(pilot.app.screen, Choose))
-        assert "[red]local[/red]" in text(pilot)
-        assert "\N{REPLACEMENT CHARACTER}[bold]" in text(pilot)

@@ -15,7 +15,7 @@ from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.scenario import ScenarioFile
 from taxtui.plan.spec import Plan
-from taxtui.tui.setup.form import Choices, presets
+from taxtui.tui.setup.form import Choices
 from taxtui.tui.setup.screen import FREE_HERE
 
 FORM = Choices(
@@ -35,14 +35,6 @@ def test_repeated_runs_are_said_to_the_command_line_and_counted() -> None:
     assert said.command().endswith("--repeat 3")
     assert said.summary().endswith("× 20 × 3 runs = 60 trials")
     assert msgspec.structs.replace(said, repeat="0").missing == "runs must be a whole number from 1 up"
-
-
-def test_the_scenario_is_what_the_form_says() -> None:
-    plan = planned(FORM)
-    assert len(plan.cells) == 2 * 2 * 2 * 2
-    assert {(cell.trials, cell.warmup, cell.concurrency) for cell in plan.cells} == {(7, 2, 1)}
-    assert plan.budget_s == 180
-    assert FORM.summary() == "2 substrates × 2 tiers × 2 lengths × 2 modes × 7 = 112 trials"
 
 
 def commanded(words: Sequence[str]) -> Plan:
@@ -126,22 +118,6 @@ def test_what_the_run_would_refuse_the_form_refuses_in_the_same_words(form: Choi
 )
 def test_what_is_missing_is_said(change: dict[str, object], words: str) -> None:
     assert msgspec.structs.replace(FORM, **change).missing.startswith(words)
-
-
-def test_presets_are_the_shipped_scenarios_and_those_at_hand(tmp_path: Path) -> None:
-    folder = tmp_path / "scenarios"
-    folder.mkdir()
-    (folder / "mine.toml").write_text('[[cells]]\nsubstrates=["local"]\ntiers=["T0"]\nactions=[10]\ntrials=3\n')
-    (folder / "bad.toml").write_text('[[cells]]\nsubstrates=["local"]\ntears=["T0"]\nactions=[10]\n')
-    (tmp_path / "pyproject.toml").write_text("[project]\n")
-    (tmp_path / "folder.toml").mkdir()
-    (tmp_path / ".#lock.toml").symlink_to("nobody@nowhere.1234")
-    found = {preset.name: preset for preset in presets(tmp_path)}
-    assert {"quick", "mine", "bad"} <= found.keys()
-    assert not {"pyproject", "folder", ".#lock"} & found.keys()
-    assert found["mine"].title == "1 cell, 3 trials: local"
-    assert found["bad"].plan is None
-    assert "tears" in found["bad"].title
 
 
 def test_the_form_starts_with_what_taxtui_run_measures() -> None:
