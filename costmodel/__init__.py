@@ -33,8 +33,14 @@ if TYPE_CHECKING:
     )
     from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
     from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
-    from costmodel.analysis.per_substrate import SubstrateRun, project_per_substrate
-    from costmodel.analysis.project import CellFilter, behind, project, rows_of
+    from costmodel.analysis.project import (
+        CellFilter,
+        SubstrateRun,
+        behind,
+        project,
+        project_per_substrate,
+        rows_of,
+    )
     from costmodel.analysis.questions import attribute, decide, sides
     from costmodel.analysis.ranking import (
         EXEC,
@@ -150,8 +156,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "analysis.compared_metrics": "ComparedSide DEFAULT_METRICS FAILURE_RATE METRIC_LIMIT Metric parse_metric",
     "analysis.comparison": "COMPARISON_VERDICTS Comparison Comparisons INCONCLUSIVE WORSE compare",
     "analysis.decision": "Decision MOVE STAY UNMEASURED_PROVENANCES decide_between",
-    "analysis.per_substrate": "SubstrateRun project_per_substrate",
-    "analysis.project": "CellFilter behind project rows_of",
+    "analysis.project": "CellFilter SubstrateRun behind project project_per_substrate rows_of",
     "analysis.questions": "attribute decide sides",
     "analysis.ranking": ("Answer EXEC Entry HELD_PER_SUCCESS ModeRatio Place SESSION WORKER_HOURS WorkLine answer_of"),
     "analysis.thresholds": "InputEffect input_effects",

@@ -106,7 +106,8 @@ def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_
                 row if comparable else replace(row, flags=warnings.ordered([*row.flags, warnings.PROVENANCE]))
             )
         else:
-            compared = replace(row, versus=_versus(row, baseline, run_sd))
+            delta, verdict = judge_rows(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
+            compared = replace(row, versus=Versus(baseline.identity.cell_id, baseline.label, delta, verdict))
             result.append(_doubting(compared, row, baseline))
     return result
 
@@ -120,11 +121,6 @@ def _doubting(result: Row, row: Row, reference: Row) -> Row:
     if row.identity.environment == reference.identity.environment or warnings.ENVIRONMENT in result.flags:
         return result
     return replace(result, flags=warnings.ordered([*result.flags, warnings.ENVIRONMENT]))
-
-
-def _versus(row: Row, baseline: Row, run_sd: float | None) -> Versus:
-    delta, verdict = judge_rows(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
-    return Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
 
 
 def judge_rows(

@@ -1,11 +1,14 @@
-"""``project``: from recordings and a training run to a row per cell, with providers, attribution and baseline."""
+"""``project``: from recordings and a training run to a row per cell, with providers, attribution and baseline.
+
+``project_per_substrate``: the same where nodes, limits or prices of substrates differ.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from costmodel.analysis.baseline import matches_spec, with_baseline, with_full_speed
 from costmodel.errors import SourceError, TrainingRunError
@@ -33,6 +36,17 @@ _KEPT: Final = ("identity", "length", "flags", "evidence", "assumptions", "level
 CellFilter = Callable[[CellIdentity], bool]
 SIMULATED_ROWS = 40
 """Rows with a full simulation budget each; more rows share this budget."""
+
+
+class SubstrateRun(NamedTuple):
+    """Training run for a substrate.
+
+    ``spec``: SUBSTRATE[:key=value]; "": all remaining substrates.
+    """
+
+    spec: str
+    training_run: TrainingRun
+    prices: Prices | None
 
 
 def project(
@@ -101,6 +115,40 @@ def project(
     if baseline is not None and rows:
         rows = with_baseline(rows, baseline, required=training_run.baseline is not None, run_sd=training_run.run_sd)
     return [row for row in rows if wanted is None or wanted(row.identity)]
+
+
+def project_per_substrate(
+    recordings: Sequence[Recording | Published],
+    places: Sequence[SubstrateRun],
+    reference: Reference | None = None,
+    providers: Sequence[Provider] = (),
+    wanted: CellFilter | None = None,
+    effort: float = 1.0,
+) -> list[Row]:
+    """Project as ``project``, with a training run for each substrate; the last is for the rest and has the baseline.
+
+    Raises:
+        TrainingRunError, PriceError, SourceError: as ``project``.
+    """
+    *separate, common = places
+    if not separate:
+        return project(
+            recordings, common.training_run, common.prices, reference, providers, effort=effort, wanted=wanted
+        )
+    rows: list[Row] = []
+    for place in places:
+
+        def of_place(identity: CellIdentity, place: SubstrateRun = place) -> bool:
+            first = next(item for item in places if not item.spec or matches_spec(identity, item.spec))
+            return first is place and (wanted is None or wanted(identity))
+
+        matching = [item for item in providers if not place.spec or item.substrate == place.spec.partition(":")[0]]
+        sources = recordings if place is common else [item for item in recordings if isinstance(item, Recording)]
+        training_run = replace(place.training_run, baseline=None)
+        rows += project(sources, training_run, place.prices, reference, matching, effort=effort, wanted=of_place)
+    if common.training_run.baseline is None:
+        return rows
+    return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)
 
 
 def behind(

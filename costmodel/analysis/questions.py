@@ -8,8 +8,7 @@ from dataclasses import fields
 from costmodel.analysis.baseline import matches_spec
 from costmodel.analysis.bill import Side, check_prices
 from costmodel.analysis.decision import Decision, decide_between
-from costmodel.analysis.per_substrate import SubstrateRun
-from costmodel.analysis.project import CellFilter, behind, cells_of, part_of, rows_of
+from costmodel.analysis.project import CellFilter, SubstrateRun, behind, cells_of, part_of, rows_of
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution

@@ -20,7 +20,6 @@ _UNITS: Final = {
     "_gb_s": " GB/s",
     "_gib": " GiB",
     "_s": " s",
-    "_rate": "",
     "_hazard": " an hour",
 }
 _NOT_ASSUMED: Final = ("trajectories", "workers", "baseline", "full_speed", "run_sd", "precision")

@@ -40,7 +40,7 @@ def python(program: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[s
         ("click", "--version"),
         ("taxtui.cli", "--version"),
         ("taxtui.commands.project", "project a.msgpack --trajectories 5 --workers 5"),
-        ("costmodel.analysis.per_substrate", "project a.msgpack --trajectories 5 --workers 5"),
+        ("costmodel.analysis.project", "project a.msgpack --trajectories 5 --workers 5"),
         ("taxtui.report.page.content", "project a.msgpack --trajectories 5 --workers 5 --html a.html"),
         ("costmodel.analysis.decision", "decide a.msgpack --trajectories 5 --workers 5 --from docker --to local"),
         ("taxtui.report.measured.rows", "report a.msgpack --full"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from costmodel import Precision, Recording, TrainingRun, load, project
-from costmodel.analysis.per_substrate import SubstrateRun, project_per_substrate
+from costmodel.analysis.project import SubstrateRun, project_per_substrate
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.every_digit import every_digit
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from costmodel import TrainingRun
-from costmodel.analysis.per_substrate import SubstrateRun
+from costmodel.analysis.project import SubstrateRun
 from costmodel.providers.provider import load_provider
 from taxtui.report.cells import TableCell
 from taxtui.report.measured.failures import errors
