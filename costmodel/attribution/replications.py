@@ -149,7 +149,7 @@ class Replications:
             rules, streams = StepRules.of(training_run), STREAMS[effort >= ROUGH]
             highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
             sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest))
-            while streams > STREAMS[0] and cost_per_rollout * sample.rollouts * 2 * streams > effort * ATTEMPTS:
+            while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
                 streams -= 1
             sampling = Sampling(sample, streams, scale)
         self.sampling, self._training_run = sampling, training_run
@@ -198,13 +198,12 @@ class Replications:
     @property
     def most_rounds(self) -> int:
         """The largest number of rounds within the budget."""
-        return max(1, self.rounds + int(self._budget / self._cost))
+        return max(1, self.rounds + int(self._budget / self._cost(self.rounds or 1)))
 
-    @property
-    def _cost(self) -> int:
-        """Rollouts of a further round, over all streams and counterfactuals."""
+    def _cost(self, number: int) -> int:
+        """Return the rollouts of a further round, over all streams and counterfactuals."""
         streams = len(self._recorded) + len(self._resampled)
-        return self.sampling.sample.rollouts * streams * len(self._without)
+        return self.sampling.sample.rollouts(number) * streams * len(self._without)
 
     def simulate(self, number: int) -> Iterator[float]:
         """Simulate round ``number`` unless finished; yield the finished share."""
@@ -216,7 +215,7 @@ class Replications:
             for index in range(len(self._without)):
                 stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
             yield place / len(streams)
-        self._budget -= self._cost
+        self._budget -= self._cost(number)
         self.rounds = number + 1
 
     def _timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:

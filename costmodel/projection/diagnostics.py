@@ -33,7 +33,6 @@ def evidence_of(timed: TimedRun, training_run: TrainingRun, held: Estimate, tail
         attempts=len(tally.trials),
         held_ok_ns=tally.total(lambda sample: sample.of_successes(sample.held_ns)),
         held_failed_ns=tally.total(lambda sample: sample.of_failures(sample.held_ns)),
-        sd_ns=law.sd,
         failure=tally.failure,
         held=held,
         basis=basis(held, tally.assume),

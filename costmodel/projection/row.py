@@ -183,7 +183,6 @@ class Evidence(NamedTuple):
     attempts: int
     held_ok_ns: Fraction
     held_failed_ns: Fraction
-    sd_ns: float
     failure: Fraction  # share of attempts
     held: Estimate  # per success, in ns
     basis: Basis  # of the run-to-run part of every interval

@@ -5,7 +5,7 @@ follow the start directly where no state is carried between steps, and half of t
 settle. They are spread along the run where disks fill up. A stream is simulated as a stream: a start, a settled part
 with the weight of the rest, and an end without following rollouts.
 
-More rounds repeat the selection with other random numbers.
+More rounds repeat the selection with other random numbers; where disks fill up, only the last place.
 """
 
 from __future__ import annotations
@@ -49,25 +49,32 @@ class StepSample(NamedTuple):
     segments: tuple[Segment, ...]  # of the first round
     whole: float  # full steps with as many rollouts as the run
     rounds: int = 1
+    later: tuple[Segment, ...] = ()  # of every later round; (): as the first
+    alike: int = 1  # number of last steps of the first round that represent these
 
     @property
     def simulated(self) -> int:
         """Number of simulated steps under one random stream."""
-        return self.rounds * sum(len(segment.sizes) for segment in self.segments)
+        return sum(len(segment.sizes) for number in range(self.rounds) for segment in self.of(number))
 
     @property
     def stands_for(self) -> list[float]:
         """Weight of each counted step, round by round."""
-        return [times / self.rounds for segment in self.segments for times in segment.stands_for] * self.rounds
+        weights = [weight for segment in self.segments for weight in segment.stands_for]
+        if not self.later:
+            return [weight / self.rounds for weight in weights] * self.rounds
+        early, last = weights[: -self.alike], math.fsum(weights[-self.alike :])
+        alike = self.alike + sum(len(segment.stands_for) for segment in self.later) * (self.rounds - 1)
+        return early + [last / alike] * alike
 
-    @property
-    def rollouts(self) -> int:
-        """Return the kept rollouts of a round."""
-        return sum(sum(segment.sizes) for segment in self.segments)
+    def rollouts(self, number: int) -> int:
+        """Return the kept rollouts of one round."""
+        return sum(sum(segment.sizes) for segment in self.of(number))
 
     def of(self, number: int) -> list[Segment]:
         """Return the segments of one round, with separate random numbers."""
-        return [segment._replace(first=segment.first + number * ROUND) for segment in self.segments]
+        segments = self.later if number and self.later else self.segments
+        return [segment._replace(first=segment.first + number * ROUND) for segment in segments]
 
 
 def settling(rules: StepRules, busy_ns: float) -> float:
@@ -130,7 +137,7 @@ def following(plan: StepSample, rules: StepRules) -> StepSample | None:
         lead = 0 if _alike(rules) else min(LEAD, counted)
         return Segment(counted - lead, (rules.size,) * lead + segment.sizes[segment.lead :], segment.stands_for, lead)
 
-    return plan._replace(segments=tuple(map(follows, plan.segments)))
+    return plan._replace(segments=tuple(map(follows, plan.segments)), later=tuple(map(follows, plan.later)))
 
 
 def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
@@ -238,10 +245,8 @@ def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
 
 
 def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: int, whole: float) -> StepSample:
-    """Return steps along a run whose disks fill up; values between them are interpolated linearly.
-
-    The last place, where disks are full, has the remaining steps.
-    """
+    """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
+    the last place if disks are full there."""
     lead = LEAD if rules.policy.overlaps or rules.partial else 0
     wanted = max(3, highest // (lead + 1))
     before = _filling(rules, stream, count, wanted, lead)
@@ -255,7 +260,8 @@ def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: 
     weights[-1] += count - 0.5 - last
     segments: list[Segment] = []
     drawn = 0
-    copies = max(1, wanted - len(at) + 1) if last < count - 1 else 1
+    full = last < count - 1
+    copies = max(1, wanted - len(at) + 1) if full else 1
     for number, weight in zip(at, weights, strict=True):
         lead_steps, times = min(lead, number), copies if number == last else 1
         for _ in range(times):
@@ -263,7 +269,8 @@ def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: 
             sizes = (rules.size,) * (lead_steps + 1)
             segments.append(Segment(drawn, sizes, (weight / times,), lead_steps, disks, built, rules.size))
             drawn += lead_steps + 1
-    return StepSample(count, tuple(segments), whole)
+    later = [segments[-1]._replace(first=place * len(segments[-1].sizes)) for place in range(wanted)]
+    return StepSample(count, tuple(segments), whole, later=tuple(later) if full else (), alike=copies)
 
 
 def _filling(

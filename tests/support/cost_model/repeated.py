@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations
+from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,16 +18,12 @@ PLANTED: Final = {"local": ("local-5", "local-20"), "docker": ("docker-20",)}
 
 
 class Rates(NamedTuple):
-    """Shares, and of how many each is one."""
+    """Shares."""
 
     falsely_different: float  # of pairs of repetitions, cell by cell
-    pairs: int
     inside: float  # means of one repetition in the interval of another
     found_20_inside: float  # of single repetitions
-    found_20: float  # of the pairs of three repetitions each, between different runs
-    triples: int
-    found_5_inside: float  # of single repetitions, on local
-    found_5_inside_all: bool  # in all repetitions together
+    found_5_inside_all: bool  # in all repetitions together, on local
 
 
 def held(pool: Pool, repetitions: tuple[int, ...]) -> Estimate:
@@ -64,9 +60,7 @@ def rates(path: Path) -> Rates:
             if one < other:
                 verdicts.append(judge(first, second, assume).verdict.kind == DIFFERS)
     by_tier = {(pool.identity.substrate, pool.identity.tier): pool for pool in cells}
-    twenty = list(_twenty(by_tier, runs))
     slow, plain = by_tier["local", "local-5"], by_tier["local", "sleep-0"]
-    five = _inside(slow, plain, runs)
     twenty_inside = [
         found
         for substrate, tiers in PLANTED.items()
@@ -74,14 +68,7 @@ def rates(path: Path) -> Rates:
     ]
     whole = judge(held(slow, tuple(runs)), held(plain, tuple(runs)), assumed("local")).verdict.kind == DIFFERS
     return Rates(
-        sum(verdicts) / len(verdicts),
-        len(verdicts),
-        sum(inside) / len(inside),
-        sum(twenty_inside) / len(twenty_inside),
-        sum(twenty) / len(twenty),
-        len(twenty),
-        sum(five) / len(five),
-        whole,
+        sum(verdicts) / len(verdicts), sum(inside) / len(inside), sum(twenty_inside) / len(twenty_inside), whole
     )
 
 
@@ -89,11 +76,3 @@ def _inside(slow: Pool, plain: Pool, runs: list[int]) -> list[bool]:
     """Whether each repetition alone tells the two apart."""
     assume = assumed(plain.identity.substrate)
     return [judge(held(slow, (run,)), held(plain, (run,)), assume).verdict.kind == DIFFERS for run in runs]
-
-
-def _twenty(by_tier: dict[tuple[str, str], Pool], runs: list[int]) -> Iterator[bool]:
-    for substrate, tiers in PLANTED.items():
-        slow, plain = by_tier[substrate, tiers[-1]], by_tier[substrate, "sleep-0"]
-        for some in combinations(runs, len(runs) // 2):
-            others = tuple(run for run in runs if run not in some)
-            yield judge(held(slow, some), held(plain, others), assumed(substrate)).verdict.kind == DIFFERS
