@@ -105,8 +105,8 @@ def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: P
     (tmp_path / "acme-limits.toml").write_text(profile)
     assert costmodel.load_profile(tmp_path / "acme-limits.toml").concurrent == 5000
     (tmp_path / "acme.toml").write_text(provider)
-    options = "slowdown=1..1.3,profile=" + str(tmp_path / "acme-limits.toml")
-    found = costmodel.load_provider(f"{tmp_path / 'acme.toml'}:{options}")
+    files = f"profile={tmp_path / 'acme-limits.toml'},prices={tmp_path / 'acme-prices.toml'}"
+    found = costmodel.load_provider(f"{tmp_path / 'acme.toml'}:slowdown=1..1.3,{files}")
     assert found.slowdown.high == 1.3
     assert found.profile is not None
     assert found.prices is not None
