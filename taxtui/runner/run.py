@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from costmodel import Cell, Clock, Header, Notice, Prices, RunFinished, events
-from taxtui.errors import RunCrashed, TaxtuiError
+from taxtui.errors import RunCrashed
 from taxtui.plan.spec import Plan
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity, preflight
@@ -154,7 +154,9 @@ class Run:
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
-                self._look_back(journal)
+                if left_behind := ledger.unswept_runs(self.run_id):
+                    self.left_behind = left_behind
+                    journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(left_behind))))
                 if self._here:  # worker processes prepare their own substrates
                     await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
                 helpers = journal.flush_regularly(), watchdog.keep(watchdog_replaced(journal))
@@ -191,11 +193,6 @@ class Run:
         journal.emit(Clock(self._clock, journal.anchor_ns, time.time_ns(), identity.host_digest()))
         for cell in cells:
             journal.emit(cell)
-
-    def _look_back(self, journal: Journal) -> None:
-        self.left_behind = ledger.unswept_runs(self.run_id)
-        if self.left_behind:
-            journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
 
     def _assignments(self) -> list[Assignment]:
         plan = repetition_of(self.plan, self._repetition)
@@ -235,21 +232,15 @@ class Run:
             await self._measure(crew, state, entry, share_s)
             if not self.clean or self.control.stopping or self._repetition + 1 >= plan.repeat:
                 return
-            if not await self._relaunch(crew, journal):
+            self._repetition += 1
+            try:
+                workers = await crew.launch(self._assignments(), self._next_trial)
+            except Exception as error:  # also without room for a process
+                text = f"repetition {self._repetition + 1} could not begin: {getattr(error, 'problem', error)}"
+                self.control.crashed(RunCrashed(text, fix=getattr(error, "fix", "")))
                 return
-
-    async def _relaunch(self, crew: Crew, journal: Journal) -> bool:
-        """Start the workers of the next repetition; False, and a crash, where they cannot start."""
-        self._repetition += 1
-        try:
-            workers = await crew.launch(self._assignments(), self._next_trial)
-        except Exception as error:
-            text, fix = (error.problem, error.fix) if isinstance(error, TaxtuiError) else (str(error), "")
-            self.control.crashed(RunCrashed(f"repetition {self._repetition + 1} could not begin: {text}", fix=fix))
-            return False
-        for cell in workers[0].cells:
-            journal.emit(cell)
-        return True
+            for cell in workers[0].cells:
+                journal.emit(cell)
 
     async def _measure(self, crew: Crew, state: DispatchState, entry: LedgerEntry, budget_s: float | None) -> None:
         """Measure one repetition, sweep, and close the workers."""

@@ -126,7 +126,8 @@ async def watch(path: Path, little: Path) -> None:
         read_s = time.perf_counter() - began_s
         grown_mib = resident_mib() - before_mib
     feed.close()
-    print(f"{path.stat().st_size / 1e6:.0f} MB, {sum(cell.facets["action"].n for cell in feed.state.cells.values()):,} actions")
+    actions = sum(cell.facets["action"].n for cell in feed.state.cells.values())
+    print(f"{path.stat().st_size / 1e6:.0f} MB, {actions:,} actions")
     row("open", opened_s)
     row("first paint", painted_s, little_s, "of a recording of a few kB")
     row("read to the end", read_s, plain_s(path), "to fold the file at once")

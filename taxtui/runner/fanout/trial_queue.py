@@ -10,12 +10,6 @@ from collections.abc import Iterable, Sequence
 from taxtui.plan.spec import CellPlan
 
 
-def share_slots(concurrency: int, workers: int) -> list[int]:
-    """Split a cell's concurrency among workers."""
-    slots, more = divmod(concurrency, workers)
-    return [slots + (worker < more) for worker in range(workers)]
-
-
 class TrialQueue:
     """The waiting trials of a batch, assigned trials by worker, and slots by worker."""
 
@@ -49,8 +43,9 @@ class TrialQueue:
 
     def share(self, workers: Sequence[int]) -> None:
         """Share the slots among workers; no worker gets fewer than before."""
-        for worker, slots in zip(workers, share_slots(self.plan.concurrency, len(workers)), strict=True):
-            self.slots[worker] = max(slots, self.slots.get(worker, 0))
+        slots, more = divmod(self.plan.concurrency, len(workers))
+        for number, worker in enumerate(workers):
+            self.slots[worker] = max(slots + (number < more), self.slots.get(worker, 0))
 
     def due_ns(self, place: int) -> int | None:
         """Return when a trial is due after the start of the batch; None: as soon as a slot is free."""
