@@ -159,10 +159,11 @@ class Dispatcher:
             trial = AssignedTrial(number, place, queue.due_ns(place), attempt, spare)
             worker.assigned[number] = Assigned(queue, trial)
             self._run.spend_limit.began(number, queue.cell)
+            queue.assigned[worker.number] += 1
             trials.append(trial)
-        queue.assign(worker.number, len(trials))
-        slots = 1 if queue.batch == WARM_UP else queue.slots[worker.number]
-        worker.send(Assign(queue.cell, queue.batch, slots, queue.elapsed_ns, trials))
+        if trials:
+            slots = 1 if queue.batch == WARM_UP else queue.slots[worker.number]
+            worker.send(Assign(queue.cell, queue.batch, slots, queue.elapsed_ns, trials))
 
     async def _drained(self, queue: TrialQueue) -> None:
         queue.check()

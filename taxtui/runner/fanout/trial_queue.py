@@ -63,9 +63,6 @@ class TrialQueue:
         count = min(len(self.waiting), slots + ahead - self.assigned[worker]) if slots else 0
         return [self.waiting.popleft() for _ in range(count)]
 
-    def assign(self, worker: int, count: int) -> None:
-        self.assigned[worker] += count
-
     def end(self, worker: int) -> None:
         """Count an assigned trial after the end, or one never started."""
         self.assigned[worker] -= 1

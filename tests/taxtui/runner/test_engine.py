@@ -204,8 +204,9 @@ async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) 
     assert run.progress.ended == 3
 
 
-async def test_never_more_sandboxes_than_allowed(tmp_path: Path, fake: FakeSubstrate) -> None:
-    _, got = await execute(tmp_path, plan(trials=10, top={"max_sandboxes": 4}))
+@pytest.mark.parametrize("concurrency", [1, 3, 8])
+async def test_never_more_sandboxes_than_allowed(concurrency: int, tmp_path: Path, fake: FakeSubstrate) -> None:
+    _, got = await execute(tmp_path, plan(trials=10, concurrency=concurrency, top={"max_sandboxes": 4}))
     assert sum(call.startswith("create") for call in fake.calls) == 4
     assert any("--max-sandboxes 4" in notice.text for notice in of(got, Notice))
 
