@@ -8,7 +8,7 @@ the number of cells and trials in flight. The histograms count the trials of the
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -64,8 +64,6 @@ class RunState:
     open: dict[int, TrialInFlight] = field(default_factory=dict)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
     runner: Runner = field(default_factory=Runner)
-    actions: int = 0  # commands, also of warm-ups and set-up
-    errors: Counter[str] = field(default_factory=Counter)  # failed trials by class of error
     started_unix_ns: int = 0
     now_unix_ns: int = 0  # the latest instant in any event
     outcome: str | None = None  # None: in progress, or cut off
@@ -171,7 +169,6 @@ class RunState:
             trial.doing = event.phase
 
     def _actions(self, event: events.Actions) -> None:
-        self.actions += len(event.duration_ns)
         trial = self.open.get(event.trial)
         if trial is None:
             return
@@ -210,8 +207,6 @@ class RunState:
             cell.facets["cleanup"].add((trial.phases[events.CLEANUP],))
         if event.outcome == events.OK:
             take_in(cell, trial, event)
-        else:
-            self.errors[clean(event.error) or clean(event.outcome)] += 1
 
     def _log_trial(self, event: events.TrialEnded, trial: TrialInFlight | None, held_ns: int) -> None:
         if event.outcome == events.OK:

@@ -8,7 +8,7 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel import LAG_LIMIT_NS, Event, Follower, SourceError, events
+from costmodel import Event, Follower, SourceError, events
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.live.state import RunState
@@ -33,7 +33,6 @@ class TrialStory:
     phases: list[events.PhaseEnded] = field(default_factory=list)
     actions: list[events.Actions] = field(default_factory=list)
     end: events.TrialEnded | None = None  # None: in flight
-    lag_p99_ns: int | None = None  # of the worst second meanwhile; None: no report
 
     @property
     def last_ns(self) -> int:
@@ -44,11 +43,6 @@ class TrialStory:
     @property
     def durations_ns(self) -> list[int]:
         return [value for batch in self.actions if batch.step == events.ACTION for value in batch.duration_ns]
-
-    @property
-    def late(self) -> bool:
-        """Whether the measuring process was late meanwhile: the durations may be too long."""
-        return self.lag_p99_ns is not None and self.lag_p99_ns > LAG_LIMIT_NS
 
 
 class EndedTrial(NamedTuple):
@@ -80,14 +74,10 @@ def story_of(recorded: Iterable[Event], trial: int) -> TrialStory:
             story = TrialStory(trial, cell, unix_ns, event.start_ns, event.warm_up, clean(event.sandbox))
         elif story is None:
             continue
-        elif isinstance(event, events.Health):
-            story.lag_p99_ns = max(story.lag_p99_ns or 0, event.lag_p99_ns)
-            if story.end is not None:  # the last second of the trial
-                return story
-        elif isinstance(event, events.Clock | events.Header) and story.end is not None:
-            return story
         else:
             _take(story, event)
+            if story.end is not None:
+                break
     if story is None:
         raise RecordingError(f"trial #{trial} is not in this recording")
     return story

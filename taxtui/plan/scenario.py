@@ -16,7 +16,7 @@ from taxtui.plan.arrivals import Arrival
 from taxtui.plan.arrivals import parse as parse_arrival
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_ladder, parse_lifecycle, parse_substrate, parse_think
-from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Positive, Recordable, ThinkTime, Tier, sandboxes
+from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Positive, Recordable, ThinkTime, Tier
 from taxtui.terminal_text import is_utf8
 
 T = TypeVar("T")
@@ -194,20 +194,9 @@ def _checked(scenario: ScenarioFile, folder: Path) -> Plan:
                 fix="remove one cell, or raise trials",
             )
         seen.add(key)
-    if scenario.workers > (widest := max(cell.concurrency for cell in cells)):
-        raise UsageError(
-            f"{scenario.workers} workers share concurrency {widest}, and some would have nothing to do",
-            fix=f"raise the concurrency, or ask for at most {widest}",
-        )
     if scenario.max_sandboxes is not None and any(cell.acquire == "reset" for cell in cells):
         raise UsageError(
             "max_sandboxes counts new sandboxes, and acquire reset reuses sandboxes", fix="leave one of them out"
-        )
-    needed = scenario.repeat * sum(sandboxes(cell, scenario.workers) for cell in cells)
-    if scenario.repeat > 1 and scenario.max_sandboxes is not None and needed > scenario.max_sandboxes:
-        raise UsageError(
-            f"{scenario.repeat} repetitions make {needed:,} sandboxes, and max_sandboxes is {scenario.max_sandboxes:,}",
-            fix="raise max_sandboxes, plan fewer trials or repeat less",
         )
     return Plan(
         name=scenario.name,

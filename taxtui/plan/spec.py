@@ -154,11 +154,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return cell.warmup * min(self.workers, cell.concurrency)
 
 
-def sandboxes(cell: CellPlan, workers: int) -> int:
-    """Return the fewest sandboxes of a cell in one repetition, with warm-ups; acquire=reset needs one."""
-    return cell.warmup * min(workers, cell.concurrency) + (1 if cell.acquire == "reset" else cell.trials)
-
-
 class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The request for one sandbox."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from costmodel import LAG_LIMIT_NS, events
+from costmodel import events
 from taxtui.live.trial_story import TrialStory
 from taxtui.report.cells import COUNT, Content, TableCell, duration_cell
 from taxtui.report.formats import Section
@@ -24,7 +24,7 @@ LEAST_BAR: Final = 10
 def lines(story: TrialStory, width: int) -> str:
     """Return the whole timeline in at most ``width`` columns."""
     texts = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
-    return "\n".join([*texts, *_milestones(story, width), *_runner(story, width)])
+    return "\n".join([*texts, *_milestones(story, width)])
 
 
 def commands(story: TrialStory) -> Section:
@@ -117,10 +117,3 @@ def _milestones(story: TrialStory, width: int) -> list[str]:
         return []
     texts = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
     return ["", *wrap(f"seen: {', '.join(texts)}", width)]
-
-
-def _runner(story: TrialStory, width: int) -> list[str]:
-    if story.lag_p99_ns is None:
-        return ["", "runner: no second of it was reported"]
-    limit = f"above {duration(LAG_LIMIT_NS)}: durations may be too long" if story.late else "✓"
-    return ["", *wrap(f"runner: lag p99 of its worst second {duration(story.lag_p99_ns)} {limit}", width)]

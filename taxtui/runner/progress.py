@@ -1,10 +1,8 @@
-"""Progress of a run and cells."""
+"""Progress of a run."""
 
 from __future__ import annotations
 
 import msgspec
-
-from taxtui.plan.spec import CellPlan
 
 
 class Progress(msgspec.Struct):
@@ -28,17 +26,3 @@ class Progress(msgspec.Struct):
         """Return the remaining time by the pace so far; None before the first end in this part of the run."""
         done = self.ended - self.before
         return elapsed_s * max(0, self.planned - self.ended) / done if done else None
-
-
-class CellProgress:
-    """Number of a cell's successes."""
-
-    def __init__(self, number: int, plan: CellPlan, ok: int = 0) -> None:
-        """``ok``: successes of earlier parts and repetitions of the run."""
-        self.cell = number
-        self.plan = plan
-        self.ok = ok
-
-    def __str__(self) -> str:
-        """As in every message: substrate, tier x actions, mode."""
-        return f"{self.plan.substrate} {self.plan.tier.name} x {self.plan.actions} {self.plan.mode}"

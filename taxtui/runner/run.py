@@ -8,6 +8,7 @@ import os
 import random
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 import msgspec
 
 from costmodel import Cell, Clock, Header, Notice, Prices, RunFinished, events
-from taxtui.errors import RunCrashed, TaxtuiError
+from taxtui.errors import RunCrashed
 from taxtui.plan.spec import Plan
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity, preflight
@@ -34,7 +35,7 @@ from taxtui.runner.fanout.this_process import DirectConnection
 from taxtui.runner.fanout.worker_handle import Crew
 from taxtui.runner.journal import Journal
 from taxtui.runner.preflight import Opened
-from taxtui.runner.progress import CellProgress, Progress
+from taxtui.runner.progress import Progress
 from taxtui.runner.redaction import hide_names_of
 from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, run_helpers
 from taxtui.runner.spend_limit import SpendLimit
@@ -83,7 +84,7 @@ class Run:
         self.clean = True  # nothing was made, or nothing is left
         self.left_behind: list[str] = []  # earlier unswept runs
         self.counts: dict[str, int] = {}  # counted trials by outcome
-        self._ok: dict[int, int] = {}  # successes by cell
+        self._ok: Counter[int] = Counter()  # successes by cell
         self._software, self._resumed = software or {}, resumed
         self._ray = None if ray is None else RayLauncher(ray, plan.workers)
         self._here = ray is None and plan.workers == 1 and not plan.repeated
@@ -98,7 +99,7 @@ class Run:
     def _continue(self, resumed: ResumeState) -> None:
         before = resumed.before
         self.counts = dict(before + resumed.counts)
-        self._ok = dict(resumed.ok_of)
+        self._ok = resumed.ok_of
         self.progress.ended = resumed.ended + sum(count for outcome, count in before.items() if outcome not in AGAIN)
         self.progress.ok = resumed.ok + before[events.OK]
         self.progress.before = self.progress.ended
@@ -153,7 +154,9 @@ class Run:
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
-                self._look_back(journal)
+                if left_behind := ledger.unswept_runs(self.run_id):
+                    self.left_behind = left_behind
+                    journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(left_behind))))
                 if self._here:  # worker processes prepare their own substrates
                     await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
                 helpers = journal.flush_regularly(), watchdog.keep(watchdog_replaced(journal))
@@ -191,11 +194,6 @@ class Run:
         for cell in cells:
             journal.emit(cell)
 
-    def _look_back(self, journal: Journal) -> None:
-        self.left_behind = ledger.unswept_runs(self.run_id)
-        if self.left_behind:
-            journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
-
     def _assignments(self) -> list[Assignment]:
         plan = repetition_of(self.plan, self._repetition)
         return [
@@ -220,7 +218,7 @@ class Run:
             self.control,
             self.progress,
             self.counts,
-            [],
+            self._ok,
             self._spend_limit,
             journal,
             [item.substrate for item in opened.values()],
@@ -234,30 +232,21 @@ class Run:
             await self._measure(crew, state, entry, share_s)
             if not self.clean or self.control.stopping or self._repetition + 1 >= plan.repeat:
                 return
-            if not await self._relaunch(crew, journal):
+            self._repetition += 1
+            try:
+                workers = await crew.launch(self._assignments(), self._next_trial)
+            except Exception as error:  # also without room for a process
+                text = f"repetition {self._repetition + 1} could not begin: {getattr(error, 'problem', error)}"
+                self.control.crashed(RunCrashed(text, fix=getattr(error, "fix", "")))
                 return
-
-    async def _relaunch(self, crew: Crew, journal: Journal) -> bool:
-        """Start the workers of the next repetition; False, and a crash, where they cannot start."""
-        self._repetition += 1
-        try:
-            workers = await crew.launch(self._assignments(), self._next_trial)
-        except Exception as error:
-            text, fix = (error.problem, error.fix) if isinstance(error, TaxtuiError) else (str(error), "")
-            self.control.crashed(RunCrashed(f"repetition {self._repetition + 1} could not begin: {text}", fix=fix))
-            return False
-        for cell in workers[0].cells:
-            journal.emit(cell)
-        return True
+            for cell in workers[0].cells:
+                journal.emit(cell)
 
     async def _measure(self, crew: Crew, state: DispatchState, entry: LedgerEntry, budget_s: float | None) -> None:
         """Measure one repetition, sweep, and close the workers."""
         plan = repetition_of(self.plan, self._repetition)
-        cells = [CellProgress(number, cell, self._ok.get(number, 0)) for number, cell in enumerate(plan.cells)]
         self.progress.repetition = self._repetition + 1
-        dispatcher = self._dispatcher = Dispatcher(
-            plan, state._replace(cells=cells), crew.workers, entry.covers, self._remaining
-        )
+        dispatcher = self._dispatcher = Dispatcher(plan, state, crew.workers, entry.covers, self._remaining)
         self.clean = False
         for worker in crew.workers:
             worker.connection.begin(state.journal, self.control.crashed)
@@ -266,11 +255,9 @@ class Run:
             measuring = asyncio.ensure_future(dispatcher.measure())
             await self.control.awaited(measuring, lambda: crew.close(CANCELLED_WITHIN_S))
         self._dispatcher = None
-        removals = dispatcher.failed_removals
-        swept = await conclude_cleanup(state.substrates, entry, state.journal, removals)
+        swept = await conclude_cleanup(state.substrates, entry, state.journal)
         self.cleanup_failed |= dispatcher.cleanup_failed or not swept
         self.clean = swept and self.control.crash is None
-        self._ok = {cell.cell: cell.ok for cell in cells}
         self._next_trial = max(self._next_trial, dispatcher.first_free)
         self._next_clock += len(crew.workers)
         with self.control.guard():
@@ -301,7 +288,9 @@ class Run:
         )
         self.clean = self.clean and self.control.crash is None
         self.unmeasured = [
-            str(CellProgress(number, cell)) for number, cell in enumerate(self.plan.cells) if not self._ok.get(number)
+            f"{cell.substrate} {cell.tier.name} x {cell.actions} {cell.mode}"
+            for number, cell in enumerate(self.plan.cells)
+            if not self._ok[number]
         ]
         journal.emit(RunFinished(self.outcome, dict(sorted(self.counts.items()))))
 

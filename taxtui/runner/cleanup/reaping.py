@@ -45,11 +45,7 @@ async def reap_all(
     return leftovers
 
 
-def _any(sandbox: str) -> bool:
-    return True
-
-
-async def final_sweep(substrates: Iterable[Substrate], run_id: str, is_ours: Callable[[str], bool] = _any) -> list[str]:
+async def final_sweep(substrates: Iterable[Substrate], run_id: str, is_ours: Callable[[str], bool]) -> list[str]:
     """Remove a run's sandboxes on every substrate, by label; return a line for each leftover.
 
     ``is_ours``: whether a sandbox of this name may be removed. Another worker may still use a sandbox.
@@ -67,20 +63,11 @@ async def final_sweep(substrates: Iterable[Substrate], run_id: str, is_ours: Cal
     return lines
 
 
-async def conclude_cleanup(
-    substrates: Iterable[Substrate], entry: LedgerEntry, journal: Journal, failed_removals: int
-) -> bool:
-    """Sweep a ledger entry's sandboxes and record leftovers; True without leftovers.
-
-    ``failed_removals``: number of failed clean-ups of single trials.
-    """
+async def conclude_cleanup(substrates: Iterable[Substrate], entry: LedgerEntry, journal: Journal) -> bool:
+    """Sweep a ledger entry's sandboxes and record leftovers; True without leftovers."""
     lines = await final_sweep(substrates, entry.run_id, entry.covers)
     for text in lines:
         journal.emit(Notice(journal.now(), "error", f"{text}; taxtui clean --run {entry.run_id} --force"))
-    if not lines and failed_removals:
-        times = "clean-ups" if failed_removals > 1 else "clean-up"
-        text = f"the final sweep found nothing left; {failed_removals} {times} had failed before"
-        journal.emit(Notice(journal.now(), "info", text))
     return not lines
 
 

@@ -25,7 +25,7 @@ from taxtui.runner.fanout.messages import (
 from taxtui.runner.fanout.trial_queue import TrialQueue
 from taxtui.runner.fanout.worker_handle import Assigned, RunningTrial, WorkerHandle
 from taxtui.runner.journal import Journal
-from taxtui.runner.progress import CellProgress, Progress
+from taxtui.runner.progress import Progress
 from taxtui.runner.run_control import PAUSE, STOP, RunControl
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.protocol import Substrate
@@ -41,7 +41,7 @@ class DispatchState(NamedTuple):
     control: RunControl
     progress: Progress
     counts: dict[str, int]  # counted trials by outcome
-    cells: list[CellProgress]
+    ok_of: Counter[int]  # successes by cell
     spend_limit: SpendLimit
     journal: Journal
     substrates: list[Substrate]
@@ -61,7 +61,6 @@ class Dispatcher:
         """``covers``: whether a sandbox of this name is the run's; ``remaining``: batches without measured trials."""
         self._plan, self._run, self._workers = plan, run, workers
         self._covers, self._remaining = covers, remaining
-        self.failed_removals = 0  # failed clean-ups of trials, repeated by the final sweep
         self.cleanup_failed = False
         self._ended_early = False
         self._limit = ""  # the exhausted limit of the run
@@ -110,31 +109,31 @@ class Dispatcher:
             await asyncio.gather(*self._sweeps)
 
     async def _run_cells(self) -> None:
-        cells = self._run.cells
+        cells = range(len(self._plan.cells))
         for cell in cells:
-            if self._remaining(blocks(self._plan, [cell.cell])):
+            if self._remaining(blocks(self._plan, [cell])):
                 await self._warm_up(cell)
-        for batch in self._remaining(blocks(self._plan, [cell.cell for cell in cells])):
+        for batch in self._remaining(blocks(self._plan, cells)):
             if self._stopping:
                 break
             starts_ns = schedule(self._plan, batch)
-            await self._drained(self._queue(cells[batch.cell], batch.number, batch.trials, starts_ns))
+            await self._drained(self._queue(batch.cell, batch.number, batch.trials, starts_ns))
 
-    async def _warm_up(self, cell: CellProgress) -> None:
+    async def _warm_up(self, cell: int) -> None:
         """Each worker with a slot of the cell warms up connections."""
-        if cell.plan.warmup and not self._stopping:
+        if (warm_ups := self._plan.cells[cell].warmup) and not self._stopping:
             queue = self._queue(cell, WARM_UP, 0)
             for worker in self._alive:
                 if queue.slots.get(worker.number):
-                    self._send_trials(worker, queue, [(place, 0) for place in range(cell.plan.warmup)])
+                    self._send_trials(worker, queue, [(place, 0) for place in range(warm_ups)])
             await self._drained(queue)
 
     @property
     def _alive(self) -> list[WorkerHandle]:
         return [worker for worker in self._workers if worker.alive]
 
-    def _queue(self, cell: CellProgress, batch: int, trials: int, starts_ns: Sequence[int] | None = None) -> TrialQueue:
-        queue = TrialQueue(cell.cell, cell.plan, batch, trials, starts_ns, self._run.spend_limit.limited)
+    def _queue(self, cell: int, batch: int, trials: int, starts_ns: Sequence[int] | None = None) -> TrialQueue:
+        queue = TrialQueue(cell, self._plan.cells[cell], batch, trials, starts_ns, self._run.spend_limit.limited)
         self._queues.append(queue)
         self._share_slots(queue)
         return queue
@@ -160,10 +159,11 @@ class Dispatcher:
             trial = AssignedTrial(number, place, queue.due_ns(place), attempt, spare)
             worker.assigned[number] = Assigned(queue, trial)
             self._run.spend_limit.began(number, queue.cell)
+            queue.assigned[worker.number] += 1
             trials.append(trial)
-        queue.assign(worker.number, len(trials))
-        slots = 1 if queue.batch == WARM_UP else queue.slots[worker.number]
-        worker.send(Assign(queue.cell, queue.batch, slots, queue.elapsed_ns, trials))
+        if trials:
+            slots = 1 if queue.batch == WARM_UP else queue.slots[worker.number]
+            worker.send(Assign(queue.cell, queue.batch, slots, queue.elapsed_ns, trials))
 
     async def _drained(self, queue: TrialQueue) -> None:
         queue.check()
@@ -214,12 +214,12 @@ class Dispatcher:
             queue.check()
 
     def _count(self, started: TrialStarted, end: TrialEnded) -> None:
-        progress, cell = self._run.progress, self._run.cells[started.cell]
+        progress = self._run.progress
         if not started.warm_up:
             self._run.counts[end.outcome] = self._run.counts.get(end.outcome, 0) + 1
             progress.ended += 1
             progress.ok += end.outcome == events.OK
-            cell.ok += end.outcome == events.OK
+            self._run.ok_of[started.cell] += end.outcome == events.OK
 
     def _answer(self, worker: WorkerHandle, message: FromWorker) -> None:
         if isinstance(message, NotStarted):
@@ -243,7 +243,6 @@ class Dispatcher:
     def _finished(self, worker: WorkerHandle, message: Finished) -> None:
         worker.finished = True
         self.cleanup_failed |= message.cleanup_failed
-        self.failed_removals += message.failed_removals
         self._take_back(worker)
         if message.write_error:
             self._run.control.write_failed(WriteFailed(f"worker {worker.number}: {message.write_error}"))

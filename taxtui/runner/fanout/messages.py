@@ -108,7 +108,6 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     crash: str = ""  # empty: none
     write_error: str = ""
     cleanup_failed: bool = False  # after the worker's final sweep
-    failed_removals: int = 0  # failed clean-ups of trials, where the run sweeps
 
 
 FromWorker = Ready | StartupError | Flushed | NotStarted | Finished

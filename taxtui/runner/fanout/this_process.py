@@ -42,7 +42,7 @@ class DirectConnection:
             await worker.measure()
         finally:
             self._ended = True
-            self.report(Finished(failed_removals=worker.failed_removals))
+            self.report(Finished())
 
     def _follow(self, event: Event) -> None:
         self._events.append(event)

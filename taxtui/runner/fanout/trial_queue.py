@@ -10,12 +10,6 @@ from collections.abc import Iterable, Sequence
 from taxtui.plan.spec import CellPlan
 
 
-def share_slots(concurrency: int, workers: int) -> list[int]:
-    """Split a cell's concurrency among workers."""
-    slots, more = divmod(concurrency, workers)
-    return [slots + (worker < more) for worker in range(workers)]
-
-
 class TrialQueue:
     """The waiting trials of a batch, assigned trials by worker, and slots by worker."""
 
@@ -49,8 +43,9 @@ class TrialQueue:
 
     def share(self, workers: Sequence[int]) -> None:
         """Share the slots among workers; no worker gets fewer than before."""
-        for worker, slots in zip(workers, share_slots(self.plan.concurrency, len(workers)), strict=True):
-            self.slots[worker] = max(slots, self.slots.get(worker, 0))
+        slots, more = divmod(self.plan.concurrency, len(workers))
+        for number, worker in enumerate(workers):
+            self.slots[worker] = max(slots + (number < more), self.slots.get(worker, 0))
 
     def due_ns(self, place: int) -> int | None:
         """Return when a trial is due after the start of the batch; None: as soon as a slot is free."""
@@ -67,9 +62,6 @@ class TrialQueue:
         ahead = self._ahead * min(fair, max(slots, 2 * ended))
         count = min(len(self.waiting), slots + ahead - self.assigned[worker]) if slots else 0
         return [self.waiting.popleft() for _ in range(count)]
-
-    def assign(self, worker: int, count: int) -> None:
-        self.assigned[worker] += count
 
     def end(self, worker: int) -> None:
         """Count an assigned trial after the end, or one never started."""

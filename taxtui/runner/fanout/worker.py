@@ -57,7 +57,6 @@ class Worker:
     def __init__(self, assignment: Assignment, journal: Journal, opened: Mapping[str, Opened], leader: Leader) -> None:
         plan = assignment.plan
         self.control = RunControl(self._changed, leader.crashed)
-        self.failed_removals = 0  # failed clean-ups of trials; the final sweep tries again
         self._assignment, self._journal, self._leader = assignment, journal, leader
         self._cells = []
         for number, cell in enumerate(plan.cells):
@@ -190,7 +189,6 @@ class Worker:
             self._trials.discard(trial)
         if trial.reusable is not None:
             cell.idle.append((spec, trial.reusable))
-        self.failed_removals += trial.cleanup_failed
         return True
 
 

@@ -142,7 +142,7 @@ class WorkerProgram:
                 async with run_helpers(control, watchdog.keep(watchdog_replaced(journal))):
                     await control.awaited(asyncio.ensure_future(worker.measure()))
                 substrates = [substrate.substrate for substrate in opened.values()]
-                swept = await conclude_cleanup(substrates, entry, journal, worker.failed_removals)
+                swept = await conclude_cleanup(substrates, entry, journal)
                 with control.guard():
                     journal.flush()
                 record_crash(control.crash, journal)

@@ -45,7 +45,6 @@ class Trial:
         self.cell, self.number, self.spec = cell, number, spec
         self.warm_up, self.block, self.attempt = warm_up, block, attempt
         self.outcome = events.OK
-        self.cleanup_failed = False
         self.reusable: Sandbox | None = None  # with acquire=reset: left standing for the next trial
         self._trajectory = TrialTrajectory(cell, number, spec, reuse)
         self._body: asyncio.Task[None] | None = None
@@ -126,7 +125,7 @@ class Trial:
         if trajectory.copied:
             copies = remove_copies(cell.substrate, self.spec)
             text = f"{cell.substrate.name}: copies of {self.spec.name} may exist"
-            self.cleanup_failed = not await self._succeeds(copies, CLEANUP_TIMEOUT_S, "error", text)
+            await self._succeeds(copies, CLEANUP_TIMEOUT_S, "error", text)
         sandbox = trajectory.sandbox
         if sandbox is not None and self.outcome == events.OK and cell.plan.acquire == events.RESET:
             self.reusable = sandbox
@@ -137,8 +136,6 @@ class Trial:
         text = f"{cell.substrate.name}: {self.spec.name} may still exist"
         if await self._succeeds(removal, CLEANUP_TIMEOUT_S, "error", text):
             trajectory.phase_ended(events.CLEANUP, began, cell.now() - began)
-        else:
-            self.cleanup_failed = True
 
     async def _succeeds(self, call: Awaitable[None], limit_s: float, level: str, text: str) -> bool:
         """Whether a call of the clean-up succeeds. A failure, also a bug of an adapter, is a notice that begins with

@@ -82,15 +82,6 @@ def test_every_trial_is_somewhere(told: list[Event]) -> None:
         assert cell.ok <= cell.finished
 
 
-@given(runs())
-def test_time_never_runs_backwards(told: list[Event]) -> None:
-    state, latest = RunState(), 0
-    for event in told:
-        state.apply(event)
-        assert state.now_unix_ns >= latest
-        latest = state.now_unix_ns
-
-
 @given(st.integers(0, 2**63 - 1))
 def test_a_value_lies_in_its_bucket_and_the_bucket_is_narrow(value: int) -> None:
     index = bucket(value)

@@ -33,20 +33,20 @@ def told() -> list[events.Event]:
     return [*began, *good, story.health(2 * S, lag_p99_ns=9 * MS), *bad, story.health(4 * S), story.health(5 * S)]
 
 
-def test_a_trial_is_told_from_its_start_to_the_second_in_which_it_ended() -> None:
+def test_a_trial_is_told_from_its_start_to_its_end() -> None:
     found = story_of(told(), 1)
     assert [phase.phase for phase in found.phases] == ["create", "ready", "ready_again", "cleanup"]
     assert found.durations_ns == [(1 + n) * MS for n in range(40)]
-    assert (found.lag_p99_ns, found.late) == (9 * MS, True)
     assert found.began_unix_ns == story.UNIX_NS + 1 * S
     other = story_of(told(), 2)
-    assert (other.end and other.end.error, other.lag_p99_ns, other.late) == ("Throttled", 900_000, False)
+    assert other.end
+    assert other.end.error == "Throttled"
     with pytest.raises(RecordingError, match="#3 is not in this recording"):
         story_of(told(), 3)
 
 
 @pytest.mark.parametrize("width", [50, 100])
-def test_its_timeline_has_phases_actions_marks_and_the_runners_lag(width: int) -> None:
+def test_its_timeline_has_phases_actions_and_marks(width: int) -> None:
     text = lines(story_of(told(), 1), width)
     assert widest(text.split("\n")) <= width
     assert "docker:runc T0 x 10 exec · ok" in " ".join(text.split())
@@ -59,13 +59,11 @@ def test_its_timeline_has_phases_actions_marks_and_the_runners_lag(width: int) -
         "running +40",
     ):
         assert words in " ".join(text.split())
-    assert "lag p99 of its worst second 9.00 ms above 5.00 ms" in " ".join(text.split())
 
 
 def test_a_trial_that_has_not_ended_is_told_as_far_as_it_came() -> None:
     begun = told()[:6]
     assert "still runs, or was cut off" in lines(story_of(begun, 1), 80)
-    assert "no second of it was reported" in lines(story_of(begun[:4], 1), 80)
 
 
 def test_the_command_prints_phases_and_a_line_per_action(tmp_path: Path) -> None:

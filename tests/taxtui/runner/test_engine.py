@@ -204,8 +204,9 @@ async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) 
     assert run.progress.ended == 3
 
 
-async def test_never_more_sandboxes_than_allowed(tmp_path: Path, fake: FakeSubstrate) -> None:
-    _, got = await execute(tmp_path, plan(trials=10, top={"max_sandboxes": 4}))
+@pytest.mark.parametrize("concurrency", [1, 3, 8])
+async def test_never_more_sandboxes_than_allowed(concurrency: int, tmp_path: Path, fake: FakeSubstrate) -> None:
+    _, got = await execute(tmp_path, plan(trials=10, concurrency=concurrency, top={"max_sandboxes": 4}))
     assert sum(call.startswith("create") for call in fake.calls) == 4
     assert any("--max-sandboxes 4" in notice.text for notice in of(got, Notice))
 
@@ -243,7 +244,6 @@ async def test_what_a_trial_could_not_remove_the_last_sweep_does(tmp_path: Path,
     assert fake.alive == {}, "the sweep went by label"
     assert not run.cleanup_failed, "exit 1 is for what is left"
     assert any("may still exist" in notice.text for notice in of(got, Notice))
-    assert "the final sweep found nothing left; 1 clean-up had failed before" in [it.text for it in of(got, Notice)]
     assert QuietWatchdog.released == [True]
 
 
@@ -260,7 +260,6 @@ async def test_what_stays_behind_is_named_and_the_watchdog_goes_on(
     monkeypatch.setattr(fake, "reap", stuck)
     run, got = await execute(tmp_path, plan(trials=1, warmup=0))
     assert run.cleanup_failed
-    assert not any("nothing left" in notice.text for notice in of(got, Notice))
     assert any("is left; taxtui clean --run" in notice.text for notice in of(got, Notice))
     assert QuietWatchdog.released == [False]
 

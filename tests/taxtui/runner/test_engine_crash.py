@@ -72,21 +72,6 @@ async def test_siblings_are_abandoned_and_awaited_before_the_sweep(
     assert looked == [set(), set()], "the sweep found that every trial had removed its own"
 
 
-async def test_a_number_that_no_file_can_hold(tmp_path: Path, fake: FakeSubstrate) -> None:
-    async def mark_the_end_of_time() -> None:
-        assert run._dispatcher is not None
-        run._dispatcher._run.journal.emit(Notice(2**70, "info", "an adapter's clock"))
-
-    fake.ready_hook = mark_the_end_of_time
-    run = Run(plan(trials=4, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
-    await run.execute()
-    got: list[Event] = []
-    summary = read_events(run.path, got.append)
-    assert (summary.ended, summary.complete) == (True, False), "what could not be written is missing, and told to be"
-    assert isinstance(run.control.crash, OverflowError)
-    assert_crashed(run, got, fake)
-
-
 async def test_a_bug_beside_the_trials(tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
     async def watch(*_: object) -> None:
         raise ZeroDivisionError

@@ -365,8 +365,7 @@ async def test_abandoning_anywhere_still_cleans_up(hook: str) -> None:
 async def test_a_clean_up_that_fails_is_said_loudly() -> None:
     context = FakeContext()
     context.substrate.destroy_hook = failing(CleanupFailed("still there"))
-    trial = await run(context)
-    assert trial.cleanup_failed
+    await run(context)
     assert context.ended.outcome == "ok", "the measurement itself is good"
     [notice] = context.of(Notice)
     assert notice.level == "error"

@@ -64,8 +64,7 @@ async def test_a_session_that_will_not_close_is_worth_a_notice_and_no_more(monke
 
     monkeypatch.setattr(FakeSession, "close", refuse)
     context = FakeContext(mode="session")
-    trial = await run(context)
+    await run(context)
     assert context.ended.outcome == events.OK
-    assert not trial.cleanup_failed
     assert [notice.text for notice in context.of(Notice)] == ["closing a session: ExecFailed the shell is stuck"]
     assert context.substrate.alive == {}

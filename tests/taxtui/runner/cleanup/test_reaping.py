@@ -66,7 +66,7 @@ async def test_the_run_s_last_one(stuck: FakeSubstrate, tmp_path: Path) -> None:
             self.told.append(notice.text)
 
     journal: Any = Journal()
-    assert not await conclude_cleanup([stuck], LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0), journal, 0)
+    assert not await conclude_cleanup([stuck], LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0), journal)
     assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
     [told] = Journal.told
     assert f"taxtui-{RUN}-0 is left" in told

@@ -16,7 +16,7 @@ import pytest
 import costmodel
 from costmodel.recording.events import Clock, Event, TrialStarted
 from costmodel.recording.follower import read_events
-from taxtui.errors import ScenarioError, UsageError
+from taxtui.errors import UsageError
 from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
 from taxtui.runner import run as run_module
@@ -125,12 +125,6 @@ def test_every_repetition_has_a_seed_of_its_own() -> None:
     plan = asked(seed=7)
     assert repetition_of(plan, 0) == plan
     assert len({repetition_of(plan, repetition).seed for repetition in range(50)}) == 50
-
-
-def test_more_sandboxes_than_allowed_are_refused_with_the_arithmetic() -> None:
-    with pytest.raises(ScenarioError, match="3 repetitions make 6 sandboxes, and max_sandboxes is 5"):
-        asked(repeat=3, max_sandboxes=5)
-    assert asked(repeat=3, max_sandboxes=6).repeat == 3
 
 
 async def test_repetitions_share_the_rest_of_the_budget(tmp_path: Path) -> None:
