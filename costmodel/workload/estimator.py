@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
-from operator import mul
+from statistics import covariance
 from typing import NamedTuple
 
 from costmodel.recording.trial import RecordedTrial, origins_of
@@ -135,20 +134,14 @@ class Tally:
         whole = self.by_trial(lambda sample: sample.of_successes(sample.held_ns))
         moving = self.by_trial(lambda sample: sample.of_successes(sample.commands_ns))
         steps = self.by_trial(lambda sample: sample.of_successes(sample.actions))
-        columns = whole, moving, self._ok, steps
-        fixed = array(
-            "d", [(held - slope) / weight / 1e9 for held, slope, weight, count in zip(*columns, strict=True) if count]
-        )
-        slopes = array("d", [slope / count / 1e9 for _, slope, _, count in zip(*columns, strict=True) if count])
+        columns = list(zip(whole, moving, self._ok, steps, strict=True))
+        fixed = [(held - slope) / weight / 1e9 for held, slope, weight, count in columns if count]
+        slopes = [slope / count / 1e9 for _, slope, _, count in columns if count]
         count = len(fixed)
         if count < 3:
             return None
-        means = [math.fsum(column) / count for column in (fixed, slopes)]
-        off = [array("d", [value - mean for value in part]) for part, mean in zip((fixed, slopes), means, strict=True)]
-        var_fixed, var_slope, covariance = (
-            math.fsum(map(mul, off[i], off[j])) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
-        )
-        return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
+        variances = (covariance(x, y) / count for x, y in ((fixed, fixed), (slopes, slopes), (fixed, slopes)))
+        return StraightLine(math.fsum(fixed) / count, math.fsum(slopes) / count, *variances)
 
 
 def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:
