@@ -31,7 +31,7 @@ MARGIN: Final = 1.02
 """Factor between the outermost value and the end of the axis."""
 
 
-class Curve(NamedTuple):
+class ChartCurve(NamedTuple):
     """A distribution function with its name in the legend."""
 
     name: str
@@ -44,11 +44,11 @@ class Chart(PlotextPlot):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.curves: Sequence[Curve] = ()
+        self.curves: Sequence[ChartCurve] = ()
         self._empty = ""
         self._drawn: object = None
 
-    def present(self, title: str, curves: Sequence[Curve], *, empty: str = "") -> None:
+    def present(self, title: str, curves: Sequence[ChartCurve], *, empty: str = "") -> None:
         """Draw curves; ``empty`` is the text without any point."""
         drawn = title, curves, empty
         if drawn != self._drawn:
@@ -101,7 +101,7 @@ def paint_chart(chart: Chart, state: RunState, chosen: CellState | None, facet: 
     """Show the distributions of a duration, of all substrates with the workload of the chosen cell."""
     cells = list(state.cells.values())
     curves = [
-        Curve(
+        ChartCurve(
             f"{glyph(cell.label)} {clean(cell.label)}",
             colour(cell.label),
             steps(cell.facets[facet]),
