@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, TypeVar, get_args
 
 import msgspec
 
@@ -33,7 +33,7 @@ class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     substrates: list[str]
     tiers: list[str]
     actions: list[Positive]
-    modes: tuple[Mode, ...] = ("exec",)
+    modes: tuple[str, ...] = ("exec",)
     concurrency: list[Positive] | Positive = 1
     ladder: str = ""  # levels of concurrency, instead of ``concurrency``
     arrival: str = ""  # the default at this concurrency
@@ -243,6 +243,9 @@ def _cells(block: CellBlock, folder: Path, suspend_after_ns: int | None) -> Iter
         if block.arrival not in ("", "closed"):
             raise UsageError("a ladder keeps its lanes full: arrival closed", fix="leave arrival out")
         widths, arrival = parse_ladder(block.ladder), Arrival(kind="closed")
+    for mode in block.modes:
+        if mode not in get_args(Mode):
+            raise UsageError(f"unknown mode {mode!r}", fix=toml.hint(mode, list(get_args(Mode))))
     tiers = [load_tier(name, folder) for name in block.tiers]
     substrates = [parse_substrate(text) for text in block.substrates]
     for substrate, tier, actions, mode, width in itertools.product(
@@ -255,7 +258,7 @@ def _cells(block: CellBlock, folder: Path, suspend_after_ns: int | None) -> Iter
             substrate=substrate,
             tier=tier,
             actions=actions,
-            mode=mode,
+            mode=mode,  # type: ignore[arg-type]  # checked above
             concurrency=width,
             arrival=starts,
             think=_suspending(parse_think(block.think or tier.think or "0s"), suspend_after_ns),

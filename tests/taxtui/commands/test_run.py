@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +19,6 @@ from taxtui.commands import run as run_command
 from taxtui.commands import run_plan
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.workloads import image
-from tests.support import waiting
 from tests.support.command_line import (
     CLOCK,
     PLAIN,
@@ -31,7 +29,6 @@ from tests.support.command_line import (
     last,
     without_modules,
 )
-from tests.support.worker_kills import workers
 
 pytestmark = pytest.mark.processes
 
@@ -265,18 +262,3 @@ def test_repetitions_are_workers_of_one_recording(home: Home) -> None:
     assert sum(isinstance(event, Header) for event in recorded) == 1
     assert last(home.cwd / "r.msgpack") == RunFinished("finished", {"ok": 6})
     assert "finished: 6 of 6 trials, 0 failed" in result.err
-
-
-def test_ctrl_c_between_repetitions_ends_the_run_at_once(home: Home) -> None:
-    process = home.start("run", *TINY, "--repeat", "2", "--set", "gap=1h")
-    path = home.cwd / "r.msgpack"
-
-    def waits() -> bool:
-        begun = path.exists() and path.stat().st_size > 0
-        return begun and sum(isinstance(event, TrialEnded) for event in events(path)) == 2 and not workers(home)
-
-    waiting.block_until(waits, "the gap")
-    process.send_signal(signal.SIGINT)
-    result = ended(process)
-    assert result.code == 130, result.err
-    assert last(path) == RunFinished("interrupted", {"ok": 2})

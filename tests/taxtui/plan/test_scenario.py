@@ -85,7 +85,7 @@ def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
         (CELLS.replace("10", "-5"), r":4: cells\[1\].actions\[1\]: expected `int` >= 1"),
         (CELLS + "warmup = -1\n", "warmup: expected `int` >= 0"),
         (CELLS + "concurrency = 0\n", "concurrency: expected"),
-        (CELLS + 'modes = ["exce"]\n', r"modes\[1\]: invalid enum value 'exce'; did you mean 'exec'\?"),
+        (CELLS + 'modes = ["exce"]\n', r"unknown mode 'exce'; did you mean 'exec'\?"),
         (CELLS.replace("T0", "T7"), "no tier 'T7'"),
         (CELLS + 'think = "long"\n', "not a duration"),
         (CELLS + 'concurrency = 4\narrival = "sequential"\n', "arrival sequential means concurrency 1"),
