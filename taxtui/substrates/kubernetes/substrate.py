@@ -172,13 +172,7 @@ class KubernetesSubstrate:
         watch = self._watch(PODS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
         sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options, self._alive)
-        try:
-            pod = await self._make(PODS, manifest(self._options, spec), marks)
-        except BaseException:
-            sandbox.forget()
-            raise
-        sandbox.accepted(pod.metadata)
-        return sandbox
+        return await self._make(sandbox, PODS, manifest(self._options, spec), marks)
 
     async def _claim(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """A sandbox of a warm pool."""
@@ -196,13 +190,7 @@ class KubernetesSubstrate:
         sandbox = ClaimedSandbox(
             spec.name, self._api, runner, claims, stand, marks, settings, self._alive, template.grace_s
         )
-        try:
-            accepted_claim = await self._make(CLAIMS, claim(spec, name, self._api.now_s()), marks)
-        except BaseException:
-            sandbox.forget()
-            raise
-        sandbox.accepted(accepted_claim.metadata)
-        return sandbox
+        return await self._make(sandbox, CLAIMS, claim(spec, name, self._api.now_s()), marks)
 
     def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
         """The watch for a selector; a new watch after the end of the last."""
@@ -212,8 +200,14 @@ class KubernetesSubstrate:
             self._watches[kind.plural, selector] = watch
         return watch
 
-    async def _make(self, kind: ObjectKind[Kept], wanted: Mapping[str, Any], marks: Marks) -> Kept:
-        """Create an object; while taxtui's own sandboxes use up the quota, wait for a removal.
+    async def _make(
+        self,
+        sandbox: KubernetesSandbox | ClaimedSandbox,
+        kind: ObjectKind[Kept],
+        wanted: Mapping[str, Any],
+        marks: Marks,
+    ) -> Sandbox:
+        """Create the object of a sandbox; while taxtui's own sandboxes use up the quota, wait for a removal.
 
         Raises ``NoRoom`` if none is removed within ``HOLD_S``, and ``QuotaExceeded`` if taxtui has no sandbox.
         """
@@ -230,9 +224,14 @@ class KubernetesSubstrate:
                 raise NoRoom(refusal.problem) from error
 
         room = Retry(longest_s=2.0, within_s=HOLD_S, on=lambda error: isinstance(error, NoRoom))
-        made = await room(ask)
+        try:
+            made = await room(ask)
+        except BaseException:
+            sandbox.forget()
+            raise
         marks.queued(room.queued_ns)
-        return made
+        sandbox.accepted(made.metadata)
+        return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: pods and claims of the namespace.

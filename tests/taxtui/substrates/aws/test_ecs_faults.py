@@ -1,21 +1,174 @@
-"""Commands through a data channel whose network misbehaves, and whose agent does what real ones do."""
+"""A data channel whose network misbehaves, and what nobody tells: a container or an agent that dies, a lost session."""
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from taxtui.errors import SandboxLost, SubstrateUnavailable
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import ExecResult
+from taxtui.substrates.aws.ecs import terminal
 from taxtui.substrates.aws.ecs.protocol import SessionCut
+from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
 from tests.support.standins.ecs_peer_pty import Behaviour
 from tests.support.standins.ecs_standin import EcsStandin
 from tests.support.standins.ecs_standin_setup import sandbox
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
+
+TRUE = Command(script="true")
+LATER_S = 600.0  # no timeout ends it: a command whose sandbox died is told so long before
+
+
+@pytest.fixture(autouse=True)
+def _quick_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "LEAVING_S", 0.1)
 
 
 def quick(**changed: object) -> Behaviour:
     return Behaviour(first_output_s=0.0, chunk_s=0.0, **changed)  # type: ignore[arg-type]
+
+
+async def run(made: EcsSandbox, mode: str, command: Command) -> ExecResult:
+    if mode == "exec":
+        return await made.exec(command)
+    session = await made.open_session()
+    result = await session.exec(command)
+    await session.close()
+    return result
+
+
+# -- silence
+
+
+@pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_a_container_that_dies_under_a_command_is_lost_long_before_its_timeout(
+    ecs: EcsStandin, tmp_path: Path, mode: str
+) -> None:
+    async with sandbox(ecs) as made:
+        command = Command(script=f"touch {tmp_path}/begun; sleep 600", timeout_s=LATER_S)
+        running = asyncio.ensure_future(run(made, mode, command))
+        await until((tmp_path / "begun").exists, "the command runs")
+        [task] = ecs.running()
+        ecs.stop(task, "EssentialContainerExited", "OutOfMemoryError: container killed")
+        with pytest.raises(SandboxLost, match="OutOfMemoryError"):
+            await running
+        with pytest.raises(SandboxLost):
+            await made.exec(TRUE)
+
+
+@pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_an_agent_that_dies_in_a_container_that_lives_is_a_lost_sandbox(
+    ecs: EcsStandin, tmp_path: Path, mode: str
+) -> None:
+    async with sandbox(ecs) as made:
+        command = Command(script=f"touch {tmp_path}/begun; sleep 600", timeout_s=LATER_S)
+        running = asyncio.ensure_future(run(made, mode, command))
+        await until((tmp_path / "begun").exists, "the command runs")
+        ecs.kill_agent(ecs.running()[0])
+        with pytest.raises(SandboxLost, match="session agent has stopped"):
+            await running
+
+
+async def test_a_look_that_is_refused_is_made_again(ecs: EcsStandin, tmp_path: Path) -> None:
+    async with sandbox(ecs) as made:
+        running = asyncio.ensure_future(run(made, "exec", Command(script=f"touch {tmp_path}/begun; sleep 600")))
+        await until((tmp_path / "begun").exists, "the command runs")
+        ecs.refuse("DescribeTasks", "AccessDeniedException", "not now", times=2)
+        ecs.kill_agent(ecs.running()[0])
+        with pytest.raises(SandboxLost, match="session agent"):
+            await running
+
+
+async def test_a_session_that_does_not_open_has_the_time_of_its_command(
+    ecs: EcsStandin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "KILL_S", 0.3)
+    ecs.sessions_limit = 0  # the agent has no room, and says nothing
+    async with sandbox(ecs) as made:
+        with pytest.raises(ExecFailed) as failed:
+            await made.exec(Command(script="true", timeout_s=0.3))
+        assert isinstance(failed.value, ExecTimeout) or "may still run" in str(failed.value)
+
+
+# -- slots
+
+
+async def cut(made: EcsSandbox, ecs: EcsStandin) -> None:
+    """A command whose connection is lost."""
+    ecs.behaviour = quick(cut_after=25)
+    with pytest.raises(SessionCut):
+        await made.exec(
+            Command(script="for i in $(seq 200); do echo $i; sleep 0.02; done", stdin=b"x" * 50_000, timeout_s=LATER_S)
+        )
+    ecs.behaviour = quick()
+
+
+def held(ecs: EcsStandin) -> int:
+    """Slots of the agent's."""
+    return sum(session.begun and not session.over for session in ecs.sessions())
+
+
+async def test_lost_connections_hold_no_slot_of_the_agent(ecs: EcsStandin) -> None:
+    async with sandbox(ecs) as made:
+        for _ in range(3):
+            ecs.behaviour = quick()
+            await cut(made, ecs)
+            await until(lambda: held(ecs) == 0, "the agent has let go")
+        assert ecs.calls["TerminateSession"] == 3
+        assert (await made.exec(TRUE)).exit_code == 0
+        first = await made.open_session()
+        assert (await made.exec(TRUE)).exit_code == 0
+        await first.close()
+
+
+async def test_without_the_right_to_end_a_session_its_stale_shell_is_killed_through_another(ecs: EcsStandin) -> None:
+    ecs.refuse("TerminateSession", "AccessDeniedException", "not authorized to perform: ssm:TerminateSession", times=9)
+    async with sandbox(ecs) as made:
+        for _ in range(3):
+            await cut(made, ecs)
+            await until(lambda: held(ecs) == 0, "the agent has let go")
+        assert (await made.exec(TRUE)).exit_code == 0
+
+
+async def test_a_kill_that_is_not_answered_is_said(ecs: EcsStandin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "KILL_S", 0.3)
+    ecs.sessions_limit = 1
+    async with sandbox(ecs) as made:
+        first = await made.open_session()  # takes the only slot that there really is
+        with pytest.raises(SubstrateError, match="may still run"):
+            await made.exec(Command(script="true", timeout_s=0.3))
+        await first.close()
+
+
+# -- an image without GNU
+
+
+@pytest.fixture(scope="module")
+def applets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    busybox = shutil.which("busybox")
+    assert busybox is not None
+    folder = tmp_path_factory.mktemp("applets")
+    subprocess.run([busybox, "--install", "-s", folder], check=True)
+    return folder
+
+
+@pytest.mark.busybox
+@pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_a_busybox_image(ecs: EcsStandin, applets: Path, mode: str) -> None:
+    ecs.behaviour = quick(applets=str(applets))
+    async with sandbox(ecs) as made:
+        script = "head -c 3000; echo x >&2; exit 5"
+        result = await run(made, mode, Command(script=script, stdin=bytes(range(256)) * 20, timeout_s=LATER_S))
+        assert (result.exit_code, result.stdout, result.stderr) == (5, (bytes(range(256)) * 20)[:3000], b"x\n")
+        with pytest.raises(ExecTimeout):
+            await run(made, mode, Command(script="sleep 600", timeout_s=0.5))
 
 
 @pytest.mark.parametrize(
