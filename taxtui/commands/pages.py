@@ -1,4 +1,4 @@
-"""``--html`` and ``--figures`` of ``taxtui report`` and ``project``: pages and pictures as new files."""
+"""``--html`` of ``taxtui report`` and ``project``: pages as new files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from taxtui.commands.files import find_recording, load_reference, require_absent, require_empty_folder, write_new_file
+from taxtui.commands.files import find_recording, load_reference, require_absent, write_new_file
 from taxtui.errors import RecordingError, UsageError
 from taxtui.report.row_limits import PAGE
 
 if TYPE_CHECKING:
     from costmodel import Provider, SubstrateRun
     from taxtui.options.rows import RowChoice
-    from taxtui.report.page.material import Material
 
 html_option = click.option(
     "--html",
@@ -24,47 +23,35 @@ html_option = click.option(
     metavar="FILE",
     help="Write a page to send, in a single new file: answer, figures, tables, data.",
 )
-figures_option = click.option(
-    "--figures",
-    "pictures",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Write the figures of the page to a new folder, as SVG, PNG and CSV.",
-)
-NOT_REPEATED: Final = ("html", "pictures", "form")
+NOT_REPEATED: Final = ("html", "form")
 """Options without an effect on a page: its file, and the output format."""
 FILE_OPTIONS: Final = ("file", "reference", "prices", "profile", "images", "compose")
 """Options with files as values. A page prints the name of a file without its folder."""
 
 
-def check(html: Path | None, pictures: Path | None, excluded: Mapping[str, object]) -> None:
+def check(html: Path, excluded: Mapping[str, object]) -> None:
     """Refuse a page before a recording is read. ``excluded``: values of options without an effect on a page.
 
     Raises:
-        UsageError: an excluded option has a value, or the file or folder exists.
+        UsageError: an excluded option has a value, or the file exists.
     """
-    option = "--html" if html is not None else "--figures"
     if word := next((word for word, value in excluded.items() if value), None):
-        raise UsageError(f"{word} does not go with {option}, which always holds the whole report")
-    if html is not None:
-        require_absent(html, "--html")
-    if pictures is not None:
-        require_empty_folder(pictures, "--figures")
+        raise UsageError(f"{word} does not go with --html, which always holds the whole report")
+    require_absent(html, "--html")
 
 
 def write(
     context: click.Context,
     recordings: Sequence[str],
-    html: Path | None,
-    pictures: Path | None,
+    html: Path,
     *,
     choice: RowChoice,
     reference: str | None,
     run_sd: float | None,
     places: Sequence[SubstrateRun] = (),
     providers: Sequence[Provider] = (),
-) -> list[Path]:
-    """Read recordings and published latencies, write the page and the pictures, and return their paths.
+) -> None:
+    """Read recordings and published latencies, and write the page.
 
     ``places`` and ``providers``: the training run of each substrate and the estimated providers.
 
@@ -72,8 +59,9 @@ def write(
         TaxtuiError, CostModelError: as ``taxtui report`` and ``taxtui project``.
     """
     from costmodel import read_published
-    from taxtui.report.measured.rows import bound, rows_of
+    from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.samples import read_samples
+    from taxtui.report.page.content import page
     from taxtui.report.page.material import Material
 
     files = [find_recording(name) for name in recordings]
@@ -84,31 +72,19 @@ def write(
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
     rows = choice.of(all_rows)
     PAGE.check(len(rows), paths, "--tier, --mode, --substrate or --actions")
-    bounds = None if reference is None else load_reference(reference)
-    if bounds is not None:
-        bound(rows, bounds)
     material = Material(
         rows,
         sources,
         paths,
         len(cells) - len(all_rows),
         run_sd=run_sd,
-        bounds=bounds,
+        bounds=None if reference is None else load_reference(reference),
         published=[read_published(path) for path in files if path.suffix == ".toml"],
         places=places,
         providers=providers,
     )
-    written = []
-    if html is not None:
-        from taxtui.report.page.content import page
-
-        text = page(material, typed_options(context), str(context.info_name))
-        write_new_file([text.encode()], html, "--html")
-        written.append(html)
-    if pictures is not None:
-        _write_figures(material, pictures)
-        written.append(pictures)
-    return written
+    text = page(material, typed_options(context), str(context.info_name))
+    write_new_file([text.encode()], html, "--html")
 
 
 def typed_options(context: click.Context) -> list[str]:
@@ -142,15 +118,3 @@ def _text(name: str, value: object) -> str:
     """Return a value as it can be typed, without the folder of a file."""
     text = f"{value:g}" if isinstance(value, float) else str(getattr(value, "path", value))
     return re.sub(r"[^\s:,=]*/", "", text) if name in FILE_OPTIONS else text
-
-
-def _write_figures(material: Material, folder: Path) -> None:
-    from taxtui.report.formats import csv_rows
-    from taxtui.report.page.drawing import png_file, svg_file
-    from taxtui.report.page.figures import figures
-
-    for figure in figures(material):
-        for panel in figure.panels:
-            write_new_file([svg_file(panel)], folder / f"{panel.name}.svg", "--figures")
-            write_new_file([png_file(panel)], folder / f"{panel.name}.png", "--figures")
-        write_new_file([f"{csv_rows.to_text(figure.records)}\n".encode()], folder / f"{figure.name}.csv", "--figures")

@@ -94,24 +94,23 @@ def command(
     if changed_actions and (full or explain or html is not None):
         raise UsageError("--what-if prints one table; leave --full, --explain and --html out")
     if html is not None:
-        pages.check(html, None, {"--full": full, "--explain": explain, "--format": form != NAMES[0]})
+        pages.check(html, {"--full": full, "--explain": explain, "--format": form != NAMES[0]})
     places = places_of(context)
     training_run = places[-1].training_run
     providers = providers_of(context, load_recording)
     if html is not None:
         with progress("simulating and drawing the page"):
-            [page] = pages.write(
+            pages.write(
                 context,
                 recordings,
                 html,
-                None,
                 choice=choice,
                 reference=reference,
                 run_sd=training_run.run_sd,
                 places=places,
                 providers=providers,
             )
-        click.echo(page)
+        click.echo(html)
         return
     sources = load_recordings(recordings)
     if changed_actions:
@@ -220,18 +219,17 @@ def _report(
     from taxtui.report.answer import projected, record
 
     result = projected.answer(all_rows, rows, training_run)
-    table_rows = projected.by_substrate(rows, result)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected import attributed
         from taxtui.report.projected.sections import CAUSES, MONEY
-        from taxtui.report.projected.sections import sections as all_sections
+        from taxtui.report.projected.sections import sections as all_tables
 
-        answer = [*attributed.sections(table_rows, training_run), *projected.sections(result, training_run, full=full)]
-        tables = all_sections(table_rows, training_run, sources, bounds)
         if full:
-            titles = {section.title for section in answer}
-            return [*answer, *(section for section in tables if section.title not in titles)]
+            return projected.all_sections(rows, result, training_run, sources, bounds)
+        table_rows = projected.by_substrate(rows, result)
+        answer = [*attributed.sections(table_rows, training_run), *projected.sections(result, training_run, full=full)]
+        tables = all_tables(table_rows, training_run, sources, bounds)
         asked = {MONEY, *[CAUSES] * (bounds is not None)}
         answer += [section for section in tables if section.title in asked]
         return [*answer, Section("", [], [], [size_note, MORE] if size_note else [MORE])]

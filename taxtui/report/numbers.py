@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel import Interval
+
+if TYPE_CHECKING:
+    from costmodel import Attribution, Share
 
 NOTHING: Final = "–"
 UNSPLIT: Final = (
@@ -245,3 +248,24 @@ def left_out(cleanups: Sequence[float]) -> str:
     """Return the note about clean-up outside of occupied time, from its shares of occupied time (one or more)."""
     ends = dict.fromkeys(f"{100 * share:.2g}" for share in (min(cleanups), max(cleanups)))
     return f"Clean-up is left out: {' to '.join(ends)} % of the occupied time on top"
+
+
+class CostUnit(NamedTuple):
+    """Unit of a training run's costs: dollars with prices, else worker-hours."""
+
+    usd: bool
+
+    @property
+    def name(self) -> str:
+        return "$" if self.usd else "worker-hours"
+
+    def of(self, share: Share) -> Interval:
+        return share.usd if self.usd and share.usd is not None else share.worker_hours
+
+    def format(self, amount: float) -> str:
+        return money(amount) if self.usd else f"{compact(amount)} worker-hours"
+
+
+def unit_of(attribution: Attribution) -> CostUnit:
+    """Return the unit of an attribution."""
+    return CostUnit(usd=attribution.run.usd is not None)

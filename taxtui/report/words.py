@@ -15,10 +15,14 @@ __all__ = [
     "FAMILY",
     "INCONCLUSIVE",
     "NO_DIFFERENCE",
+    "TAXES",
     "UNDECIDED",
     "WORSE",
     "verdict",
 ]
+
+TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
+"""Causes of the tax: all of the occupied time except command time, wrapper time and model time."""
 
 NO_DIFFERENCE: Final = "no difference"
 INCONCLUSIVE: Final = "inconclusive"

@@ -25,11 +25,9 @@ from costmodel import (
 )
 from costmodel import CAUSES as ATTRIBUTED
 from taxtui.report.cells import SHARE, SHORT, Content, TableCell, amount_cell
-from taxtui.report.decision.layout import Block, Code, Items, Page
 from taxtui.report.decision.sources import sources_of
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, compact, money, percent, span
-from taxtui.report.projected.attributed import Unit
+from taxtui.report.numbers import NOTHING, CostUnit, compact, money, percent, span
 from taxtui.report.words import CAUSES
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
@@ -42,7 +40,6 @@ MOST_DOUBTS: Final = 8
 """Maximum number of doubts on a page."""
 ONE_LINE: Final = 18
 """Maximum columns of a range on one line."""
-DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
 INPUTS: Final = {
     "dispatch": "dispatch",
     "failure_rate": "failures",
@@ -72,8 +69,8 @@ def page(
     command: str,
     *,
     rough: bool = False,
-) -> Page:
-    """Return the page of a decision.
+) -> list[Section]:
+    """Return the page of a decision: a title, the reasons, and a section per part.
 
     Args:
         decision: the decision.
@@ -84,24 +81,25 @@ def page(
         rough: whether the simulation was short; the saving is then printed with ≈.
     """
     unmeasured = [side for side in (decision.start, decision.goal) if side.candidate is not None]
-    doubts, steps = _doubts(decision), next_steps(decision, effects, thresholds)
-    parts: dict[str, list[Block]] = {
-        **{f"Unmeasured inputs at {side.name}": list(_ranges(decision, side, effects)) for side in unmeasured},
-        "Costs of the training run": [_costs(decision)],
-        "Costs of the sandbox by cause": list(_causes(decision)),
-        "Thresholds of other inputs": list(_thresholds(thresholds)),
-        "Not verified": [Items(doubts)] if doubts else [],
-        "Measure next": [Items(steps, numbered=True)] if steps else [],
-        "Command that writes this page": [Code(command)],
-        "Source of each input": [Items(list(sources_of(decision, inputs)))],
-    }
-    lead = list(_lead(decision, effects, thresholds, steps, rough=rough))
-    return Page(_title(decision), lead, {heading: blocks for heading, blocks in parts.items() if blocks})
+    steps = next_steps(decision, effects, thresholds)
+    parts = [
+        *(_ranges(decision, side, effects) for side in unmeasured),
+        _costs(decision),
+        _causes(decision),
+        _thresholds(thresholds),
+        Section("Not verified", [], [], _doubts(decision)),
+        Section("Measure next", [], [], steps),
+        Section("Command that writes this page", [], [], [f"`{command}`"]),
+        Section("Source of each input", [], [], list(sources_of(decision, inputs))),
+    ]
+    lead = [Section("", [], [], [text]) for text in _lead(decision, effects, thresholds, steps, rough=rough)]
+    whole = [Section(_title(decision), [], [], []), *lead, *(part for part in parts if part.rows or part.notes)]
+    return [section._replace(title=clean(section.title), links=True) for section in whole]
 
 
-def unit_of(decision: Decision) -> Unit:
+def unit_of(decision: Decision) -> CostUnit:
     """Return the unit of all amounts."""
-    return DOLLARS if decision.unit == USD else HOURS
+    return CostUnit(usd=decision.unit == USD)
 
 
 def name_of(side: Side) -> str:
@@ -199,35 +197,31 @@ def _at(effect: InputEffect) -> str:
     return f"{effect.input.label(effect.at)} (assumed {effect.input.label(effect.input.assumed)})"
 
 
-def _ranges(decision: Decision, side: Side, effects: Sequence[InputEffect]) -> Iterator[Block]:
-    group = [effect for effect in effects if effect.side == side.name]
-    if not group:
-        return
+def _ranges(decision: Decision, side: Side, effects: Sequence[InputEffect]) -> Section:
     format_amount = unit_of(decision).format
 
     def cell(amount: float | None) -> str:
         return "never ends" if amount is None else NOTHING if math.isnan(amount) else format_amount(amount)
 
-    rows: list[list[Content]] = [
-        [
-            INPUTS[effect.input.name] + (f"\n{effect.input.unit}" if effect.input.unit else ""),
-            _two(effect.input.short(effect.input.best), effect.input.short(effect.input.worst)),
-            effect.input.short(effect.input.assumed),
-            _two(cell(effect.best), cell(effect.worst)),
-            NOTHING if effect.at is None else effect.input.short(effect.at),
-        ]
-        for effect in group
-    ]
-    yield Section("", ["input", "best … worst", "assumed", "saving", "threshold"], rows, [])
-    yield "Each input alone varies over its range on this side. Threshold: the saving is zero. Sources:"
-    borrowed = ", from other providers"
-    yield Items(
-        [
-            f"{INPUTS[effect.input.name]}{borrowed * effect.input.of_others}: {'; '.join(effect.input.sources)}"
-            + (f". Plans: {', '.join(effect.input.plans)}" if effect.input.plans else "")
-            for effect in group
-        ]
-    )
+    rows: list[list[Content]] = []
+    notes = ["Each input alone varies over its range on this side. Threshold: the saving is zero."]
+    for effect in effects:
+        if effect.side != side.name:
+            continue
+        item, name = effect.input, INPUTS[effect.input.name]
+        rows.append(
+            [
+                name + (f"\n{item.unit}" if item.unit else ""),
+                _two(item.short(item.best), item.short(item.worst)),
+                item.short(item.assumed),
+                _two(cell(effect.best), cell(effect.worst)),
+                NOTHING if effect.at is None else item.short(effect.at),
+            ]
+        )
+        plans = f". Plans: {', '.join(item.plans)}" if item.plans else ""
+        notes.append(f"{name}{', from other providers' * item.of_others}: {'; '.join(item.sources)}{plans}")
+    head = ["input", "best … worst", "assumed", "saving", "threshold"]
+    return Section(f"Unmeasured inputs at {side.name}", head, rows, notes if rows else [])
 
 
 def _two(best: str, worst: str) -> str:
@@ -280,7 +274,7 @@ def _costs(decision: Decision) -> Section:
             rows.append(["one second per step", *(TableCell(item or 0.0, SHORT) for item in seconds)])
     if any(groups := [_poisoned(side) for side in (decision.start, decision.goal)]):
         rows.append(["groups with a failed attempt", *groups])
-    return Section("", _head(decision), rows, [])
+    return Section("Costs of the training run", _head(decision), rows, [])
 
 
 def _poisoned(side: Side) -> Content:
@@ -291,9 +285,7 @@ def _poisoned(side: Side) -> Content:
     return TableCell(poisoned_groups(rate, group, side.training_run.failure_burst), SHARE)
 
 
-def _causes(decision: Decision) -> Iterator[Block]:
-    if not decision.start.row.attribution:
-        return
+def _causes(decision: Decision) -> Section:
     unit = unit_of(decision)
     splits = [side.row.attribution.causes if side.row.attribution else {} for side in (decision.start, decision.goal)]
 
@@ -301,9 +293,8 @@ def _causes(decision: Decision) -> Iterator[Block]:
         return NOTHING if share is None else amount_cell(unit.of(share), SHORT)
 
     causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
-    if causes:
-        rows = [[CAUSES[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
-        yield Section("", _head(decision), rows, [])
+    rows = [[CAUSES[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
+    return Section("Costs of the sandbox by cause", _head(decision), rows, [])
 
 
 def _head(decision: Decision) -> list[str]:
@@ -321,29 +312,21 @@ def _threshold_text(threshold: Turn) -> str:
     return f"{threshold.input}{side} at {value} instead of {compact(threshold.now)}"
 
 
-def _thresholds(thresholds: Sequence[Turn]) -> Iterator[Block]:
-    rows = [
-        [
-            threshold.input,
-            threshold.side or "both",
-            f"{compact(threshold.now)} {threshold.unit}",
-            f"{compact(threshold.at)} {threshold.unit}",
-        ]
-        for threshold in thresholds
-        if threshold.at is not None
-    ]
-    if rows:
-        yield Section("", ["input", "side", "now", "threshold"], rows, [])
-    without = [
-        f"{threshold.input}{f' of {threshold.side}' if threshold.side else ''} "
-        f"({compact(threshold.low)} to {compact(threshold.high)}{f' {threshold.unit}' if threshold.unit else ''})"
-        for threshold in thresholds
-        if threshold.at is None
-    ]
-    if without:
-        yield f"No threshold in the tried ranges: {'; '.join(without)}."
-    if thresholds:
-        yield "Threshold: the value of one input, alone, at which both sides cost the same."
+def _thresholds(thresholds: Sequence[Turn]) -> Section:
+    rows: list[list[Content]] = []
+    without = []
+    for threshold in thresholds:
+        unit = f" {threshold.unit}" if threshold.unit else ""
+        if threshold.at is not None:
+            values = (f"{compact(value)}{unit}" for value in (threshold.now, threshold.at))
+            rows.append([threshold.input, threshold.side or "both", *values])
+        else:
+            side = f" of {threshold.side}" if threshold.side else ""
+            without.append(f"{threshold.input}{side} ({compact(threshold.low)} to {compact(threshold.high)}{unit})")
+    notes = [f"No threshold in the tried ranges: {'; '.join(without)}."] if without else []
+    if rows or notes:
+        notes.append("Threshold: the value of one input, alone, at which both sides cost the same.")
+    return Section("Thresholds of other inputs", ["input", "side", "now", "threshold"] if rows else [], rows, notes)
 
 
 def _doubts(decision: Decision) -> list[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Section(NamedTuple):
-    """One table of typed cells, or prose without a head. A text may have two lines."""
+    """A table of typed cells, or without a head a title with a list, or prose. A text may have two lines."""
 
     title: str
     head: list[str]
@@ -20,6 +20,12 @@ class Section(NamedTuple):
     notes: list[str]
     bars: BarChart | None = None  # drawn below the notes, for people only
     amounts: Sequence[str] = ()  # names of the amounts of a group, for a page that gives each a column
+    links: bool = False  # addresses in the notes are links, and text between backticks is code
+
+    @property
+    def items(self) -> bool:
+        """Whether the notes are a list."""
+        return bool(self.title and not self.head)
 
 
 class Report(NamedTuple):

@@ -48,14 +48,16 @@ def laid_out(section: Section, width: int = WIDTH, pen: Pen = HATCHES) -> list[t
     """
     lines: list[tuple[str, int | None]] = []
     if section.title:
-        lines += [(line, None) for line in [*wrap(clean(section.title), min(width, PROSE)), ""]]
+        lines += [(line, None) for line in wrap(clean(section.title), min(width, PROSE))]
+        lines += [("", None)] if section.head or section.notes else []
     if section.head:
         lines += _fitted(section, width)
     if section.head and section.notes:
         lines.append(("", None))
     for note in section.notes:
-        indent = ("   " if note[1:3] == "  " else "  ") if section.head else ""
-        lines += [(line, None) for line in wrap(clean(note), min(width, PROSE), indent)]
+        indent = ("   " if note[1:3] == "  " else "  ") if section.title or section.head else ""
+        text = f"{'- ' * section.items}{clean(note)}"
+        lines += [(line, None) for line in wrap(text, min(width, PROSE), indent)]
     if section.bars is not None:
         lines += [(line, None) for line in draw(section.bars, width, pen)]
     return lines

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from costmodel import FIXED_LENGTH, NS_PER_S, Interval, RecordedTrial, characterization, events, quantile
-from taxtui.report.cells import COUNT, NS, CellGroup, Content, TableCell, amount_cell, text_of
+from taxtui.report.cells import COUNT, NS, CellGroup, Content, TableCell, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured import failures
 from taxtui.report.measured.rows import HELD, MeasuredRow
@@ -32,75 +32,28 @@ def laws_of(row: MeasuredRow) -> characterization.Laws:
 
 
 def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
-    """Return a table per distribution with any data."""
-    result = {text_of(name): laws_of(row) for row, name in names.items()}
-    tables = [_think(result, head), _length(result, head), *failures.sections(names, head), _shared(result, head)]
-    return [table for table in tables if table is not None]
-
-
-def _think(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.think for item in laws.values()):
-        return None
-    columns = [head, "n\ntrials", "median\n", "sigma\n", "mean\n", "distance\n"]
-    lines = [_think_line(name, item.think) for name, item in laws.items()]
-    notes = [
-        "A lognormal distribution of the times above 0; sigma: of the logarithm. Intervals are 95 %, with the "
-        "rollouts of a group, else a trial, as one draw. distance: Kolmogorov's, from 0 (a perfect fit) to 1.",
-        "for --think: lognormal:MEDIANs,SIGMA",
-    ]
-    return Section("Think time before an action", columns, lines, notes)
-
-
-def _counts(*amounts: int) -> CellGroup:
-    return CellGroup(tuple(TableCell(amount, COUNT) for amount in amounts), below=True)
-
-
-def _think_line(name: str, law: characterization.ThinkLaw | None) -> list[Content]:
-    if law is None:
-        return [name, _counts(0), *[NOTHING] * 4]
-    median, mean = (amount_cell(value.times(NS_PER_S), NS) for value in (law.median_s, law.mean_s))
-    return [name, _counts(law.thinks, law.trials), median, amount_cell(law.sigma), mean, TableCell(law.distance)]
-
-
-def _length(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.length for item in laws.values()):
-        return None
-    columns = [head, "trials\ncut off", "p50\n", "p95\n", "mean\n", "range\n"]
-    lines = [_length_line(name, item.length) for name, item in laws.items()]
-    notes = [
-        "Actions per trajectory. cut off: trials that failed before the last action. Percentiles treat failed trials "
-        f"as censored (Kaplan and Meier); {NOTHING} if too many failed. The mean is over the successes."
-    ]
-    return Section("Length", columns, lines, notes)
-
-
-def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Content]:
-    if law is None:
-        return [name, _counts(0), *[NOTHING] * 4]
-    p50, p95 = (NOTHING if value is None else TableCell(value, COUNT) for value in (law.p50, law.p95))
-    shortest_to_longest = f"{law.shortest:,}–{law.longest:,}"
-    return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), shortest_to_longest]
-
-
-def _shared(laws: Mapping[str, characterization.Laws], head: str) -> Section | None:
-    if not any(item.shared for item in laws.values()):
-        return None
-    columns = [head, "groups\ntrials", *(f"{quantity}\n" for quantity in QUANTITIES)]
+    """Return the table of model time, length and correlation, and the failures by cause."""
     lines: list[list[Content]] = []
-    for name, item in laws.items():
-        fields = {shared.quantity: shared for shared in item.shared}
-        largest = max(item.shared, key=lambda shared: shared.trials, default=None)
-        counts = _counts(largest.groups, largest.trials) if largest else _counts(0)
-        lines.append([name, counts, *(_correlation(fields.get(quantity)) for quantity in QUANTITIES)])
+    for row, name in names.items():
+        laws = laws_of(row)
+        think, length, shared = laws.think, laws.length, {item.quantity: item for item in laws.shared}
+        median: list[Content] = [NOTHING, NOTHING]
+        if think is not None:
+            median = [amount_cell(think.median_s.times(NS_PER_S), NS), amount_cell(think.sigma)]
+        counts: list[Content] = [NOTHING, NOTHING]
+        if length is not None:
+            quantiles = (TableCell(value, COUNT) for value in (length.p50, length.p95))
+            counts = [CellGroup(tuple(quantiles), below=True), amount_cell(length.mean)]
+        success = shared.get("failure")
+        lines.append([name, *median, *counts, NOTHING if success is None else amount_cell(success.correlation)])
+    columns = [head, "think\nmedian", "think\nsigma", "actions\np50, p95", "actions\nmean", "group\nfailures"]
     notes = [
-        "Share of the variance of trials that lies between groups: 0 none, 1 all. Computed from mean logarithms of "
-        "think and command times, from the logarithm of the length, and from success."
+        "think: a lognormal distribution of the times above 0 before an action, for --think: lognormal:MEDIANs,SIGMA.",
+        "actions: percentiles treat failed trials as censored (Kaplan and Meier); the mean is over the successes.",
+        "group failures: share of the variance of failures between groups of rollouts, 0 none, 1 all.",
+        "--format json has every distribution, with quantiles of all delays.",
     ]
-    return Section("Correlation of rollouts of one group", columns, lines, notes)
-
-
-def _correlation(shared: characterization.Shared | None) -> Content:
-    return NOTHING if shared is None else amount_cell(shared.correlation)
+    return [Section("Distributions", columns, lines, notes), *failures.sections(names, head)]
 
 
 def record(row: MeasuredRow) -> dict[str, Any]:

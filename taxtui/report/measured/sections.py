@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from costmodel import (
     DISTURBED_SHARE,
     FLOOR_LIMIT_NS,
-    NS_PER_HOUR,
+    Answer,
     Percentile,
     Prices,
     Recording,
@@ -18,12 +18,14 @@ from costmodel import (
     warnings,
 )
 from taxtui.report import variation
+from taxtui.report.answer.record import rows_by_key
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import distributions, failures, overview
-from taxtui.report.measured.rows import PARTS, PRELOADED, TAXES, MeasuredRow, column_of, namesakes
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, duration, left_out
+from taxtui.report.measured.rows import PARTS, PRELOADED, MeasuredRow, column_of, namesakes
+from taxtui.report.numbers import CLOSED_LOOP, NOTHING, WRAPPER, duration
+from taxtui.report.projected.sections import causes
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -68,6 +70,7 @@ DO: Final = {
 _LIFE_CYCLE: Final = ("suspend", "resume", "snapshot", "fork", "build")
 HEAD: Final = "sandbox\ntier actions mode"
 SHOWN_DELAY_NS: Final = 1_000_000
+TAX: Final = "Tax of a delivered trajectory, and its occupied time by cause"
 
 
 def sections(
@@ -75,6 +78,7 @@ def sections(
     sources: Sequence[Recording],
     tables: Sequence[str],
     unfinished: int,
+    answer: Answer | None = None,
     prices: Prices | None = None,
 ) -> list[Section]:
     """Return the tables, then the recordings with all notes.
@@ -84,6 +88,7 @@ def sections(
         sources: the recordings.
         tables: names of tables.
         unfinished: number of cells without a finished trial.
+        answer: the answer about the rows, for the tax.
         prices: price sheet of the summary.
     """
     differing = namesakes(rows)
@@ -103,10 +108,8 @@ def sections(
             results += failures.sections(names, HEAD)
         elif table == overview.SUMMARY:
             results += overview.sections(names, prices)
-        else:
-            results += [_tax(names)]
-    if "completion" in tables:
-        results += [section for section in [_in_time(names)] if section.rows]
+        elif answer is not None:
+            results += [_tax(names, answer)]
     brief = marks.brief()
     basis = variation.in_words(row.basis for row in rows if row.basis)
     notes = [basis] if basis else []
@@ -137,25 +140,20 @@ def name_of(row: MeasuredRow, marks: FlagMarks, doubts: Sequence[str]) -> RowNam
 _HOW_TO_READ: Final = [
     "Intervals: order statistics for percentiles (a trial's actions are a cluster), Hall's for the mean, Wilson's for "
     "failures. needs n≥…: too few values for an upper limit of the percentile.",
-    "rank: by the median, among rows of equal work. 1-2 is a tie: the intervals do not separate the rows. Rows of the "
-    "same runs are ranked within these runs.",
-    "outl.: values with |0.6745·(x − median)| / MAD > 3.5; none is removed.",
 ]
 
 
 def _latencies(title: str, name: str, names: dict[MeasuredRow, RowName]) -> Section:
     """Return one kind of duration, a line per row, the smallest median first."""
-    head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
+    head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n"]
     lines: list[list[Content]] = []
     for row in ranked(list(names), name):
-        summary, rank = row.summary(name), row.rank(name)
+        summary = row.summary(name)
         if summary is None:
-            lines.append([names[row], _counted(0, row), *[NOTHING] * 4, "", ""])
+            lines.append([names[row], _counted(0, row), *[NOTHING] * 4])
             continue
-        line: list[Content] = [names[row], _counted(summary.n, row)]
-        line += [percentile_cell(item) for item in (summary.p50, summary.p95, summary.p99)]
-        places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
-        lines.append([*line, duration_cell(*summary.mean), places, TableCell(summary.outliers, COUNT)])
+        percentiles = map(percentile_cell, (summary.p50, summary.p95, summary.p99))
+        lines.append([names[row], _counted(summary.n, row), *percentiles, duration_cell(*summary.mean)])
     return Section(title, head, lines, [])
 
 
@@ -244,28 +242,6 @@ def _life_cycle(names: dict[MeasuredRow, RowName]) -> list[Section]:
     return [Section("Life cycle: means per trial", head, lines, notes)] if lines else []
 
 
-def _in_time(names: dict[MeasuredRow, RowName]) -> Section:
-    lines: list[list[Content]] = []
-    for row, named in names.items():
-        stability = row.stability
-        if not any(stability):
-            continue
-        drift, first = (NOTHING if size is None else f"{size:+.0%}" for size in (stability.drift, stability.first))
-        neighbours = modes = NOTHING
-        if stability.correlation is not None and stability.worth is not None:
-            neighbours = f"{stability.correlation:.2f}\n1 worth {stability.worth:.2g}"
-        if stability.modes is not None:
-            modes = f"{stability.modes.share:.0%} slower\n{stability.modes.ratio:.2g}x"
-        lines.append([named, drift, neighbours, first, modes])
-    notes = [
-        "Completions in time order, tested at 1 % each; cells without an effect are not listed. drift: from the "
-        "start of a run to its end. neighbours: correlation of successive trials, and the number of independent trials "
-        "that one is worth, as in the intervals of means. first: a run's first trial against the rest. modes: two "
-        "separate groups of trials, so the mean is typical of neither."
-    ]
-    return Section("In time", [HEAD, "drift\n", "neighbours\n", "first\n", "modes\n"], lines, notes)
-
-
 def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
     """Return the rows with trials in seconds of a late or busy runner; no table without any."""
     lines: list[list[Content]] = []
@@ -287,53 +263,12 @@ def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
 
-def _tax(names: dict[MeasuredRow, RowName]) -> Section:
-    known = any(row.cell.contended is not None for row in names)
-    columns = ["startup\nqueued", "dispatch\nharness", "failed\ncontention" if known else "failed\n"]
-    lines: list[list[Content]] = []
-    unsplit = any(row.mean_ns("unsplit") for row in names)
-    for row, named in names.items():
-        held, tax = row.held_ns, row.tax
-        occupied = NOTHING if held is None else _stacked(held, row.work_ns)
-        if held is None or tax is None:
-            limits = row.tax_between_ns
-            bounds = NOTHING if limits is None else TableCell(None, NS, *limits)
-            empty = [NOTHING] * (2 + len(columns))
-            lines.append([named, occupied, bounds, *empty, *[TableCell(row.mean_ns("unsplit") or 0, NS)] * unsplit])
-            continue
-        causes = [[tax.causes[cause] for cause in column.split("\n") if cause] for column in columns]
-        lines.append(
-            [
-                named,
-                occupied,
-                duration_cell(*tax.total),
-                TableCell(tax.share, SHARE),
-                *(_stacked(*means) for means in causes),
-                TableCell(tax.total.value * 1e6 / NS_PER_HOUR),
-                *[NOTHING] * unsplit,
-            ]
-        )
-    head = [HEAD, "held\nwork", "tax\n", "share\n", *columns, "h per 1M\n", *["unsplit\n"] * unsplit]
-    notes = [
-        f"Per successful trial. tax = held − think − work − wrapper = {' + '.join(TAXES)} trials. work: the commands' "
-        "own time in the sandbox without contention (`full_speed` of a training run separates slowdown). work "
-        "and dispatch include the set-up. harness: taxtui's time between phases and commands. share: of held. "
-        "contention: waiting beyond that of the same cell at concurrency 1; –: unknown, part of work. h per 1M: "
-        "worker-hours of tax in a million trajectories."
-    ]
-    if shares := [cleanup / row.held_ns for row in names if (cleanup := row.mean_ns("cleanup")) and row.held_ns]:
-        notes.append(f"{left_out(shares)}.")
-    return Section("Tax", head, lines, notes + [UNSPLIT] * unsplit + references(names))
-
-
-def _stacked(*durations_ns: float | None) -> CellGroup:
-    return CellGroup(tuple(TableCell() if ns is None else TableCell(ns, NS) for ns in durations_ns), below=True)
-
-
-def references(rows: Iterable[MeasuredRow]) -> list[str]:
-    """Return a note about the dispatch behind the limits of the tax, by substrate."""
-    result = {row.identity.substrate: row.median_dispatch for row in rows if row.median_dispatch and row.tax_between_ns}
-    return [median.in_words(clean(substrate)) for substrate, median in result.items()]
+def _tax(names: dict[MeasuredRow, RowName], answer: Answer) -> Section:
+    """Return the tax of a delivered trajectory and the occupied time by cause."""
+    rows = rows_by_key(answer)
+    named = [(name, rows[row.key]) for row, name in names.items() if row.key in rows]
+    section = causes(named, unit=NS)
+    return section._replace(title=TAX, head=[HEAD, *section.head[1:]])
 
 
 def files(sources: Sequence[Recording], notes: list[str]) -> Section:

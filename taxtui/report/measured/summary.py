@@ -1,12 +1,10 @@
-"""Statistics of one column of a cell: percentiles, mean and outliers."""
+"""Statistics of one column of a cell: percentiles and mean."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from statistics import median
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from costmodel import (
     Assumed,
@@ -23,8 +21,6 @@ from costmodel import (
 )
 from taxtui.report.measured.samples import Column
 
-OUTLIER_Z: Final = 3.5
-
 
 class DurationSummary(NamedTuple):
     """The statistics of one kind of duration, in ns."""
@@ -34,8 +30,6 @@ class DurationSummary(NamedTuple):
     p95: Percentile
     p99: Percentile
     mean: Interval
-    outliers: int
-    middle: Percentile  # p50 without the variation between runs
     estimate: Estimate  # of the mean, by run
 
 
@@ -60,37 +54,12 @@ def summarize(
     runs = list(by_run.values())
     worth_at = worth_by_value(runs)
 
-    def within(p: float) -> Percentile:
-        return percentile(ascending, p, worth_at(quantile(ascending, p)))
-
-    def between(p: float, within_run: Percentile) -> Percentile:
+    def at(p: float) -> Percentile:
+        within_run = percentile(ascending, p, worth_at(quantile(ascending, p)))
         return percentile_with_runs(within_run, p, runs, assume)
 
     result = repetitions.estimate([sum(value) for value in values], sizes, origins)
     mean = repetitions.interval(result, assume)
-    if ascending[0] >= 0:
-        mean = not_negative(mean)
-    middle, late, last = within(0.5), within(0.95), within(0.99)
-    return DurationSummary(
-        n=len(ascending),
-        p50=between(0.5, middle),
-        p95=between(0.95, late),
-        p99=between(0.99, last),
-        mean=mean,
-        outliers=outliers(ascending),
-        middle=middle,
-        estimate=result,
-    )
-
-
-def not_negative(mean: Interval) -> Interval:
-    """Cut the interval of a non-negative quantity at 0."""
-    return mean if mean.low is None else mean._replace(low=max(0.0, mean.low))
-
-
-def outliers(ascending: Sequence[int]) -> int:
-    """Count the values with a modified z = 0.6745·|x − median| / MAD above 3.5 (Iglewicz and Hoaglin 1993)."""
-    middle = median(ascending)
-    distances = sorted(abs(value - middle) for value in ascending)
-    limit = OUTLIER_Z * median(distances) / 0.6745
-    return len(distances) - bisect_right(distances, limit)
+    if ascending[0] >= 0 and mean.low is not None:
+        mean = mean._replace(low=max(0.0, mean.low))
+    return DurationSummary(len(ascending), at(0.5), at(0.95), at(0.99), mean, result)

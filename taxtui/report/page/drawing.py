@@ -1,4 +1,4 @@
-"""Panels as SVG and PNG by matplotlib, with the same bytes for the same numbers."""
+"""Panels as SVG by matplotlib, with the same bytes for the same numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from taxtui.report.page.figure import DOTS_PER_INCH, FONT, Canvas, Panel, legible
 from taxtui.report.page.palette import SHADES
 
-PNG_SCALE: Final = 2.5
 _RC: Final[Any] = {
     "font.family": "DejaVu Sans",  # ships with matplotlib, so the width of a text is the same everywhere
     "font.size": FONT,
@@ -39,7 +38,7 @@ def _settings(hash_salt: str = "") -> Iterator[None]:
 
 def inline_svg(panel: Panel) -> str:
     """Return the panel for a page: in CSS variables, with flexible width, a title and a description."""
-    svg = _svg(panel, titled=False)
+    svg = _svg(panel)
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r' (?:width|height)="[^"]*"', "", svg, count=2)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)  # the page has a style
@@ -54,33 +53,16 @@ def _themed(style: str) -> str:
     return re.sub(r"font: ([^;\"]*?)([\d.]+px) 'DejaVu Sans'", r"font-size: \2", style)
 
 
-def svg_file(panel: Panel) -> bytes:
-    """Return the panel as an SVG file in light colours."""
-    return _svg(panel, titled=True).encode()
-
-
-def png_file(panel: Panel) -> bytes:
-    """Return the panel as a PNG file, 1,000 pixels wide."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas = drawn(panel, titled=True)
-    out = io.BytesIO()
+def drawn(panel: Panel) -> Canvas:
+    """Return a canvas with the panel."""
     with _settings():
-        FigureCanvasAgg(canvas.figure)
-        canvas.figure.savefig(out, format="png", dpi=DOTS_PER_INCH * PNG_SCALE, metadata={"Software": None})
-    return out.getvalue()
-
-
-def drawn(panel: Panel, *, titled: bool) -> Canvas:
-    """Return a canvas with the panel; ``titled`` for a separate file."""
-    with _settings():
-        canvas = Canvas(panel.height, panel.title if titled else "")
+        canvas = Canvas(panel.height)
         panel.draw(canvas)
         return canvas
 
 
-def _svg(panel: Panel, *, titled: bool) -> str:
-    canvas = drawn(panel, titled=titled)
+def _svg(panel: Panel) -> str:
+    canvas = drawn(panel)
     out = io.StringIO()
     # Ids are hashed with the panel's name, so they are unique on a page.
     with _settings(panel.name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
@@ -19,7 +19,6 @@ from taxtui.terminal_text import clean
 WIDTH: Final = 400
 FONT: Final = 10.0
 LEGEND_ROW: Final = 17
-TITLE: Final = 24
 DOTS_PER_INCH: Final = 72
 _NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
 
@@ -27,20 +26,13 @@ _NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
 class Canvas:
     """The area of one panel; lengths are px."""
 
-    def __init__(self, height: int, title: str = "") -> None:
-        """Create an empty canvas, higher by the title, if any."""
-        self._title_height = TITLE if title else 0
-        self.height = height + self._title_height
-        size = (WIDTH / DOTS_PER_INCH, self.height / DOTS_PER_INCH)
-        self.figure = MatplotlibFigure(figsize=size, dpi=DOTS_PER_INCH)
+    def __init__(self, height: int) -> None:
+        self.height = height
+        self.figure = MatplotlibFigure(figsize=(WIDTH / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
         self.figure.patch.set_facecolor(light(SURFACE))
-        if title:
-            x, y = 8 / WIDTH, 1 - 15 / self.height
-            self.figure.text(x, y, legible(title), color=light(INK), size=FONT + 1, weight="bold")
 
     def axes(self, *, left_px: int = 10, right_px: int = 12, top_px: int = 6, bottom_px: int = 36) -> Axes:
         """Return axes within these margins, with a line at the bottom only."""
-        top_px += self._title_height
         axes = self.figure.add_axes(
             (
                 left_px / WIDTH,
@@ -79,12 +71,11 @@ class Canvas:
 class Panel(NamedTuple):
     """One picture."""
 
-    name: str  # of its file, unique within a page
+    name: str  # unique within a page
     title: str
     about: str  # description for readers who cannot see the picture
     height: int  # px at a width of 400
     draw: Callable[[Canvas], None]
-    data: list[dict[str, Any]]  # every drawn number, a mapping per bar or curve; durations in ns
     provenance: str = ""  # IMPORTED, STAND-IN, PUBLISHED or COMPOSED; "" if measured
 
 
@@ -95,11 +86,6 @@ class Figure(NamedTuple):
     title: str
     panels: list[Panel]
     notes: list[str]
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """The data of all panels, each with the panel's name."""
-        return [{"panel": panel.name, **item} for panel in self.panels for item in panel.data]
 
 
 def legend_height(count: int, columns: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain, count
 from string import ascii_lowercase
-from typing import Final, NamedTuple
+from typing import Final
 
 from costmodel import Assumption, Attribution, Interval, Row, Share, TrainingRun
 from taxtui.report.cells import SHORT, Content, TableCell, amount_cell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, compact, duration, money, number, span
+from taxtui.report.numbers import NOTHING, CostUnit, compact, duration, money, number, span, unit_of
 from taxtui.report.projected.sections import gpu_waiting, name_of
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean
@@ -19,24 +19,6 @@ IN_DETAIL: Final = 3
 """Maximum rows with a table each; more rows share one table."""
 MOST_CAUSES: Final = 3
 """Maximum causes in the headline."""
-
-
-class Unit(NamedTuple):
-    """Unit of a run's costs: dollars with prices, else worker-hours."""
-
-    name: str
-    usd: bool
-
-    def of(self, share: Share) -> Interval:
-        return share.usd if self.usd and share.usd is not None else share.worker_hours
-
-    def format(self, amount: float) -> str:
-        return money(amount) if self.usd else f"{compact(amount)} worker-hours"
-
-
-def unit_of(attribution: Attribution) -> Unit:
-    """Return the unit of an attribution."""
-    return Unit("$", True) if attribution.run.usd is not None else Unit("worker-hours", False)
 
 
 def headline(attribution: Attribution) -> str:
@@ -135,7 +117,7 @@ def _is_present(share: Share) -> bool:
 
 
 def _rows(results: Sequence[tuple[str, Attribution]]) -> Section:
-    unit = Unit("$", True) if all(item.run.usd is not None for _, item in results) else Unit("worker-hours", False)
+    unit = CostUnit(usd=all(item.run.usd is not None for _, item in results))
     total = {
         cause: sum(unit.of(share).value for _, item in results if (share := item.causes[cause]) is not None)
         for cause in results[0][1].causes

@@ -20,7 +20,7 @@ from costmodel.recording.reader import load, read_recording
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app
-from taxtui.report.answer.summary import summary
+from taxtui.report.answer.measured import summary
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 ONCE = TrainingRun(trajectories=1000, workers=10)

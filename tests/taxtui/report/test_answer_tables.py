@@ -19,7 +19,7 @@ from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.report.answer import sections
-from taxtui.report.answer.summary import summary
+from taxtui.report.answer.measured import summary
 from taxtui.report.formats.plain_tables import to_text
 from taxtui.terminal_text import width
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
