@@ -24,7 +24,7 @@ LEAST_BAR: Final = 10
 def lines(story: TrialStory, width: int) -> str:
     """Return the whole timeline in at most ``width`` columns."""
     texts = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
-    return "\n".join([*texts, *_milestones(story, width), *_runner(story, width)])
+    return "\n".join([*texts, *_milestones_and_runner(story, width)])
 
 
 def commands(story: TrialStory) -> Section:
@@ -68,8 +68,11 @@ def _phases(story: TrialStory, width: int) -> list[str]:
     whole_ns = max(1, story.last_ns - story.began_ns)
     spans = [(clean(phase.phase), phase.start_ns, phase.duration_ns) for phase in story.phases]
     actions = sum(len(batch.duration_ns) for batch in story.actions if batch.step == events.ACTION)
-    if actions and (span := _acting(story)):
-        spans.append((f"{actions:,} actions", *span))
+    before = [phase for phase in story.phases if phase.phase not in {events.CLEANUP, *events.LIFE_CYCLE}]
+    began_ns = max((phase.start_ns + phase.duration_ns for phase in before), default=story.began_ns)
+    ended_ns = story.end.end_ns if story.end else story.last_ns
+    if actions and ended_ns > began_ns:
+        spans.append((f"{actions:,} actions", began_ns, ended_ns - began_ns))
     spans.sort(key=lambda span: span[1])
     room = max(LEAST_BAR, width - NAME - 2 * 11)
     texts = [f"{'phase':<{NAME}}{'from':>10} {'took':>10}"]
@@ -80,14 +83,6 @@ def _phases(story: TrialStory, width: int) -> list[str]:
         begins, took = f"+{duration(start_ns - story.began_ns)}", duration(duration_ns)
         texts.append(f"{fit(name, NAME)}{begins:>10} {took:>10} {bar}".rstrip())
     return texts
-
-
-def _acting(story: TrialStory) -> tuple[int, int] | None:
-    """Return the start and the duration of the actions, in ns; None if unknown."""
-    before = [phase for phase in story.phases if phase.phase not in {events.CLEANUP, *events.LIFE_CYCLE}]
-    began_ns = max((phase.start_ns + phase.duration_ns for phase in before), default=story.began_ns)
-    ended_ns = story.end.end_ns if story.end else story.last_ns
-    return (began_ns, ended_ns - began_ns) if ended_ns > began_ns else None
 
 
 def _actions(story: TrialStory, width: int) -> list[str]:
@@ -112,15 +107,10 @@ def strip(durations_ns: Sequence[int], width: int) -> str:
     return "".join(EIGHTHS[min(len(EIGHTHS) - 1, value * len(EIGHTHS) // peak)] for value in columns)
 
 
-def _milestones(story: TrialStory, width: int) -> list[str]:
-    if not story.marks:
-        return []
-    texts = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
-    return ["", *wrap(f"seen: {', '.join(texts)}", width)]
-
-
-def _runner(story: TrialStory, width: int) -> list[str]:
+def _milestones_and_runner(story: TrialStory, width: int) -> list[str]:
+    marks = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
+    texts = ["", *wrap(f"seen: {', '.join(marks)}", width)] if marks else []
     if story.lag_p99_ns is None:
-        return ["", "runner: no second of it was reported"]
+        return [*texts, "", "runner: no second of it was reported"]
     limit = f"above {duration(LAG_LIMIT_NS)}: durations may be too long" if story.late else "✓"
-    return ["", *wrap(f"runner: lag p99 of its worst second {duration(story.lag_p99_ns)} {limit}", width)]
+    return [*texts, "", *wrap(f"runner: lag p99 of its worst second {duration(story.lag_p99_ns)} {limit}", width)]

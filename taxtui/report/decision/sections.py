@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from costmodel import (
     CANNOT_TELL,
@@ -13,7 +13,6 @@ from costmodel import (
     UNMEASURED_PROVENANCES,
     USD,
     Assumption,
-    Bill,
     Decision,
     InputEffect,
     Interval,
@@ -117,18 +116,14 @@ def _title(decision: Decision) -> str:
     return f"CAN'T TELL {start} from {goal}" if decision.verdict == CANNOT_TELL else f"STAY with {start}"
 
 
-def _format(decision: Decision, amount: Interval) -> str:
-    """Return an amount with its interval, if known: ``$90.0 ($88.0–$92.0)``."""
-    unit = unit_of(decision)
-    limits = "" if None in amount else f" ({span(amount, money if unit.usd else compact)})"
-    return f"{unit.format(amount.value)}{limits}"
-
-
 def _saves(decision: Decision, saving: Interval) -> str:
-    """Return ``saves $90.0 (…)`` or ``costs $90.0 (…)``."""
-    return (
-        f"saves {_format(decision, saving)}" if saving.value >= 0 else f"costs {_format(decision, _reversed(saving))}"
-    )
+    """Return ``saves $90.0 ($88.0–$92.0)`` or ``costs $90.0 (…)``, with the interval if known."""
+    unit, amount = unit_of(decision), saving
+    if saving.value < 0:
+        value, low, high = saving
+        amount = Interval(-value, None if high is None else -high, None if low is None else -low)
+    limits = "" if None in amount else f" ({span(amount, money if unit.usd else compact)})"
+    return f"{'saves' if amount is saving else 'costs'} {unit.format(amount.value)}{limits}"
 
 
 def _lead(
@@ -146,22 +141,17 @@ def _lead(
     if not effects:
         yield f"{saving_text}."
     else:
-        yield f"{saving_text}, if all unmeasured inputs are as assumed. {_over_ranges(decision)}"
+        best, worst = (
+            "the run would not end" if item is None else f"it {_saves(decision, item)}"
+            for item in (decision.saving_at_best, decision.saving_at_worst)
+        )
+        ranges = f"Over the ranges of {len(decision.inputs)} unmeasured inputs: at best {best}, at worst {worst}."
+        yield f"{saving_text}, if all unmeasured inputs are as assumed. {ranges}"
     if rough:
         yield "A rough simulation (--quick): without it intervals are narrower and causes are separated."
     yield from _reasons(decision, effects, thresholds)
     if steps and decision.verdict == CANNOT_TELL:
         yield f"Measure first: {steps[0]}"
-
-
-def _over_ranges(decision: Decision) -> str:
-    """Return the sentence about the savings at both ends of the ranges."""
-    savings = [
-        "the run would not end" if item is None else f"it {_saves(decision, item)}"
-        for item in (decision.saving_at_best, decision.saving_at_worst)
-    ]
-    count = len(decision.inputs)
-    return f"Over the ranges of {count} unmeasured inputs: at best {savings[0]}, at worst {savings[1]}."
 
 
 def _reasons(decision: Decision, effects: Sequence[InputEffect], thresholds: Sequence[Turn]) -> Iterator[str]:
@@ -177,8 +167,11 @@ def _reasons(decision: Decision, effects: Sequence[InputEffect], thresholds: Seq
         return
     single = [effect for effect in effects if effect.at is not None]
     if single:
-        text = "; ".join(f"{_input_name(effect)} at {_at(effect)}" for effect in single)
-        yield f"Thresholds of single inputs, the nearest first: {text}."
+        texts = []
+        for effect in single:
+            at, assumed = (effect.input.label(value or 0.0) for value in (effect.at, effect.input.assumed))
+            texts.append(f"{INPUTS[effect.input.name]} of {effect.side} at {at} (assumed {assumed})")
+        yield f"Thresholds of single inputs, the nearest first: {'; '.join(texts)}."
     elif effects and not decision.open_points:
         yield "No unmeasured input alone has a threshold; several together change the verdict."
     low, high = decision.saving.low, decision.saving.high
@@ -186,15 +179,6 @@ def _reasons(decision: Decision, effects: Sequence[InputEffect], thresholds: Seq
         yield "The saving has no interval."
     elif low is not None and high is not None and low <= 0 < high:
         yield "The 95 % interval of the saving includes zero."
-
-
-def _input_name(effect: InputEffect) -> str:
-    return f"{INPUTS[effect.input.name]} of {effect.side}"
-
-
-def _at(effect: InputEffect) -> str:
-    assert effect.at is not None
-    return f"{effect.input.label(effect.at)} (assumed {effect.input.label(effect.input.assumed)})"
 
 
 def _ranges(decision: Decision, side: Side, effects: Sequence[InputEffect]) -> Section:
@@ -239,39 +223,27 @@ def measurement(side: Side) -> str:
     return f"`{clean(shlex.join(words))}`, then this page with both recordings."
 
 
-def _reversed(amount: Interval) -> Interval:
-    """Return the negative of an amount: a saving as a cost."""
-    value, low, high = amount
-    return Interval(-value, None if high is None else -high, None if low is None else -low)
-
-
 def _costs(decision: Decision) -> Section:
     bills = decision.start_bill, decision.goal_bill
+    attributions = [side.row.attribution for side in (decision.start, decision.goal)]
+    waits = [item.waiting if item else None for item in attributions]
 
-    def line(name: str, part_of: Callable[[Bill], Interval | None]) -> list[Content]:
-        return [name, *(amount_cell(part_of(bill), SHORT) for bill in bills)]
+    def line(name: str, owners: Sequence[Any], field: str) -> list[Content]:
+        amounts = (getattr(owner, field, None) for owner in owners)
+        return [
+            name,
+            *(amount_cell(item if isinstance(item, Interval | None) else Interval(item), SHORT) for item in amounts),
+        ]
 
-    rows = [
-        line("the whole run", lambda item: item.whole),
-        line("the sandbox", lambda item: item.sandbox),
-    ]
+    rows = [line("the whole run", bills, "whole"), line("the sandbox", bills, "sandbox")]
     if decision.unit == USD:
-        rows += [
-            line("GPUs, whole duration", lambda item: item.gpus),
-            line("nodes", lambda item: item.nodes),
-            line("sandboxes and workers", lambda item: Interval(item.rest)),
-        ]
-        for name, part in (("GPU-hours waiting", "waiting"), ("GPU-hours stalled by the sandbox", "stalled")):
-            waits = [side.row.attribution and side.row.attribution.waiting for side in (decision.start, decision.goal)]
-            if all(waits):
-                amounts = (getattr(item, f"{part}_gpu_hours") for item in waits)
-                rows.append([name, *(NOTHING if item is None else TableCell(item, SHORT) for item in amounts)])
-        seconds = [
-            side.row.attribution and side.row.attribution.usd_per_critical_second
-            for side in (decision.start, decision.goal)
-        ]
-        if all(seconds):
-            rows.append(["one second per step", *(TableCell(item or 0.0, SHORT) for item in seconds)])
+        parts = {"GPUs, whole duration": "gpus", "nodes": "nodes", "sandboxes and workers": "rest"}
+        rows += [line(name, bills, field) for name, field in parts.items()]
+        if all(waits):
+            rows.append(line("GPU-hours waiting", waits, "waiting_gpu_hours"))
+            rows.append(line("GPU-hours stalled by the sandbox", waits, "stalled_gpu_hours"))
+        if all(item and item.usd_per_critical_second for item in attributions):
+            rows.append(line("one second per step", attributions, "usd_per_critical_second"))
     if any(groups := [_poisoned(side) for side in (decision.start, decision.goal)]):
         rows.append(["groups with a failed attempt", *groups])
     return Section("Costs of the training run", _head(decision), rows, [])
@@ -292,17 +264,17 @@ def _causes(decision: Decision) -> Section:
     def cell(share: Share | None) -> Content:
         return NOTHING if share is None else amount_cell(unit.of(share), SHORT)
 
-    causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
+    causes = [
+        cause
+        for cause in ATTRIBUTED
+        if any((share := split.get(cause)) is not None and share.worker_hours.value for split in splits)
+    ]
     rows = [[CAUSES[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
     return Section("Costs of the sandbox by cause", _head(decision), rows, [])
 
 
 def _head(decision: Decision) -> list[str]:
     return [unit_of(decision).name, name_of(decision.start), name_of(decision.goal)]
-
-
-def _counts(share: Share | None) -> bool:
-    return share is not None and share.worker_hours.value != 0
 
 
 def _threshold_text(threshold: Turn) -> str:

@@ -73,7 +73,7 @@ def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     if _needed(columns, gap) > width:
         columns = [column._replace(head=_broken(column.head, column.cell_width)) for column in columns]
     names, *values = columns
-    values = [_wrapped(_folded(column, width // 2), width - gap - MIN_FIRST) for column in values]
+    values = [_wrapped(column, width - gap - MIN_FIRST) for column in values]
     if values:
         names = _wrapped(names, width - gap - max(column.width for column in values))
     lines: list[tuple[str, int | None]] = []
@@ -121,14 +121,6 @@ def _wrapped(column: TextColumn, room: int) -> TextColumn:
         lines = [part for line in cell.split("\n") for part in wrap(line, room)]
         texts.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
     return _measured(texts, left_aligned=column.left_aligned)
-
-
-def _folded(column: TextColumn, room: int) -> TextColumn:
-    """Break a head wider than ``room``, if the head alone makes the column wide."""
-    if _width([column.head]) <= max(room, column.cell_width):
-        return column
-    head = _wrapped(column._replace(cells=(), cell_width=0), max(MIN_FIRST, column.cell_width)).head
-    return column._replace(head=head)
 
 
 def _blocks(names: TextColumn, columns: Sequence[TextColumn], width: int, gap: int) -> list[list[TextColumn]]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from costmodel import Interval, Scalability, concurrency_sweep
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
+from taxtui.report.formats.json_rows import plain
 from taxtui.report.measured.rows import PROVENANCES, MeasuredRow
 from taxtui.report.numbers import CLOSED_LOOP, NOTHING, number, span
 from taxtui.terminal_text import clean
@@ -54,26 +55,17 @@ def title(ladder: concurrency_sweep.Ladder) -> str:
 def in_words(ladder: concurrency_sweep.Ladder) -> str:
     """Return the saturation point and the limit behind it."""
     knee, last = ladder.knee, ladder.levels[-1]
+    within = f"{concurrency_sweep.WITHIN:g}x of the first"
+    throughput = f"{_with_limits(knee.throughput_per_s)} trials/s"
     if knee.at is None:
-        text = f"most {_with_limits(knee.throughput_per_s)} trials/s"
-        rule = (
-            ""
-            if knee.by_law
-            else f"; with fewer than four levels: completion within {concurrency_sweep.WITHIN:g}x of the first"
-        )
-        return f"knee: {knee.why}; {text}{rule}"
-    by = (
-        "where the law's ceiling is reached"
-        if knee.by_law
-        else f"the last level within {concurrency_sweep.WITHIN:g}x of the first"
-    )
-    limited_by = {concurrency_sweep.RUNNER: "the runner's, ", concurrency_sweep.SUBSTRATE: "the substrate's: "}.get(
-        knee.whose, "the limit is unknown: "
-    )
-    more = f" x {last.actions_per_s.value / last.throughput_per_s.value:.4g} actions"
+        rule = "" if knee.by_law else f"; with fewer than four levels: completion within {within}"
+        return f"knee: {knee.why}; most {throughput}{rule}"
+    by = "where the law's ceiling is reached" if knee.by_law else f"the last level within {within}"
+    limits = {concurrency_sweep.RUNNER: "the runner's, ", concurrency_sweep.SUBSTRATE: "the substrate's: "}
+    actions = f"{last.actions_per_s.value / last.throughput_per_s.value:.4g} actions"
     return (
-        f"knee: {_with_limits(knee.at)} at a time, {by}, at {_with_limits(knee.throughput_per_s)} trials/s{more}; "
-        f"{limited_by}{knee.why}"
+        f"knee: {_with_limits(knee.at)} at a time, {by}, at {throughput} x {actions}; "
+        f"{limits.get(knee.whose, 'the limit is unknown: ')}{knee.why}"
     )
 
 
@@ -111,22 +103,15 @@ def records(ladders: Sequence[concurrency_sweep.Ladder]) -> list[dict[str, Any]]
 
 def _record(ladder: concurrency_sweep.Ladder, place: int) -> dict[str, Any]:
     level, pool = ladder.levels[place], ladder.pools[place]
-    fields = level._asdict()
     load = dict.fromkeys(("seconds", "cpu_permille", "lag_p50_ns", "lag_p99_ns", "waits"))
+    at = dict.fromkeys(Interval._fields)
     return {
         "cell_id": pool.identity.cell_id,
         **pool.identity._asdict(),
         "provenance": pool.provenance,
         "recordings": pool.sources,
-        **fields,
-        "throughput_per_s": level.throughput_per_s._asdict(),
-        "actions_per_s": level.actions_per_s._asdict(),
-        "runner": level.runner._asdict() if level.runner else load,
-        "knee": _knee(ladder.knee),
+        **plain(level),
+        "runner": plain(level.runner) or load,
+        "knee": {**plain(ladder.knee), "at": plain(ladder.knee.at) or at},
         "law_s": dict(zip(LAW, ladder.law.parameters if ladder.law else [None] * 3, strict=True)),
     }
-
-
-def _knee(knee: concurrency_sweep.SaturationPoint) -> dict[str, Any]:
-    at = knee.at._asdict() if knee.at else dict.fromkeys(Interval._fields)
-    return {**knee._asdict(), "at": at, "throughput_per_s": knee.throughput_per_s._asdict()}

@@ -23,8 +23,7 @@ from costmodel import (
 from taxtui.report.cells import COUNT, DOLLARS, NS, SHARE, Content, RowName, TableCell, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import HELD, MeasuredRow
-from taxtui.report.measured.samples import Column
-from taxtui.report.measured.summary import DurationSummary, summarize
+from taxtui.report.measured.samples import Column, DurationSummary, summarize
 
 SUMMARY: Final = "summary"
 INSTANTS: Final = "instants"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel import NS_PER_HOUR, NS_PER_S, Exposure, Interval, Percentile, Prices, Row
-from taxtui.report import variation
+from taxtui.report.formats.json_rows import plain
 from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.sections import DISTRIBUTIONS, LATENCIES, do_about
@@ -31,7 +31,7 @@ def record(
         "recordings": row.cell.sources,
         "trials": len(row.cell.trials),
         "failures": row.failed,
-        "runs": variation.record(row.basis),
+        "runs": plain(row.basis),
         "failure_rate": row.failures._asdict(),
     }
     for table in tables:

@@ -21,8 +21,7 @@ from costmodel import (
     warnings,
     wilson_interval,
 )
-from taxtui.report.measured.samples import column
-from taxtui.report.measured.summary import DurationSummary, summarize
+from taxtui.report.measured.samples import DurationSummary, column, summarize
 from taxtui.terminal_text import clean
 
 PROVENANCES: Final = {warnings.STAND_IN: "STAND-IN", warnings.IMPORTED: "IMPORTED"}

@@ -67,9 +67,25 @@ DO: Final = {
     **dict.fromkeys(("arrival", "think", "acquire"), "compare only rows with equal settings"),
 }
 
-_LIFE_CYCLE: Final = ("suspend", "resume", "snapshot", "fork", "build")
+_MEANS: Final = {
+    "orchestration": "orchestration: create and ready until the sandbox's process started, if milestones are recorded.",
+    "ready_again": "ready again: a second no-op.",
+    "setup": "setup: the phase, whose commands are in work and dispatch above.",
+    "queued": "queued: throttles.",
+    "think": "",
+    "verify": "verify: the task's own tests after the last action, in no sum.",
+    "cleanup": "",
+    "held": "held: occupied time of a worker.",
+    "start_delay": "start delay: from a trial's scheduled start to its first create request.",
+    "suspend": "suspend, resume: the sum over a trial's pauses, within model time; the wait for a resume is harness.",
+    "resume": "",
+    "snapshot": "snapshot, fork, build: once after the last action, in no sum. A fork uses the snapshot.",
+    "fork": "",
+    "build": "",
+}
+"""Column beside completion → note."""
+_OPTIONAL: Final = ("verify", "start_delay", "suspend", "resume", "snapshot", "fork", "build")
 HEAD: Final = "sandbox\ntier actions mode"
-SHOWN_DELAY_NS: Final = 1_000_000
 TAX: Final = "Tax of a delivered trajectory, and its occupied time by cause"
 
 
@@ -101,7 +117,7 @@ def sections(
         elif table in LATENCIES:
             results += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
-            results += [_breakdown(names), _other_means(names), *_life_cycle(names), *_bad_seconds(names)]
+            results += [_breakdown(names), _other_means(names), *_bad_seconds(names)]
         elif table == DISTRIBUTIONS:
             results += distributions.sections(names, HEAD)
         elif table == failures.FAILURES:
@@ -205,41 +221,14 @@ def _share(part_ns: float, total_ns: float | None) -> Content:
 
 
 def _other_means(names: dict[MeasuredRow, RowName]) -> Section:
-    columns = ["orchestration", "ready_again", "setup", "queued", "think", "verify", "cleanup", "held"]
-    if not any(row.mean_ns("verify") for row in names):
-        columns.remove("verify")
-    late = any((row.mean_ns("start_delay") or 0.0) > SHOWN_DELAY_NS for row in names)
-    columns += ["start_delay"] * late
-    lines = [[named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()]
-    notes = [
-        "orchestration: the part of create and ready before the sandbox's process started, if milestones are recorded. "
-        "ready again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
-        "queued: throttles. held: occupied time of a worker."
-        + " verify: the task's own tests after the last action, in no sum."
-        * ("verify" in columns)
+    """Return means beside completion; optional columns only with data."""
+    columns = [name for name in _MEANS if name not in _OPTIONAL or any(row.mean_ns(name) for row in names)]
+    lines: list[list[Content]] = [
+        [named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()
     ]
-    if late:
-        notes.append(
-            "start delay: from a trial's scheduled start to its first create request, before the occupied time."
-        )
+    notes = [text for name, text in _MEANS.items() if text and name in columns]
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
-
-
-def _life_cycle(names: dict[MeasuredRow, RowName]) -> list[Section]:
-    """Return means of suspensions, snapshots and forks; no table without any."""
-    columns = [name for name in _LIFE_CYCLE if any(row.mean_ns(name) is not None for row in names)]
-    lines = [
-        [named, *(duration_cell(row.mean_ns(name)) for name in columns)]
-        for row, named in names.items()
-        if any(row.mean_ns(name) is not None for name in columns)
-    ]
-    notes = [
-        "suspend, resume: the sum over a trial's pauses. A suspension lies within model time; the wait for a resume "
-        "is part of harness. snapshot, fork, build: once after the last action, in no sum. A fork uses the snapshot."
-    ]
-    head = [HEAD, *(f"{name}\n" for name in columns)]
-    return [Section("Life cycle: means per trial", head, lines, notes)] if lines else []
 
 
 def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullLocator
 
 from taxtui.report.page.palette import INK, MUTED, RULE, SURFACE, light, style
 from taxtui.report.page.scales import Tick
@@ -101,19 +100,22 @@ def legend_line(role: str, mode: str) -> Line2D:
 def along_x(axes: Axes, ticks: Sequence[Tick]) -> None:
     """Set the ticks of the x axis, with a fine rule above each."""
     axes.set_xticks([tick.at for tick in ticks], [tick.label for tick in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
     low, high = axes.get_xlim()
     for tick, label in zip(ticks, axes.get_xticklabels(), strict=True):
         if tick.at in (low, high):  # a centred label would reach over the edge
             label.set_horizontalalignment("left" if tick.at == low else "right")
-    axes.grid(axis="x", color=light(RULE), linewidth=0.6)
+    _rule(axes, "x")
 
 
 def along_y(axes: Axes, ticks: Sequence[Tick]) -> None:
     """Set the ticks of the y axis, with a fine rule beside each."""
     axes.set_yticks([tick.at for tick in ticks], [tick.label for tick in ticks])
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.grid(axis="y", color=light(RULE), linewidth=0.6)
+    _rule(axes, "y")
+
+
+def _rule(axes: Axes, axis: Literal["x", "y"]) -> None:
+    axes.minorticks_off()
+    axes.grid(axis=axis, color=light(RULE), linewidth=0.6)
 
 
 def legible(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain, count
 from string import ascii_lowercase
 from typing import Final
@@ -36,21 +36,9 @@ def headline(attribution: Attribution) -> str:
     causes = ", ".join(f"{CAUSES[cause]} {unit.format(amounts[cause].value)}" for cause in largest)
     limits = " (too few trials for limits)"
     if whole.low is not None:
-        limits = f" ({in_words(whole, money if unit.usd else compact)})"
+        limits = f" ({span(whole, money if unit.usd else compact).replace('≥', 'at least')})"
     text = f"the sandbox costs this run {unit.format(whole.value)}{limits} of {unit.format(total.value)}"
     return f"{text}: {causes}" if causes else text
-
-
-def in_words(amount: Interval, show: Callable[[float], str]) -> str:
-    """Return the limits for a sentence, with ``at least $301k`` for a lower limit alone."""
-    return span(amount, show).replace("≥", "at least")
-
-
-def critical_second(attribution: Attribution) -> str:
-    """Return the cost of one more second per step: ``one second on the critical path = $347``."""
-    if attribution.usd_per_critical_second is None:
-        return f"One second on the critical path of every step = {duration(attribution.steps * 1e9)} of wall-clock."
-    return f"One second on the critical path of every step = {money(attribution.usd_per_critical_second)}."
 
 
 def sections(rows: Sequence[Row], training_run: TrainingRun) -> list[Section]:
@@ -59,22 +47,16 @@ def sections(rows: Sequence[Row], training_run: TrainingRun) -> list[Section]:
     if not results:
         return []
     tables = [_causes(name, item) for name, item in results] if len(results) <= IN_DETAIL else [_rows(results)]
-    tables[-1] = tables[-1]._replace(notes=[*tables[-1].notes, *_too_few(rows)])
+    if any(item.sandbox.step_s.high is None for _, item in results):
+        needs = max(row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours)
+        measure = f": {needs:,} successes do" if needs else ""
+        note = (
+            f"The trials give no upper limit of the slowest rollouts of a step{measure}. ≥: at least. A cause without "
+            "limits may cost less or more."
+        )
+        tables[-1] = tables[-1]._replace(notes=[*tables[-1].notes, note])
     waits = gpu_waiting([(name_of(row), row) for row in rows if row.attribution is not None], training_run)
     return [*tables, *[waits] * bool(waits.rows), _assumptions(results)]
-
-
-def _too_few(rows: Sequence[Row]) -> list[str]:
-    """Return the reason for missing limits, if any limit is missing."""
-    few = [row for row in rows if row.attribution is not None and row.attribution.sandbox.step_s.high is None]
-    if not few:
-        return []
-    needs = max(row.wall_clock_hours.needs_trials or 0 for row in few if row.wall_clock_hours)
-    measure = f": {needs:,} successes do" if needs else ""
-    return [
-        f"The trials give no upper limit of the slowest rollouts of a step{measure}. ≥: at least. A cause without "
-        "limits may cost less or more."
-    ]
 
 
 def _one_line(name: str) -> str:
@@ -99,9 +81,11 @@ def _causes(name: str, attribution: Attribution) -> Section:
         line("the run", attribution.run),
     ]
     head = ["cause\n", "s\nper step", "worker-hours\n", *["GPU-hours\nwaiting"] * gpus, *["$\n"] * dollars]
+    usd = attribution.usd_per_critical_second
+    second = f"{duration(attribution.steps * 1e9)} of wall-clock" if usd is None else money(usd)
     unknown = [CAUSES[cause] for cause, share in attribution.causes.items() if share is None]
     notes = [
-        critical_second(attribution),
+        f"One second on the critical path of every step = {second}.",
         "Each cause: the saving of the same run without this cause, simulated with the same random numbers. "
         "interaction: savings that need two causes removed, or that two causes share. the sandbox: all causes at once.",
         f"{attribution.replicates} replicates of {attribution.simulated_steps:,} of {attribution.steps:,} steps; the "

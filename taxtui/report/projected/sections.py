@@ -33,7 +33,7 @@ def sections(
 ) -> list[Section]:
     """Return all tables with rows, the main table first; ``reference``: dispatch for the limits of an unknown tax."""
     by_cause = causes([(name, row) for name, row in zip(_names(rows), rows, strict=True)], training_run)
-    others = (part(rows, training_run) for part in (_money, _steps, _gpu, _pool, _held_out))
+    others = (part(rows, training_run) for part in (_money, _steps, _gpu, _pool))
     results = [section for section in (_main(rows, training_run), by_cause, *others) if section.rows]
     notes = [
         f"{clean(source.name)}: {clean(note)}"
@@ -264,21 +264,3 @@ def _pool(rows: Sequence[Row], training_run: TrainingRun) -> Section:
 
     note = "A hit skips create and ready, but not the set-up."
     return _table(f"Warm pool of {training_run.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
-
-
-def _held_out(rows: Sequence[Row], training_run: TrainingRun) -> Section:
-    series = {row.identity._replace(actions=0): row for row in rows if row.held_out}
-    lines: list[list[Content]] = []
-    for row in series.values():
-        for check in row.held_out:
-            error = check.predicted_s.value / check.measured_s.value - 1 if check.measured_s.value else 0.0
-            predicted, measured = (
-                amount_cell(item.times(NS_PER_S), NS) for item in (check.predicted_s, check.measured_s)
-            )
-            route = f"{check.from_actions:,} to {check.to_actions:,}"
-            inside = "" if check.inside is None else "yes" if check.inside else "no"
-            name = f"{clean(row.label)}\n{clean(f'{row.identity.tier} {row.identity.mode}')}"
-            lines.append([name, route, predicted, measured, TableCell(error, SHARE, signed=True), inside])
-    head = ["sandbox\ntier mode", "actions\n", "predicted\n", "measured\n", "error\n", "inside\n"]
-    note = "Each length is predicted from each shorter length. inside: the measured mean is in the predicted interval."
-    return Section("Length extrapolation and measurement", head, lines, [note])

@@ -8,6 +8,7 @@ from typing import Any, Final
 from costmodel import Saving, Threshold
 from taxtui.report.cells import SHORT, Content, amount_cell
 from taxtui.report.formats import Report, Section
+from taxtui.report.formats.json_rows import plain
 from taxtui.report.numbers import number
 from taxtui.terminal_text import clean
 
@@ -51,11 +52,11 @@ def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, A
         {
             "row": name,
             "action": effect.action,
-            "usd_per_step": None if effect.usd is None else effect.usd._asdict(),
-            "s_per_step": effect.step_s._asdict(),
+            "usd_per_step": plain(effect.usd),
+            "s_per_step": plain(effect.step_s),
             "reuses": effect.reuses,
-            "assumed": [item._asdict() for item in effect.assumed],
-            "thresholds": [threshold._asdict() for threshold in effect.thresholds],
+            "assumed": plain(effect.assumed),
+            "thresholds": plain(effect.thresholds),
         }
         for name, effects in results
         for effect in effects
