@@ -23,11 +23,11 @@ from costmodel import (
     Recording,
 )
 from taxtui.report import variation
-from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, amount_cell
+from taxtui.report.cells import CellGroup, Content, RowName, TableCell, amount_cell
 from taxtui.report.formats import Report, Section
 from taxtui.report.measured.rows import MeasuredRow, namesakes
 from taxtui.report.measured.sections import HEAD, marks_of, name_of
-from taxtui.report.numbers import percent, plus_minus
+from taxtui.report.numbers import COUNT, NS, SHARE, percent, plus_minus
 from taxtui.terminal_text import clean
 
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>'

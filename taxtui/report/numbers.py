@@ -149,14 +149,9 @@ def percent(share: float) -> str:
     return parts(Interval(share), unit=SHARE)[0]
 
 
-def duration(ns: float, low_ns: float | None = None, high_ns: float | None = None) -> str:
-    """Return ``612 ms`` and, on a second line, the interval in the same unit: ``598–640``."""
-    text = parts(Interval(ns), unit=NS)[0]
-    if low_ns is None or high_ns is None:
-        return text
-    size, suffix = _scale(ns, NS)
-    decimals = _places(ns / size, NS, suffix, None)
-    return f"{text}\n{_joined(*(f'{end / size:,.{decimals}f}' for end in (low_ns, high_ns)))}"
+def duration(ns: float) -> str:
+    """Return ``612 ms``."""
+    return parts(Interval(ns), unit=NS)[0]
 
 
 def short_duration(ns: float) -> str:

@@ -9,9 +9,9 @@ from typing import Final
 
 from costmodel import LAG_LIMIT_NS, events
 from taxtui.live.trial_story import TrialStory
-from taxtui.report.cells import COUNT, Content, TableCell, duration_cell
+from taxtui.report.cells import Content, TableCell, duration_cell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import duration
+from taxtui.report.numbers import COUNT, duration
 from taxtui.terminal_text import clean, fit, wrap
 
 WIDEST: Final = 100

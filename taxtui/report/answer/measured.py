@@ -10,7 +10,6 @@ from costmodel import (
     HELD_PER_SUCCESS,
     Answer,
     CellFilter,
-    Published,
     Recording,
     Reference,
     Row,
@@ -44,9 +43,8 @@ def answer(
     sources: Sequence[Recording],
     run_sd: float | None = None,
     bounds: Reference | None = None,
-    published: Sequence[Published] = (),
 ) -> Answer:
-    """Return the answer about the cells of ``rows`` and published latencies; empty if no trial succeeded.
+    """Return the answer about the cells of ``rows``; empty if no trial succeeded.
 
     ``sources``: the recordings of the rows. ``bounds``: dispatch of a reference, for rows with an unknown tax.
 
@@ -62,8 +60,6 @@ def answer(
     results = [row for row in measured if (row.identity, row.provenance) in cells]
     if bounds is not None:
         check_reference_used(bounds, (row.identity.substrate for row in results if row.tax_between_worker_hours))
-    if published:
-        results += project(published, TrainingRun(trajectories=1, workers=1))
     return answer_of(results, HELD_PER_SUCCESS, run_sd=run_sd)
 
 

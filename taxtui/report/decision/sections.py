@@ -23,10 +23,10 @@ from costmodel import (
     warnings,
 )
 from costmodel import CAUSES as ATTRIBUTED
-from taxtui.report.cells import SHARE, SHORT, Content, TableCell, amount_cell
+from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.decision.sources import sources_of
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, CostUnit, compact, money, percent, span
+from taxtui.report.numbers import NOTHING, SHARE, SHORT, CostUnit, compact, money, percent, span
 from taxtui.report.words import CAUSES
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from costmodel import FIXED_LENGTH, NS_PER_S, Interval, RecordedTrial, characterization, events, quantile
-from taxtui.report.cells import COUNT, NS, CellGroup, Content, TableCell, amount_cell
+from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured import failures
 from taxtui.report.measured.rows import HELD, MeasuredRow
-from taxtui.report.numbers import NOTHING
+from taxtui.report.numbers import COUNT, NOTHING, NS
 
 QUANTITIES: Final = ("think", "command", "length", "failure")
 

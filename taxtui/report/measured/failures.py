@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from costmodel import CAUSE_POLICIES, DROPPED, KEPT, RETRIED, characterization
-from taxtui.report.cells import COUNT, SHARE, Content, TableCell, amount_cell
+from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import HELD, MeasuredRow
-from taxtui.report.numbers import NOTHING
+from taxtui.report.numbers import COUNT, NOTHING, SHARE
 
 FAILURES: Final = "failures"
 NOTES: Final = [

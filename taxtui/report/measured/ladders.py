@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel import Interval, Scalability, concurrency_sweep
-from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, duration_cell
+from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.formats.json_rows import plain
 from taxtui.report.measured.rows import PROVENANCES, MeasuredRow
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, number, span
+from taxtui.report.numbers import CLOSED_LOOP, COUNT, NOTHING, NS, SHARE, number, span
 from taxtui.terminal_text import clean
 
 LADDER: Final = "ladder"

@@ -10,7 +10,6 @@ from costmodel import (
     DISTURBED_SHARE,
     FLOOR_LIMIT_NS,
     Answer,
-    Percentile,
     Prices,
     Recording,
     WorkerFitness,
@@ -19,12 +18,12 @@ from costmodel import (
 )
 from taxtui.report import variation
 from taxtui.report.answer.record import rows_by_key
-from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, duration_cell
+from taxtui.report.cells import CellGroup, Content, RowName, TableCell, duration_cell, percentile_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import PARTS, PRELOADED, MeasuredRow, column_of, namesakes
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, WRAPPER, duration
+from taxtui.report.numbers import CLOSED_LOOP, COUNT, NOTHING, NS, SHARE, WRAPPER, duration
 from taxtui.report.projected.sections import causes
 from taxtui.terminal_text import clean
 
@@ -286,10 +285,3 @@ def _counted(count: int, row: MeasuredRow) -> CellGroup:
     """Return a number of values and, on a second line, the share of failed trials."""
     rate, low, high = row.failures
     return CellGroup((TableCell(count, COUNT), TableCell(rate, SHARE, low, high)), below=True)
-
-
-def percentile_cell(item: Percentile) -> TableCell:
-    """Return a percentile with its interval, or the number of values that are needed."""
-    if item.value is None:
-        return TableCell(note=f"needs\nn≥{item.needs:,}")
-    return TableCell(item.value, NS, item.low, item.high)

@@ -71,12 +71,8 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
 
 
 def answer_tables(material: Material) -> list[PageTable]:
-    """Return the tables of the answer about occupied time; the last has the sources of published latencies."""
-    *tables, last = tables_of(answer_sections.sections(material.answer, "", full=True)) or [
-        PageTable("Answer", [], [], [])
-    ]
-    sources = [f"{clean(item.title)}: from {clean(item.source)}" for item in material.published]
-    return [*tables, last._replace(notes=[*last.notes, *sources])]
+    """Return the tables of the answer about occupied time."""
+    return tables_of(answer_sections.sections(material.answer, "", full=True))
 
 
 def figure_view(figure: Figure) -> dict[str, Any]:

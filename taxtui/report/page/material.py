@@ -44,7 +44,7 @@ class Material:
     unfinished: int  # cells without a finished trial
     run_sd: float | None = None  # between-repetition sd, as in ``TrainingRun``
     bounds: Reference | None = None  # dispatch of a reference, for limits of an unknown tax
-    published: Sequence[Published] = ()  # latencies, never ranked with the rows
+    published: Sequence[Published] = ()  # latencies of the training run
     places: Sequence[SubstrateRun] = ()  # the training run of each substrate; () without a training run
     providers: Sequence[Provider] = ()  # estimated providers of the training run
 
@@ -86,4 +86,4 @@ class Material:
     @cached_property
     def answer(self) -> Answer:
         """The answer about occupied time, as in ``taxtui report``."""
-        return measured.answer(self.rows, self.sources, self.run_sd, self.bounds, self.published)
+        return measured.answer(self.rows, self.sources, self.run_sd, self.bounds)

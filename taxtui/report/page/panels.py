@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from costmodel import WORK_FIELDS
 from taxtui.report.measured.rows import PROVENANCES, MeasuredRow
+from taxtui.report.numbers import duration
+from taxtui.report.page.figure import Panel, legend_height
 from taxtui.terminal_text import clean, cut
 
 MOST_PANELS: Final = 6
@@ -55,6 +58,18 @@ def panels_of(rows: Sequence[MeasuredRow]) -> tuple[list[PanelRows], list[str]]:
             panels.append(PanelRows(cut(title, 80), prefix, fitting))
     panels.sort(key=lambda item: item.provenance)
     return panels, [f"{hidden:,} more rows are in the tables. {CHOOSE}"] if hidden else []
+
+
+def curves(name: str, groups: Sequence[PanelRows], column: str, height: int, draw: Callable[..., None]) -> list[Panel]:
+    """Return a panel for each group, with the medians of a column as its description, and room for a legend."""
+    panels = []
+    for number, group in enumerate(groups, 1):
+        medians = {row: summary.p50.value or 0 for row in group.rows if (summary := row.summary(column))}
+        about = "; ".join(f"{row.label} {row.details}: {duration(ns)}" for row, ns in medians.items())
+        whole = height + legend_height(len(group.kinds), 1)
+        picture = partial(draw, group=group)
+        panels.append(Panel(f"{name}-{number}", group.title, f"Medians: {about}", whole, picture, group.provenance))
+    return panels
 
 
 def _key(row: MeasuredRow) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from costmodel import (
     NS_PER_S,
     PROVENANCE,
+    Interval,
     Percentile,
     Prices,
     Profile,
@@ -26,7 +27,7 @@ from costmodel import (
 )
 from costmodel import sheet as price_sheets
 from taxtui.report.measured.rows import MeasuredRow
-from taxtui.report.numbers import NOTHING, duration, number, percent
+from taxtui.report.numbers import NOTHING, NS, SHARE, duration, number, percent, plus_minus
 from taxtui.report.page.views import printable
 
 TITLES: Final = {
@@ -242,28 +243,19 @@ def _recorded(row: MeasuredRow, pages: dict[str, str]) -> Iterator[ProviderRow]:
             sort = None if summary.p50.value is None else summary.p50.value / NS_PER_S
             measure = f"until: first command; {base.measure}" if quantity == "start" else base.measure
             yield base._replace(quantity=quantity, values=lines, sort=sort, samples=summary.n, measure=measure)
-    failures = row.failures
-    interval = (
-        ""
-        if failures.low is None or failures.high is None
-        else f" ({percent(failures.low)} … {percent(failures.high)})"
-    )
     yield base._replace(
         quantity="failures",
-        values=(f"{percent(failures.value)}{interval} of trials",),
-        sort=failures.value,
+        values=(f"{plus_minus(row.failures, unit=SHARE)} of trials",),
+        sort=row.failures.value,
         samples=len(row.cell.trials),
     )
 
 
 def _percentile(name: str, value: Percentile) -> str:
-    """Return ``p95 126 ms (110–140)``, or the number of values that are needed."""
+    """Return ``p95 126 ms ±15``, or the number of values that are needed."""
     if value.value is None:
         return f"{name} {NOTHING}: needs {value.needs:,} values"
-    if value.low is None or value.high is None:
-        return f"{name} {duration(value.value)}"
-    first, _, interval = duration(value.value, value.low, value.high).partition("\n")
-    return f"{name} {first} ({interval})"
+    return f"{name} {plus_minus(Interval(value.value, value.low, value.high), unit=NS)}"
 
 
 def _day(run_id: str) -> str:

@@ -26,10 +26,10 @@ from costmodel import (
 )
 from taxtui.errors import RecordingError
 from taxtui.report.answer.sections import headline_text
-from taxtui.report.cells import DOLLARS, Content, amount_cell
+from taxtui.report.cells import Content, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import MeasuredRow, rows_of
-from taxtui.report.numbers import NOTHING
+from taxtui.report.numbers import DOLLARS, NOTHING
 from taxtui.report.page.content import answer_tables, figure_view, page
 from taxtui.report.page.figures import cold_start, frontier
 from taxtui.report.page.figures.frontier import PlaceStanding, standings

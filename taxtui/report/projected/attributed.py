@@ -8,9 +8,9 @@ from string import ascii_lowercase
 from typing import Final
 
 from costmodel import Assumption, Attribution, Interval, Row, Share, TrainingRun
-from taxtui.report.cells import SHORT, Content, TableCell, amount_cell
+from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, CostUnit, compact, duration, money, number, span, unit_of
+from taxtui.report.numbers import NOTHING, SHORT, CostUnit, compact, duration, money, number, span, unit_of
 from taxtui.report.projected.sections import gpu_waiting, name_of
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean

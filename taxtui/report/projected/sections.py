@@ -6,21 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from costmodel import NS_PER_HOUR, NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, warnings
-from taxtui.report.cells import (
-    COUNT,
-    DOLLARS,
-    NS,
-    SHARE,
-    TIMES,
-    CellGroup,
-    Content,
-    TableCell,
-    amount_cell,
-    hours_cell,
-)
+from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell, hours_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import NOTHING, UNSPLIT, WRAPPER, left_out
+from taxtui.report.numbers import COUNT, DOLLARS, NOTHING, NS, SHARE, TIMES, UNSPLIT, WRAPPER, left_out
 from taxtui.report.words import TAXES, UNDECIDED
 from taxtui.terminal_text import clean
 

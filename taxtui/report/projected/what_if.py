@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel import Saving, Threshold
-from taxtui.report.cells import SHORT, Content, amount_cell
+from taxtui.report.cells import Content, amount_cell
 from taxtui.report.formats import Report, Section
 from taxtui.report.formats.json_rows import plain
-from taxtui.report.numbers import number
+from taxtui.report.numbers import SHORT, number
 from taxtui.terminal_text import clean
 
 HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "saves nothing from"]

@@ -16,10 +16,11 @@ from click.testing import CliRunner
 
 from taxtui.cli import app
 from taxtui.errors import UsageError
-from taxtui.report.cells import NS, TIMES, CellGroup, TableCell
+from taxtui.report.cells import CellGroup, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
+from taxtui.report.numbers import NS, TIMES
 from taxtui.report.page.content import page
 from taxtui.report.page.material import Material
 from taxtui.report.page.views import table_of
@@ -211,17 +212,6 @@ def test_the_sentence_and_the_choice_are_those_of_the_command_line(tmp_path: Pat
     assert " ".join(said.split()) in found.text
     assert "T1 10 session" not in found.text
     assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --html page.html" in found.text
-
-
-def test_published_latencies_stand_apart_and_are_ranked_with_nothing(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.msgpack", [trial(n, actions=[S] * 3) for n in range(6)])
-    invoke("report", path, "scenarios/published/essay.toml", "--html", tmp_path / "page.html")
-    html = (tmp_path / "page.html").read_text()
-    found = Reader(html)
-    assert "Fargate published time" in found.text
-    assert "Not compared with measured rows: " in found.text
-    assert "Daytona essay: coding-agent RL has a hidden infrastructure tax (T2, 50 actions): from " in found.text
-    assert "2.69 min" in found.text
 
 
 SHEET = """

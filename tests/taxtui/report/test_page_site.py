@@ -215,11 +215,11 @@ def test_recordings_stand_beside_published_figures_with_their_intervals(tmp_path
     site(tmp_path, "-o", tmp_path / "site")
     index = (tmp_path / "site" / "index.html").read_text()
     dispatch = section(index, "provider-dispatch")
-    assert re.search(r"docker measured T1 x 50 exec p50 40\.0 ms \([\d.]+–[\d.]+\) p95 ", dispatch)
+    assert re.search(r"docker measured T1 x 50 exec p50 40\.0 ms (±[\d.]+|\([\d.]+–[\d.]+\)) p95 ", dispatch)
     assert "T1 x 10" not in dispatch  # the cell with more commands of this mode stands for both
     assert "daytona published round trip of a printing command, from a laptop p50 1.13 s 250 –" in dispatch
     failures = section(index, "provider-failures")
-    assert re.search(r"docker measured T1 x 50 exec [\d.]+ % \([\d.]+ % … [\d.]+ %\) of trials", failures)
+    assert re.search(r"docker measured T1 x 50 exec [\d.]+ % (±[\d.]+|\([\d.]+–[\d.]+\)) of trials", failures)
     assert "e2b imported" in section(index, "provider-start")
     assert 'href="logs.html"' in index
     assert "e2b published" in section(index, "provider-limit")

@@ -86,25 +86,6 @@ def test_a_table_prints_what_the_data_need_instead_of_what_they_do_not_support(t
     assert "n≥368" in text
 
 
-def test_actions_of_one_trial_are_not_independent(tmp_path: Path) -> None:
-    """Trials whose actions all take the same time are worth their number, not the number of actions."""
-    order = Random(1).sample(range(100), 100)
-    trials = [trial(n, actions=[(k + 1) * MS] * 40, runs=[0] * 40) for n, k in enumerate(order)]
-    path = write(tmp_path / "a.msgpack", trials, cell(0, actions=40))
-    found = records(path, "--table", "actions", "--run-sd", "0")[0]
-    assert found["action_ns"]["n"] == 4000
-    assert found["action_ns"]["p50"]["value"] == 50 * MS
-    low, high = enclosing([(n + 1) * MS for n in range(100)], 0.5)
-    assert found["action_ns"]["p50"]["low"] <= (low or 0)
-    assert found["action_ns"]["p50"]["high"] >= (high or 0)
-    assert found["action_ns"]["p99"]["value"] is None
-    assert found["action_ns"]["p99"]["needs"] > 4000
-    alike = [trial(n, actions=[MS * k for k in range(1, 41)], runs=[0] * 40) for n in range(20)]
-    path = write(tmp_path / "b.msgpack", alike, cell(0, actions=40))
-    found = records(path, "--table", "actions", "--run-sd", "0")[0]["action_ns"]
-    assert (found["p50"]["low"], found["p50"]["high"]) == enclosing(sorted([MS * k for k in range(1, 41)] * 20), 0.5)
-
-
 def test_breakdown_adds_up_to_completion(tmp_path: Path) -> None:
     trials = [trial(n, create=n * S, setup=[(2 * S, S)], gaps=[S // 10] * 3, runs=[S // 4] * 3) for n in range(1, 6)]
     for number, events in enumerate(trials, 1):

@@ -83,15 +83,6 @@ def test_a_page_has_fewer_rows_than_an_answer(tmp_path: Path, command: str) -> N
     assert not page.exists()
 
 
-@pytest.mark.parametrize("words", [("--full",), ("--table", "tax"), ("--format", "json")])
-def test_tables_have_fewer_rows_than_an_answer(tmp_path: Path, words: tuple[str, ...]) -> None:
-    path = many_cells(tmp_path / "many.msgpack", "tiers", 250)
-    with pytest.raises(
-        RecordingError, match=r"250 cells are more than tables or data of [\d,]+ bytes may have rows, \d+;"
-    ):
-        told(path, "report", "FILE", *words)
-
-
 def test_a_site_leaves_out_what_has_more_rows_than_a_page_may_have(tmp_path: Path) -> None:
     many_cells(tmp_path / "many.msgpack", "tiers", 250)
     many_cells(tmp_path / "run.msgpack", "tiers", 4, run_id="run-2")

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Final
 
 from taxtui.report.measured.rows import MeasuredRow
-from taxtui.report.numbers import duration
-from taxtui.report.page.figure import Canvas, Figure, Panel, along_x, along_y, legend_height, legend_line
+from taxtui.report.page.figure import Canvas, Figure, along_x, along_y, legend_height, legend_line
 from taxtui.report.page.palette import light, style
-from taxtui.report.page.panels import PanelRows, panels_of
+from taxtui.report.page.panels import PanelRows, curves, panels_of
 from taxtui.report.page.scales import NS, Tick, durations, limits
 
 COMPLETION: Final = "trajectory"
@@ -20,23 +19,12 @@ def figure(all_rows: Sequence[MeasuredRow], colours: dict[str, str]) -> Figure:
     """Return a panel for each group of rows with several lengths; ``colours``: label → role of its colour."""
     groups, notes = panels_of([row for row in all_rows if row.length.mean and row.summary(COMPLETION)])
     groups = [group for group in groups if len({row.length for row in group.rows}) > 1]
-    panels = [_panel(f"length-{number}", group, colours) for number, group in enumerate(groups, 1)]
+    panels = curves("length", groups, COMPLETION, 220, partial(_draw, colours=colours))
     text = (
         "Median completion with its 95 % interval; solid: exec, dashed: session. Both axes are logarithmic. A longer "
         "trajectory spreads its start over more actions."
     )
     return Figure("length", "Completion by length", panels, [text, *notes])
-
-
-def _panel(name: str, group: PanelRows, colours: dict[str, str]) -> Panel:
-    medians = (
-        f"{row.label} {row.details}: {duration(summary.p50.value or 0)}"
-        for row in group.rows
-        if (summary := row.summary(COMPLETION))
-    )
-    height = 220 + legend_height(len(group.kinds), 1)
-    draw = partial(_draw, group=group, colours=colours)
-    return Panel(name, group.title, f"Median completion: {'; '.join(medians)}", height, draw, group.provenance)
 
 
 def _draw(canvas: Canvas, group: PanelRows, colours: dict[str, str]) -> None:

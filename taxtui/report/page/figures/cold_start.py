@@ -9,10 +9,9 @@ from typing import Final
 from costmodel import quantile
 from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.samples import column
-from taxtui.report.numbers import duration
-from taxtui.report.page.figure import Canvas, Figure, Panel, along_x, along_y, legend_height, legend_line
+from taxtui.report.page.figure import Canvas, Figure, along_x, along_y, legend_height, legend_line
 from taxtui.report.page.palette import light, style
-from taxtui.report.page.panels import PanelRows, panels_of
+from taxtui.report.page.panels import PanelRows, curves, panels_of
 from taxtui.report.page.scales import NS, Tick, durations, limits
 
 NAME: Final = "cold_start"
@@ -23,7 +22,7 @@ MOST_POINTS: Final = 128
 def figure(all_rows: Sequence[MeasuredRow], colours: dict[str, str]) -> Figure:
     """Return the curves; ``colours``: label of a substrate → role of its colour."""
     groups, notes = panels_of([row for row in all_rows if _has_cold_start(row)])
-    panels = [_panel(f"cold-start-{number}", group, colours) for number, group in enumerate(groups, 1)]
+    panels = curves("cold-start", groups, NAME, 210, partial(_draw, colours=colours))
     text = (
         "Share of trials with at most this cold start, a curve per row; solid: exec, dashed: session. Pale bars: 95 % "
         "intervals of p50 and p95, if there are enough trials. The axis is logarithmic."
@@ -33,17 +32,6 @@ def figure(all_rows: Sequence[MeasuredRow], colours: dict[str, str]) -> Figure:
 
 def _has_cold_start(row: MeasuredRow) -> bool:
     return row.summary(NAME) is not None and min(column(row.good, NAME).values) > 0
-
-
-def _panel(name: str, group: PanelRows, colours: dict[str, str]) -> Panel:
-    medians = (
-        f"{row.label} {row.details}: {duration(summary.p50.value or 0)}"
-        for row in group.rows
-        if (summary := row.summary(NAME))
-    )
-    about = f"Median cold starts: {'; '.join(medians)}."
-    height = 210 + legend_height(len(group.kinds), 1)
-    return Panel(name, group.title, about, height, partial(_draw, group=group, colours=colours), group.provenance)
 
 
 def _draw(canvas: Canvas, group: PanelRows, colours: dict[str, str]) -> None:
