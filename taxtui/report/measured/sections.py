@@ -17,7 +17,6 @@ from costmodel import (
     warnings,
 )
 from taxtui.report import variation
-from taxtui.report.answer.record import rows_by_key
 from taxtui.report.cells import CellGroup, Content, RowName, TableCell, duration_cell, percentile_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
@@ -253,7 +252,8 @@ def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
 
 def _tax(names: dict[MeasuredRow, RowName], answer: Answer) -> Section:
     """Return the tax of a delivered trajectory and the occupied time by cause."""
-    rows = rows_by_key(answer)
+    entries = [entry.row for line in answer.lines for entry in line.entries]
+    rows = {(row.identity, row.provenance, row.length.actions): row for row in entries}
     named = [(name, rows[row.key]) for row, name in names.items() if row.key in rows]
     section = causes(named, unit=NS)
     return section._replace(title=TAX, head=[HEAD, *section.head[1:]])
