@@ -87,7 +87,7 @@ def command(
         raise UsageError("--junit needs --fail-above", fix="add --fail-above 10%")
     from costmodel import compare, pools, read_recordings
     from taxtui.commands.files import find_recording
-    from taxtui.report.comparison.sections import ComparisonTable
+    from taxtui.report.comparison import ComparisonTable, junit_xml
     from taxtui.report.row_limits import ANSWER
 
     metrics = _metrics(names, limit)
@@ -102,9 +102,7 @@ def command(
     result = compare(recordings_before, recordings_after, metrics, run_sd, wanted=choice.means)
     table = ComparisonTable(result, recordings_before, recordings_after)
     if junit is not None:
-        from taxtui.report.comparison.junit import render
-
-        _replace(junit, render(table))
+        _replace(junit, junit_xml(table))
     if summary is not None:
         _append(summary, f"## taxtui compare\n\n{BY_NAME['markdown'].render(table.report)}\n")
     click.echo(BY_NAME[form].render(table.report))

@@ -77,18 +77,16 @@ def command(
     """
     from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, sides
     from taxtui.commands.decide_workload import choose_start, choose_workload, estimated
-    from taxtui.report.decision.layout import to_markdown, to_terminal
     from taxtui.report.decision.record import record
     from taxtui.report.decision.sections import page
     from taxtui.report.formats import BY_NAME, Report
-    from taxtui.report.formats.plain_tables import terminal_width
     from taxtui.report.projected.sources import input_values
 
     for path, option in ((output, "-o"), (html, "--html")):
         if path is not None:
             require_absent(path, option)
     if html is not None:
-        from taxtui.report.page.decision_page import to_html
+        from taxtui.report.page.shell import decision_page
     sources = load_recordings(recordings)
     cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
     origin, choices = choose_start(start, goal, cells)
@@ -122,15 +120,12 @@ def command(
     assumptions = [*choices, *_assumptions(decision, [input_values(context, spec) for spec in (origin, goal)])]
     memo = page(decision, effects, assumptions, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
     if html is not None:
-        write_new_file([to_html(memo).encode()], html, "--html")
+        write_new_file([decision_page(memo).encode()], html, "--html")
         click.echo(html)
     if form is None:
         form = "text" if output is None else "json" if output.suffix == ".json" else "markdown"
-    if form == "json":
-        records = Report(list, lambda: [record(decision, effects, assumptions)])
-        text = BY_NAME[form].render(records)
-    else:
-        text = to_markdown(memo) if form == "markdown" else to_terminal(memo, terminal_width())
+    whole = Report(lambda: memo, lambda: [record(decision, effects, assumptions)])
+    text = BY_NAME["table" if form == "text" else form].render(whole)
     if output is not None:
         write_new_file([f"{text}\n".encode()], output, "-o")
         click.echo(output)

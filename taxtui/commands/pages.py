@@ -1,4 +1,4 @@
-"""``--html`` of ``taxtui report`` and ``project``."""
+"""``--html`` of ``taxtui report`` and ``project``: pages as new files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write(
         TaxtuiError, CostModelError: as ``taxtui report`` and ``taxtui project``.
     """
     from costmodel import read_published
-    from taxtui.report.measured.rows import bound, rows_of
+    from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.samples import read_samples
     from taxtui.report.page.content import page
     from taxtui.report.page.material import Material
@@ -72,16 +72,13 @@ def write(
         raise RecordingError(f"{', '.join(recordings)}: no trial has ended, so there is nothing to report")
     rows = choice.of(all_rows)
     PAGE.check(len(rows), paths, "--tier, --mode, --substrate or --actions")
-    bounds = None if reference is None else load_reference(reference)
-    if bounds is not None:
-        bound(rows, bounds)
     material = Material(
         rows,
         sources,
         paths,
         len(cells) - len(all_rows),
         run_sd=run_sd,
-        bounds=bounds,
+        bounds=None if reference is None else load_reference(reference),
         published=[read_published(path) for path in files if path.suffix == ".toml"],
         places=places,
         providers=providers,

@@ -219,18 +219,17 @@ def _report(
     from taxtui.report.answer import projected, record
 
     result = projected.answer(all_rows, rows, training_run)
-    table_rows = projected.by_substrate(rows, result)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected import attributed
         from taxtui.report.projected.sections import CAUSES, MONEY
-        from taxtui.report.projected.sections import sections as all_sections
+        from taxtui.report.projected.sections import sections as all_tables
 
-        answer = [*attributed.sections(table_rows, training_run), *projected.sections(result, training_run, full=full)]
-        tables = all_sections(table_rows, training_run, sources, bounds)
         if full:
-            titles = {section.title for section in answer}
-            return [*answer, *(section for section in tables if section.title not in titles)]
+            return projected.all_sections(rows, result, training_run, sources, bounds)
+        table_rows = projected.by_substrate(rows, result)
+        answer = [*attributed.sections(table_rows, training_run), *projected.sections(result, training_run, full=full)]
+        tables = all_tables(table_rows, training_run, sources, bounds)
         asked = {MONEY, *[CAUSES] * (bounds is not None)}
         answer += [section for section in tables if section.title in asked]
         return [*answer, Section("", [], [], [size_note, MORE] if size_note else [MORE])]

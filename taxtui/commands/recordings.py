@@ -46,9 +46,9 @@ def list_(folder: Path | None) -> None:
 
 def _table(entries: Sequence[CatalogueEntry]) -> Section:
     """Return a table with a line per file."""
-    from taxtui.report.cells import COUNT, TableCell
+    from taxtui.report.cells import TableCell
     from taxtui.report.formats import Section
-    from taxtui.report.numbers import NOTHING
+    from taxtui.report.numbers import COUNT, NOTHING
 
     rows: list[list[Content]] = []
     for entry in entries:

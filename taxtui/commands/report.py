@@ -18,7 +18,7 @@ from taxtui.report import row_limits
 from taxtui.report.formats import BY_NAME, NAMES, Report
 
 if TYPE_CHECKING:
-    from costmodel import Recording, Reference
+    from costmodel import Answer, Recording
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import MeasuredRow
 
@@ -72,12 +72,14 @@ def command(
     if prices is not None and name != "summary":
         raise UsageError("--prices needs --table summary", fix="the cost of a training run: taxtui project")
     if html is not None:
-        pages.check(html, {"--table": name, "--full": full, "--format": form != NAMES[0]})
+        excluded = {"--table": name, "--full": full, "--format": form != NAMES[0]}
+        pages.check(html, excluded)
         with progress("drawing the page"):
             pages.write(context, recordings, html, choice=choice, reference=reference, run_sd=run_sd)
         click.echo(html)
         return
-    from taxtui.report.measured.rows import bound, rows_of
+    from taxtui.report.answer import measured
+    from taxtui.report.measured.rows import rows_of
     from taxtui.report.measured.samples import read_samples
 
     if full and name is not None:
@@ -94,67 +96,71 @@ def command(
     limit = row_limits.ANSWER if BY_NAME[form].people and not full and name is None else row_limits.TABLES
     limit.check(len(rows), paths, CHOOSE)
     bounds = None if reference is None else load_reference(reference)
-    if bounds is not None:
-        bound(rows, bounds)
-    if name is None:
-        result = _answer(rows, sources, run_sd, bounds, unfinished, full=full)
+    needed = name in (None, "all", "tax") or bounds is not None
+    answer = measured.answer(rows, sources, run_sd, bounds) if needed else None
+    if name is not None and name != "all":
+        result = _table(name, rows, sources, answer, unfinished, prices)
     else:
-        result = _table(name, rows, sources, unfinished, prices)
+        assert answer is not None
+        result = _answer(rows, sources, answer, unfinished, full=full or name == "all", tax=bounds is not None)
     click.echo(BY_NAME[form].render(result))
 
 
 def _table(
-    name: str, rows: Sequence[MeasuredRow], sources: Sequence[Recording], unfinished: int, price_sheet: str | None
+    name: str,
+    rows: Sequence[MeasuredRow],
+    sources: Sequence[Recording],
+    answer: Answer | None,
+    unfinished: int,
+    price_sheet: str | None,
 ) -> Report:
     """Return a table. Raises ``costmodel.errors.PriceError``: the price sheet cannot be read."""
     from costmodel import load_prices
+    from taxtui.report.answer.record import rows_by_key
     from taxtui.report.measured import ladders
     from taxtui.report.measured.record import record
     from taxtui.report.measured.sections import sections
 
     if name == ladders.LADDER:
-        found_ladders = ladders.ladders_of(rows)
-        return Report(lambda: ladders.sections(found_ladders), lambda: ladders.records(found_ladders))
+        sweeps = ladders.ladders_of(rows)
+        return Report(lambda: ladders.sections(sweeps), lambda: ladders.records(sweeps))
     prices = None if price_sheet is None else load_prices(price_sheet)
+    projections = rows_by_key(answer) if answer else {}
     return Report(
-        lambda: sections(rows, sources, (name,), unfinished, prices=prices),
-        lambda: [record(row, (name,), prices) for row in rows],
+        lambda: sections(rows, sources, (name,), unfinished, answer, prices),
+        lambda: [record(row, (name,), projections.get(row.key), prices) for row in rows],
     )
 
 
 def _answer(
     rows: Sequence[MeasuredRow],
     sources: Sequence[Recording],
-    run_sd: float | None,
-    bounds: Reference | None,
+    answer: Answer,
     unfinished: int,
     *,
     full: bool,
+    tax: bool,
 ) -> Report:
-    """Return the answer, with ``full`` also the tables; records have all values in every row."""
-    from taxtui.report.answer import measured
+    """Return the answer, if ``full`` with all tables; records have all values in every row."""
     from taxtui.report.answer import sections as answer_tables
-    from taxtui.report.answer.record import records
+    from taxtui.report.answer.record import records, rows_by_key
     from taxtui.report.measured.ladders import ladders_of
     from taxtui.report.measured.ladders import sections as ladder_sections
     from taxtui.report.measured.record import record
     from taxtui.report.measured.sections import TABLES, files, sections
 
-    result = measured.answer(rows, sources, run_sd, bounds)
-
     def answer_sections() -> list[Section]:
         ladders = [ladder for ladder in ladders_of(rows) if full or len(ladder.levels) > 3]
-        tables = full or not any(row.cell.succeeded for row in rows)
-        answer = answer_tables.sections(result, "", full=tables)
-        answer += ladder_sections(ladders) if ladders else []
-        if tables:
-            return [*answer, *sections(rows, sources, TABLES, unfinished)]
-        if bounds is not None:
-            answer += sections(rows, sources, ("tax",), unfinished)[:-1]
-        return [*answer, files(sources, [MORE_TABLES])]
+        every = full or not any(row.cell.succeeded for row in rows)
+        tables = answer_tables.sections(answer, "", full=every)
+        tables += ladder_sections(ladders) if ladders else []
+        if every:
+            return [*tables, *sections(rows, sources, TABLES, unfinished, answer)]
+        tables += sections(rows, sources, ("tax",), unfinished, answer)[:-1] if tax else []
+        return [*tables, files(sources, [MORE_TABLES])]
 
     def answer_records() -> list[dict[str, Any]]:
-        added = records(result)
-        return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in rows]
+        added, projections = records(answer), rows_by_key(answer)
+        return [{**record(row, TABLES, projections.get(row.key)), "answer": added.get(row.key)} for row in rows]
 
     return Report(answer_sections, answer_records)

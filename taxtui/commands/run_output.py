@@ -174,7 +174,7 @@ def _say_closed_loop(run: Run) -> None:
 
 def _say_answer(run: Run) -> None:
     from costmodel import CostModelError
-    from taxtui.report.answer.summary import summary
+    from taxtui.report.answer.measured import summary
 
     with contextlib.suppress(CostModelError):  # `taxtui report` prints the error
         say(f"\n{summary(run.path)}\n")

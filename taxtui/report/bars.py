@@ -8,7 +8,7 @@ from typing import IO, Final, NamedTuple
 
 from costmodel import HELD_PER_SUCCESS, NS_PER_S, Answer, Entry, WorkLine
 from taxtui.report.headline import headline, middle_workload
-from taxtui.report.numbers import duration, number
+from taxtui.report.numbers import CostUnit, compact, duration, money, number, unit_of
 from taxtui.report.palette import LOOKS
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean, cut, fit, widest, wrap
@@ -31,6 +31,7 @@ class Bar(NamedTuple):
     parts: Mapping[str, float]  # by cause, in the unit of the chart
     text: str  # the whole
     note: str = ""  # printed after the whole if there is room
+    provenance: str = ""
 
 
 class BarChart(NamedTuple):
@@ -84,7 +85,14 @@ def chart(answer: Answer, line: WorkLine | None = None) -> BarChart | None:
         return None
     tier, length = clean(line.work.tier), str(line.work.length)
     name = ", ".join([" x ".join(part for part in (tier, length) if part), *map(clean, line.differences)])
-    return BarChart(f"{_unit(answer)} by cause, {name}", bars[:MOST_BARS], len(bars[MOST_BARS:]))
+    return BarChart(f"{measure_of(answer, line)} by cause, {name}", bars[:MOST_BARS], len(bars[MOST_BARS:]))
+
+
+def charts(answer: Answer) -> list[BarChart]:
+    """Return the bars of every workload, that of the headline first."""
+    first = workload_of(answer)
+    lines = {line.work._replace(mode=""): line for line in [*([first] if first else []), *answer.lines]}
+    return [drawn for line in lines.values() if (drawn := chart(answer, line)) is not None]
 
 
 def workload_of(answer: Answer) -> WorkLine | None:
@@ -103,27 +111,47 @@ def _middle(answer: Answer) -> WorkLine | None:
     return middle_workload(lines)
 
 
-def _unit(answer: Answer) -> str:
+def measure_of(answer: Answer, line: WorkLine) -> str:
+    """Return the name of the amounts in the bars of a workload."""
+    if unit := _cost_unit(line):
+        return f"Cost of the sandbox in {unit.name}"
     return "Time of one delivered trajectory" if answer.measure == HELD_PER_SUCCESS else "Worker-hours"
+
+
+def _cost_unit(line: WorkLine) -> CostUnit | None:
+    """Return the unit of a training run with steps, else None."""
+    units = {unit_of(entry.row.attribution) for entry in line.entries if entry.row.attribution is not None}
+    return min(units, default=None)  # dollars if all rows have prices
 
 
 def bars_of(answer: Answer, line: WorkLine) -> list[Bar]:
     """Return a bar for each row with known causes, in the unit of the answer, the longest first."""
     entries = sorted(line.entries, key=lambda entry: -(entry.amount.value if entry.amount else 0.0))
-    return [bar for entry in entries if entry.place in answer.places and (bar := _bar(answer, line, entry)) is not None]
+    bars = (_bar(answer, line, entry) for entry in entries if entry.place in answer.places)
+    return [bar for bar in bars if bar is not None]
 
 
 def _bar(answer: Answer, line: WorkLine, entry: Entry) -> Bar | None:
-    causes, hours = entry.row.by_cause_worker_hours, entry.row.worker_hours
+    row, unit, place = entry.row, _cost_unit(line), entry.place
+    if unit is not None:
+        if row.attribution is None:
+            return None
+        costs = {cause: unit.of(share).value for cause, share in row.attribution.causes.items() if share is not None}
+        show = money if unit.usd else compact
+        text = show(unit.of(row.attribution.sandbox).value)
+        parts = {cause: cost for cause, cost in costs.items() if cost > 0}
+        note = f"of {show(unit.of(row.attribution.run).value)}"
+        return Bar(place.label, place.name, line.work.mode, parts, text, note, place.provenance)
+    causes, hours = row.by_cause_worker_hours, row.worker_hours
     if causes is None or hours is None or entry.amount is None or not hours.value:
         return None
     scale = entry.amount.value / hours.value
     spent = causes.as_dict()
     parts = {cause: size * scale for cause in CAUSES if (size := spent.get(cause))}
     text = duration(entry.amount.value * NS_PER_S) if answer.measure == HELD_PER_SUCCESS else number(entry.amount.value)
-    tax = entry.row.tax_worker_hours
+    tax = row.tax_worker_hours
     note = "" if tax is None else f"{tax.value / hours.value:.0%} tax"
-    return Bar(entry.place.label, entry.place.name, line.work.mode, parts, text, note)
+    return Bar(place.label, place.name, line.work.mode, parts, text, note, place.provenance)
 
 
 def cells(parts: Mapping[str, float], scale: float) -> dict[str, int]:

@@ -5,29 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from costmodel import NS_PER_HOUR, Interval
-from taxtui.report.numbers import COUNT, DOLLARS, NOTHING, NS, SHARE, SHORT, TIMES, parts, span
+from costmodel import NS_PER_HOUR, Interval, Percentile
+from taxtui.report.numbers import NOTHING, NS, parts, span
 from taxtui.terminal_text import width
-
-__all__ = [
-    "COUNT",
-    "DOLLARS",
-    "NS",
-    "SHARE",
-    "SHORT",
-    "TIMES",
-    "CellGroup",
-    "Content",
-    "RowName",
-    "TableCell",
-    "aligned",
-    "amount_cell",
-    "duration_cell",
-    "hours_cell",
-    "lines_of",
-    "number_of",
-    "text_of",
-]
 
 
 class TableCell(NamedTuple):
@@ -98,6 +78,13 @@ def duration_cell(ns: float | None, low_ns: float | None = None, high_ns: float 
 def amount_cell(amount: Interval | None, unit: str = "", *, signed: bool = False) -> TableCell | str:
     """Return an amount with its interval, or a dash if unknown."""
     return NOTHING if amount is None else TableCell(amount.value, unit, amount.low, amount.high, signed=signed)
+
+
+def percentile_cell(item: Percentile) -> TableCell:
+    """Return a percentile with its interval, or the number of values that are needed."""
+    if item.value is None:
+        return TableCell(note=f"needs\nn≥{item.needs:,}")
+    return TableCell(item.value, NS, item.low, item.high)
 
 
 def hours_cell(hours: float | None, low: float | None = None, high: float | None = None) -> TableCell | str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel import Interval
+
+if TYPE_CHECKING:
+    from costmodel import Attribution, Share
 
 NOTHING: Final = "–"
 UNSPLIT: Final = (
@@ -146,14 +149,9 @@ def percent(share: float) -> str:
     return parts(Interval(share), unit=SHARE)[0]
 
 
-def duration(ns: float, low_ns: float | None = None, high_ns: float | None = None) -> str:
-    """Return ``612 ms`` and, on a second line, the interval in the same unit: ``598–640``."""
-    text = parts(Interval(ns), unit=NS)[0]
-    if low_ns is None or high_ns is None:
-        return text
-    size, suffix = _scale(ns, NS)
-    decimals = _places(ns / size, NS, suffix, None)
-    return f"{text}\n{_joined(*(f'{end / size:,.{decimals}f}' for end in (low_ns, high_ns)))}"
+def duration(ns: float) -> str:
+    """Return ``612 ms``."""
+    return parts(Interval(ns), unit=NS)[0]
 
 
 def short_duration(ns: float) -> str:
@@ -245,3 +243,24 @@ def left_out(cleanups: Sequence[float]) -> str:
     """Return the note about clean-up outside of occupied time, from its shares of occupied time (one or more)."""
     ends = dict.fromkeys(f"{100 * share:.2g}" for share in (min(cleanups), max(cleanups)))
     return f"Clean-up is left out: {' to '.join(ends)} % of the occupied time on top"
+
+
+class CostUnit(NamedTuple):
+    """Unit of a training run's costs: dollars with prices, else worker-hours."""
+
+    usd: bool
+
+    @property
+    def name(self) -> str:
+        return "$" if self.usd else "worker-hours"
+
+    def of(self, share: Share) -> Interval:
+        return share.usd if self.usd and share.usd is not None else share.worker_hours
+
+    def format(self, amount: float) -> str:
+        return money(amount) if self.usd else f"{compact(amount)} worker-hours"
+
+
+def unit_of(attribution: Attribution) -> CostUnit:
+    """Return the unit of an attribution."""
+    return CostUnit(usd=attribution.run.usd is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,7 +11,7 @@ from costmodel import Follower, SourceError
 from taxtui.live import catalogue
 from taxtui.live.catalogue import CatalogueEntry
 from taxtui.live.state import RunState
-from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.plan.spec import CellPlan, Plan
 from taxtui.report.numbers import rough_duration
 
 MOST_BYTES: Final = 64 << 20
@@ -35,30 +36,6 @@ class PastTrial(NamedTuple):
     shipped: bool
 
 
-def label_of(trials: Sequence[PastTrial], ref: SubstrateRef, variant: str | None) -> str | None:
-    """Return the label of a substrate's recordings; None without a recording.
-
-    If ``variant`` is None, the newest label of a substrate without options is returned.
-    """
-    if variant is not None:
-        wanted = f"{ref.name}:{variant}" if variant else ref.name
-        return wanted if any(trial.label == wanted for trial in trials) else None
-    labels = (trial.label for trial in trials if trial.label.partition(":")[0] == ref.name)
-    return None if ref.options else next(labels, None)
-
-
-def closest(trials: Sequence[PastTrial], cell: CellPlan, label: str | None) -> PastTrial | None:
-    """Return the closest recorded trial: the same concurrency, else 1, else any; then the closest length."""
-
-    def distance(trial: PastTrial) -> tuple[int, float]:
-        concurrency = 0 if trial.concurrency == cell.concurrency else trial.concurrency
-        return concurrency, abs(trial.actions - cell.actions)
-
-    wanted = label, cell.tier.name, cell.mode
-    candidates = [trial for trial in trials if (trial.label, trial.tier, trial.mode) == wanted]
-    return min(candidates, key=distance, default=None)
-
-
 class Expected(NamedTuple):
     """Expected time of a planned cell; None without a recording of such a cell."""
 
@@ -72,27 +49,38 @@ class Expected(NamedTuple):
 def expect(plan: Plan, trials: Sequence[PastTrial], variants: Mapping[str, str]) -> list[Expected]:
     """Return the expected time of every cell of a plan.
 
-    ``trials``: recorded trials, the newest first; ``variants``: substrate, as ``-s`` takes it → variant.
+    A trial of the same concurrency is taken, else of 1, else of any; then of the closest length.
+
+    Args:
+        plan: the plan.
+        trials: recorded trials, the newest first.
+        variants: substrate, as ``-s`` takes it → variant. Without a variant, the newest label of a substrate counts.
     """
     results = []
     for cell in plan.cells:
-        checked = variants.get(str(cell.substrate))
-        label = label_of(trials, cell.substrate, checked)
-        trial = closest(trials, cell, label) if cell.acquire == WHOLE[1] else None
-        variant = (label or "").partition(":")[2] if checked is None else checked
+        name, checked = cell.substrate.name, variants.get(str(cell.substrate))
+        labels = [trial.label for trial in trials if trial.label.partition(":")[0] == name]
+        newest = "" if cell.substrate.options else next(iter(labels), "")
+        label = newest if checked is None else f"{name}:{checked}" if checked else name
+        wanted = label, cell.tier.name, cell.mode
+        candidates = [trial for trial in trials if (trial.label, trial.tier, trial.mode) == wanted]
+        trial = min(candidates, key=partial(_distance, cell), default=None) if cell.acquire == WHOLE[1] else None
+        variant = label.partition(":")[2] if checked is None else checked
         if trial is None:
             results.append(Expected(cell, variant, None, None, None))
             continue
         think_ns = cell.actions * cell.think.mean_ns
         measured_ns = trial.trial_ns + (cell.actions - trial.actions) * trial.action_ns
         trial_ns = max(measured_ns, cell.actions * trial.action_ns) + think_ns
-        results.append(Expected(cell, variant, trial, trial_ns, _wall_ns(cell, trial_ns)))
+        # warm-ups in sequence, then blocks of trials, each drained before the next
+        wall_ns = cell.warmup * trial_ns + cell.arrival.wall_ns(cell.trials, cell.concurrency, trial_ns)
+        results.append(Expected(cell, variant, trial, trial_ns, wall_ns))
     return results
 
 
-def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
-    """Return the time of warm-ups in sequence, then of blocks of trials, each drained before the next."""
-    return cell.warmup * trial_ns + cell.arrival.wall_ns(cell.trials, cell.concurrency, trial_ns)
+def _distance(cell: CellPlan, trial: PastTrial) -> tuple[int, float]:
+    concurrency = 0 if trial.concurrency == cell.concurrency else trial.concurrency
+    return concurrency, abs(trial.actions - cell.actions)
 
 
 def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
@@ -118,7 +106,7 @@ def _source(trials: Sequence[PastTrial]) -> str:
 
 
 def _missing(expected: Sequence[Expected]) -> str:
-    """Return the cells without a recording, in few words: ``ec2``, ``docker T2``, ``docker T2 session``."""
+    """Return the cells without a recording: ``ec2``, ``docker T2``, ``docker T2 session``."""
     measured = [_names(item) for item in expected if item.wall_ns is not None]
     names: dict[str, None] = {}
     for words in (_names(item) for item in expected if item.wall_ns is None):

@@ -21,15 +21,10 @@ class RowLimit(NamedTuple):
     output: str
 
     def check(self, rows: int, paths: Iterable[Path], choose: str) -> None:
-        """Refuse too many rows.
-
-        Args:
-            rows: number of rows of the output.
-            paths: recordings with these rows.
-            choose: options for choosing rows, for the message.
+        """Refuse more rows than recordings of this size may have; ``choose``: options for choosing rows.
 
         Raises:
-            RecordingError: there are more rows than recordings of this size may have.
+            RecordingError: there are too many rows.
         """
         size = sum(path.stat().st_size for path in paths)
         if rows > (limit := self.rows + size // self.bytes_a_row):

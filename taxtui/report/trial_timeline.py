@@ -9,9 +9,9 @@ from typing import Final
 
 from costmodel import events
 from taxtui.live.trial_story import TrialStory
-from taxtui.report.cells import COUNT, Content, TableCell, duration_cell
+from taxtui.report.cells import Content, TableCell, duration_cell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import duration
+from taxtui.report.numbers import COUNT, duration
 from taxtui.terminal_text import clean, fit, wrap
 
 WIDEST: Final = 100
@@ -68,8 +68,11 @@ def _phases(story: TrialStory, width: int) -> list[str]:
     whole_ns = max(1, story.last_ns - story.began_ns)
     spans = [(clean(phase.phase), phase.start_ns, phase.duration_ns) for phase in story.phases]
     actions = sum(len(batch.duration_ns) for batch in story.actions if batch.step == events.ACTION)
-    if actions and (span := _acting(story)):
-        spans.append((f"{actions:,} actions", *span))
+    before = [phase for phase in story.phases if phase.phase not in {events.CLEANUP, *events.LIFE_CYCLE}]
+    began_ns = max((phase.start_ns + phase.duration_ns for phase in before), default=story.began_ns)
+    ended_ns = story.end.end_ns if story.end else story.last_ns
+    if actions and ended_ns > began_ns:
+        spans.append((f"{actions:,} actions", began_ns, ended_ns - began_ns))
     spans.sort(key=lambda span: span[1])
     room = max(LEAST_BAR, width - NAME - 2 * 11)
     texts = [f"{'phase':<{NAME}}{'from':>10} {'took':>10}"]
@@ -80,14 +83,6 @@ def _phases(story: TrialStory, width: int) -> list[str]:
         begins, took = f"+{duration(start_ns - story.began_ns)}", duration(duration_ns)
         texts.append(f"{fit(name, NAME)}{begins:>10} {took:>10} {bar}".rstrip())
     return texts
-
-
-def _acting(story: TrialStory) -> tuple[int, int] | None:
-    """Return the start and the duration of the actions, in ns; None if unknown."""
-    before = [phase for phase in story.phases if phase.phase not in {events.CLEANUP, *events.LIFE_CYCLE}]
-    began_ns = max((phase.start_ns + phase.duration_ns for phase in before), default=story.began_ns)
-    ended_ns = story.end.end_ns if story.end else story.last_ns
-    return (began_ns, ended_ns - began_ns) if ended_ns > began_ns else None
 
 
 def _actions(story: TrialStory, width: int) -> list[str]:
@@ -113,7 +108,5 @@ def strip(durations_ns: Sequence[int], width: int) -> str:
 
 
 def _milestones(story: TrialStory, width: int) -> list[str]:
-    if not story.marks:
-        return []
-    texts = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
-    return ["", *wrap(f"seen: {', '.join(texts)}", width)]
+    marks = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
+    return ["", *wrap(f"seen: {', '.join(marks)}", width)] if marks else []

@@ -1,9 +1,8 @@
-"""Levels of variation in the intervals, in one line for people and as plain data."""
+"""Levels of variation in the intervals, in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from costmodel import Basis
 
@@ -29,8 +28,3 @@ def in_words(bases: Iterable[Basis]) -> str:
 def _span(values: list[float], unit: str) -> str:
     texts = [f"{value:.0f}" if value >= 1 or value == 0 else f"{value:.1g}" for value in (min(values), max(values))]
     return f"{'–'.join(dict.fromkeys(texts))}{unit}"
-
-
-def record(basis: Basis | None) -> dict[str, Any] | None:
-    """Return the number of runs, their relative sd, and whether the sd was measured."""
-    return basis._asdict() if basis else None

@@ -5,34 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from costmodel import CANNOT_TELL, DIFFERS, TIE, warnings
-from costmodel import CAUSE_NAMES as CAUSES
+from costmodel import CANNOT_TELL, CAUSE_NAMES, TIE, warnings
 
-__all__ = [
-    "BETTER",
-    "CAUSES",
-    "FAMILIES",
-    "FAMILY",
-    "INCONCLUSIVE",
-    "NO_DIFFERENCE",
-    "UNDECIDED",
-    "WORSE",
-    "verdict",
-]
+CAUSES: Final = CAUSE_NAMES
+"""Field of a row or of a trial → name of the cause."""
+
+TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
+"""Causes of the tax: all of the occupied time except command time, wrapper time and model time."""
 
 NO_DIFFERENCE: Final = "no difference"
 INCONCLUSIVE: Final = "inconclusive"
-BETTER: Final = "better"
-WORSE: Final = "worse"
 UNDECIDED: Final = {TIE: NO_DIFFERENCE, CANNOT_TELL: INCONCLUSIVE}
 """Verdict of a ratio to the cheapest substrate, where the ratio is not clearly above 1."""
-
-
-def verdict(kind: str, change: float) -> str:
-    """Return the verdict on a change of an amount for which less is better."""
-    if kind == DIFFERS:
-        return WORSE if change > 0 else BETTER
-    return UNDECIDED.get(kind, "")
 
 
 LITTLE_DATA: Final = "little data"

@@ -8,11 +8,9 @@ from typing import Final
 from rich.style import Style
 from rich.text import Text
 
-from costmodel import HELD_PER_SUCCESS, Answer, WorkLine
-from taxtui.report.bars import Bar, BarChart, bars_of, cells
-from taxtui.report.numbers import compact, money
+from costmodel import Answer, WorkLine
+from taxtui.report.bars import Bar, BarChart, bars_of, cells, measure_of
 from taxtui.report.palette import LOOKS
-from taxtui.report.projected.attributed import unit_of
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean, fit
 from taxtui.terminal_text import width as width_of
@@ -43,12 +41,8 @@ class StackedBars(LineList[Bar | Text]):
         """Show a workload: the cost of the sandbox for a run in steps, else the time of one trajectory, by cause."""
         if answer is None or line is None:
             self.present("by cause", [])
-        elif costs := cost_bars(line):
-            unit = next(unit_of(entry.row.attribution).name for entry in line.entries if entry.row.attribution)
-            self.present(f"cost of the sandbox by cause, in {unit} · {line.name}", costs)
         else:
-            unit = "time of one trajectory" if answer.measure == HELD_PER_SUCCESS else "worker-hours"
-            self.present(f"{unit} by cause · {line.name}", bars_of(answer, line), empty=UNKNOWN)
+            self.present(f"{measure_of(answer, line)} by cause · {line.name}", bars_of(answer, line), empty=UNKNOWN)
 
     def _legend(self) -> list[Text]:
         """Return ``S startup  D dispatch  # command time`` on as many lines as necessary."""
@@ -80,18 +74,3 @@ class StackedBars(LineList[Bar | Text]):
 
 def _text(bar: Bar) -> str:
     return " · ".join(part for part in (bar.text, bar.note) if part)
-
-
-def cost_bars(line: WorkLine) -> list[Bar]:
-    """Return the cost of the sandbox for a run in steps: in dollars with prices, else in worker-hours."""
-    bars = []
-    for entry in line.entries:
-        attribution = entry.row.attribution
-        if attribution is not None:
-            unit = unit_of(attribution)
-            amounts = {cause: unit.of(share).value for cause, share in attribution.causes.items() if share is not None}
-            parts = {cause: amount for cause, amount in amounts.items() if amount > 0}
-            show = money if unit.usd else compact
-            text = f"{show(unit.of(attribution.sandbox).value)} of {show(unit.of(attribution.run).value)}"
-            bars.append(Bar(entry.place.label, entry.place.name, line.work.mode, parts, text))
-    return bars

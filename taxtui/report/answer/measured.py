@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from costmodel import (
     HELD_PER_SUCCESS,
     Answer,
     CellFilter,
-    Published,
     Recording,
     Reference,
     Row,
     SourceError,
     TrainingRun,
     answer_of,
+    check_reference_used,
     project,
+    read_recording,
 )
-from taxtui.report.answer.record import Key
+from taxtui.report.answer import sections
+from taxtui.report.bars import pen_of
+from taxtui.report.formats import Section
+from taxtui.report.formats.plain_tables import terminal_width, to_text
 from taxtui.report.measured.rows import MeasuredRow
 
 
@@ -37,11 +43,13 @@ def answer(
     sources: Sequence[Recording],
     run_sd: float | None = None,
     bounds: Reference | None = None,
-    published: Sequence[Published] = (),
 ) -> Answer:
-    """Return the answer about the cells of ``rows`` and published latencies; empty if no trial succeeded.
+    """Return the answer about the cells of ``rows``; empty if no trial succeeded.
 
     ``sources``: the recordings of the rows. ``bounds``: dispatch of a reference, for rows with an unknown tax.
+
+    Raises:
+        TrainingRunError: no row on a substrate of the reference has an unknown tax.
     """
     cells = {(row.identity, row.cell.provenance) for row in rows}
     identities = {identity for identity, _ in cells}
@@ -50,11 +58,18 @@ def answer(
     except SourceError:  # no success: the tables have the failures
         measured = []
     results = [row for row in measured if (row.identity, row.provenance) in cells]
-    if published:
-        results += project(published, TrainingRun(trajectories=1, workers=1))
+    if bounds is not None:
+        check_reference_used(bounds, (row.identity.substrate for row in results if row.tax_between_worker_hours))
     return answer_of(results, HELD_PER_SUCCESS, run_sd=run_sd)
 
 
-def key_of(row: MeasuredRow) -> Key:
-    """Return the key of a measured row."""
-    return row.identity, row.cell.provenance, row.length.actions
+def summary(path: Path) -> str:
+    """Return the short answer of a recording: table, sentence and bars by cause, as wide as the terminal.
+
+    Raises:
+        costmodel.errors.CostModelError: the recording is unreadable, or no trial succeeded.
+    """
+    result = answer_of(recorded([read_recording(path)]), HELD_PER_SUCCESS)
+    sentence = Section("", [], [], [sections.headline_text(result)])
+    parts = [sections.main(result, "", brief=True), sentence, *sections.bars(result)]
+    return to_text(parts, terminal_width(), pen_of(sys.stderr))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costmodel import Answer, Row, TrainingRun, answer_of, matches_spec
+from costmodel import Answer, Reference, Row, TrainingRun, answer_of, matches_spec
 from taxtui.report.answer.record import key_of
 from taxtui.report.answer.sections import sections as answer_sections
 from taxtui.report.bars import workload_of
 from taxtui.report.cells import hours_cell, text_of
 from taxtui.report.formats import Section
+from taxtui.report.projected import attributed
 from taxtui.report.projected.sections import at_least, title
+from taxtui.report.projected.sections import sections as projected_sections
 from taxtui.terminal_text import clean
 
 
@@ -41,6 +43,21 @@ def sections(result: Answer, training_run: TrainingRun, *, full: bool) -> list[S
     if full:  # further tables have the wall-clocks
         return tables
     return [*tables[:-1], tables[-1]._replace(notes=[*_wall_clock(result), *tables[-1].notes])]
+
+
+def all_sections(
+    rows: Sequence[Row],
+    result: Answer,
+    training_run: TrainingRun,
+    sources: Sequence[object],
+    bounds: Reference | None = None,
+) -> list[Section]:
+    """Return the costs by cause of a run with steps, the answer, and every other table of the projection."""
+    rows = by_substrate(rows, result)
+    first = [*attributed.sections(rows, training_run), *sections(result, training_run, full=True)]
+    titles = {section.title for section in first}
+    tables = projected_sections(rows, training_run, sources, bounds)
+    return [*first, *(section for section in tables if section.title not in titles)]
 
 
 def _wall_clock(result: Answer) -> list[str]:

@@ -16,6 +16,11 @@ def key_of(row: Row) -> Key:
     return row.identity, row.provenance, row.length.actions
 
 
+def rows_by_key(answer: Answer) -> dict[Key, Row]:
+    """Return the rows of an answer."""
+    return {key_of(entry.row): entry.row for line in answer.lines for entry in line.entries}
+
+
 def records(answer: Answer) -> dict[Key, dict[str, Any]]:
     """Return the fields of every row of the answer, all with the same keys."""
     modes = {key_of(mode.row): mode for mode in answer.modes}

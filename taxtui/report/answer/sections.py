@@ -21,11 +21,11 @@ from costmodel import (
 )
 from taxtui.report import variation
 from taxtui.report.bars import chart, workload_of
-from taxtui.report.cells import NS, TIMES, CellGroup, Content, TableCell
+from taxtui.report.cells import CellGroup, Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.headline import sentence
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import NOTHING, duration
+from taxtui.report.numbers import NOTHING, NS, TIMES, duration
 from taxtui.report.words import INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
 from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of

@@ -6,30 +6,28 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from costmodel import UNMEASURED_PROVENANCES, Assumption, Bill, Decision, InputEffect, Interval, Side
+from costmodel import UNMEASURED_PROVENANCES, Assumption, Bill, Decision, InputEffect, Side
 from taxtui.report.decision.sections import measurement
+from taxtui.report.formats.json_rows import plain
 from taxtui.report.projected.record import record as row_record
 
 
 def record(decision: Decision, effects: Sequence[InputEffect], inputs: Sequence[Assumption]) -> dict[str, Any]:
     """Return a decision; amounts are for the whole training run, in ``unit``."""
+    sides = (decision.start, decision.goal)
     return {
         "verdict": decision.verdict,
         "unit": decision.unit,
-        "saving": decision.saving._asdict(),
-        "saving_at_worst": decision.saving_at_worst and decision.saving_at_worst._asdict(),
-        "saving_at_best": decision.saving_at_best and decision.saving_at_best._asdict(),
+        "saving": plain(decision.saving),
+        "saving_at_worst": plain(decision.saving_at_worst),
+        "saving_at_best": plain(decision.saving_at_best),
         "from": _side(decision.start, decision.start_bill),
         "to": _side(decision.goal, decision.goal_bill),
         "unmeasured": [_effect(effect, decision.goal.name) for effect in effects],
-        "assumptions": [item._asdict() for item in inputs],
-        "measure": [
-            measurement(side)
-            for side in (decision.start, decision.goal)
-            if side.row.provenance in UNMEASURED_PROVENANCES
-        ],
-        "open_points": [point._asdict() for point in decision.open_points],
-        "doubts": [doubt._asdict() for doubt in decision.doubts],
+        "assumptions": plain(inputs),
+        "measure": [measurement(side) for side in sides if side.row.provenance in UNMEASURED_PROVENANCES],
+        "open_points": plain(decision.open_points),
+        "doubts": plain(decision.doubts),
     }
 
 
@@ -55,5 +53,4 @@ def _tried(amount: float | None) -> float | None:
 
 
 def _side(side: Side, costs: Bill) -> dict[str, Any]:
-    bill = {name: part._asdict() if isinstance(part, Interval) else part for name, part in costs._asdict().items()}
-    return {"name": side.name, "provenance": side.row.provenance, "bill": bill, "row": row_record(side.row)}
+    return {"name": side.name, "provenance": side.row.provenance, "bill": plain(costs), "row": row_record(side.row)}

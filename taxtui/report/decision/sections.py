@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from costmodel import (
     CANNOT_TELL,
@@ -13,7 +13,6 @@ from costmodel import (
     UNMEASURED_PROVENANCES,
     USD,
     Assumption,
-    Bill,
     Decision,
     InputEffect,
     Interval,
@@ -23,12 +22,10 @@ from costmodel import (
     warnings,
 )
 from costmodel import CAUSES as ATTRIBUTED
-from taxtui.report.cells import SHARE, SHORT, Content, TableCell, amount_cell
-from taxtui.report.decision.layout import Block, Code, Items, Page
+from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.decision.sources import sources_of
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, compact, money, percent, span
-from taxtui.report.projected.attributed import Unit
+from taxtui.report.numbers import NOTHING, SHARE, SHORT, CostUnit, compact, money, percent, span
 from taxtui.report.words import CAUSES
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
@@ -41,7 +38,6 @@ MOST_DOUBTS: Final = 8
 """Maximum number of doubts on a page."""
 ONE_LINE: Final = 18
 """Maximum columns of a range on one line."""
-DOLLARS, HOURS = Unit("$", True), Unit("worker-hours", False)
 INPUTS: Final = {
     "dispatch": "dispatch",
     "failure_rate": "failures",
@@ -70,8 +66,8 @@ def page(
     command: str,
     *,
     rough: bool = False,
-) -> Page:
-    """Return the page of a decision.
+) -> list[Section]:
+    """Return the page of a decision: a title, the reasons, and a section per part.
 
     Args:
         decision: the decision.
@@ -80,23 +76,24 @@ def page(
         command: the command line of this page.
         rough: whether the simulation was short; the saving is then printed with ≈.
     """
-    doubts, steps = _doubts(decision), next_steps(decision, effects)
-    parts: dict[str, list[Block]] = {
-        f"Unmeasured inputs at {decision.goal.name}": list(_ranges(decision, effects)),
-        "Costs of the training run": [_costs(decision)],
-        "Costs of the sandbox by cause": list(_causes(decision)),
-        "Not verified": [Items(doubts)] if doubts else [],
-        "Measure next": [Items(steps, numbered=True)] if steps else [],
-        "Command that writes this page": [Code(command)],
-        "Source of each input": [Items(list(sources_of(decision, inputs)))],
-    }
-    lead = list(_lead(decision, effects, steps, rough=rough))
-    return Page(_title(decision), lead, {heading: blocks for heading, blocks in parts.items() if blocks})
+    steps = next_steps(decision, effects)
+    parts = [
+        _ranges(decision, effects),
+        _costs(decision),
+        _causes(decision),
+        Section("Not verified", [], [], _doubts(decision)),
+        Section("Measure next", [], [], steps),
+        Section("Command that writes this page", [], [], [f"`{command}`"]),
+        Section("Source of each input", [], [], list(sources_of(decision, inputs))),
+    ]
+    lead = [Section("", [], [], [text]) for text in _lead(decision, effects, steps, rough=rough)]
+    whole = [Section(_title(decision), [], [], []), *lead, *(part for part in parts if part.rows or part.notes)]
+    return [section._replace(title=clean(section.title), links=True) for section in whole]
 
 
-def unit_of(decision: Decision) -> Unit:
+def unit_of(decision: Decision) -> CostUnit:
     """Return the unit of all amounts."""
-    return DOLLARS if decision.unit == USD else HOURS
+    return CostUnit(usd=decision.unit == USD)
 
 
 def name_of(side: Side) -> str:
@@ -114,18 +111,14 @@ def _title(decision: Decision) -> str:
     return f"CAN'T TELL {start} from {goal}" if decision.verdict == CANNOT_TELL else f"STAY with {start}"
 
 
-def _format(decision: Decision, amount: Interval) -> str:
-    """Return an amount with its interval, if known: ``$90.0 ($88.0–$92.0)``."""
-    unit = unit_of(decision)
-    limits = "" if None in amount else f" ({span(amount, money if unit.usd else compact)})"
-    return f"{unit.format(amount.value)}{limits}"
-
-
 def _saves(decision: Decision, saving: Interval) -> str:
-    """Return ``saves $90.0 (…)`` or ``costs $90.0 (…)``."""
-    return (
-        f"saves {_format(decision, saving)}" if saving.value >= 0 else f"costs {_format(decision, _reversed(saving))}"
-    )
+    """Return ``saves $90.0 ($88.0–$92.0)`` or ``costs $90.0 (…)``, with the interval if known."""
+    unit, amount = unit_of(decision), saving
+    if saving.value < 0:
+        value, low, high = saving
+        amount = Interval(-value, None if high is None else -high, None if low is None else -low)
+    limits = "" if None in amount else f" ({span(amount, money if unit.usd else compact)})"
+    return f"{'saves' if amount is saving else 'costs'} {unit.format(amount.value)}{limits}"
 
 
 def _lead(
@@ -142,22 +135,17 @@ def _lead(
     if not effects:
         yield f"{saving_text}."
     else:
-        yield f"{saving_text}, if all unmeasured inputs are as assumed. {_over_ranges(decision)}"
+        best, worst = (
+            "the run would not end" if item is None else f"it {_saves(decision, item)}"
+            for item in (decision.saving_at_best, decision.saving_at_worst)
+        )
+        ranges = f"Over the ranges of {len(decision.inputs)} unmeasured inputs: at best {best}, at worst {worst}."
+        yield f"{saving_text}, if all unmeasured inputs are as assumed. {ranges}"
     if rough:
         yield "A rough simulation (--quick): without it intervals are narrower and causes are separated."
     yield from _reasons(decision, effects)
     if steps and decision.verdict == CANNOT_TELL:
         yield f"Measure first: {steps[0]}"
-
-
-def _over_ranges(decision: Decision) -> str:
-    """Return the sentence about the savings at both ends of the ranges."""
-    savings = [
-        "the run would not end" if item is None else f"it {_saves(decision, item)}"
-        for item in (decision.saving_at_best, decision.saving_at_worst)
-    ]
-    count = len(decision.inputs)
-    return f"Over the ranges of {count} unmeasured inputs: at best {savings[0]}, at worst {savings[1]}."
 
 
 def _reasons(decision: Decision, effects: Sequence[InputEffect]) -> Iterator[str]:
@@ -170,8 +158,11 @@ def _reasons(decision: Decision, effects: Sequence[InputEffect]) -> Iterator[str
         return
     single = [effect for effect in effects if effect.at is not None]
     if single:
-        text = "; ".join(f"{INPUTS[effect.input.name]} of {decision.goal.name} at {_at(effect)}" for effect in single)
-        yield f"Thresholds of single inputs, the nearest first: {text}."
+        texts = []
+        for effect in single:
+            at, assumed = (effect.input.label(value or 0.0) for value in (effect.at, effect.input.assumed))
+            texts.append(f"{INPUTS[effect.input.name]} of {decision.goal.name} at {at} (assumed {assumed})")
+        yield f"Thresholds of single inputs, the nearest first: {'; '.join(texts)}."
     elif effects and not decision.open_points:
         yield "No unmeasured input alone has a threshold; several together change the verdict."
     low, high = decision.saving.low, decision.saving.high
@@ -181,39 +172,29 @@ def _reasons(decision: Decision, effects: Sequence[InputEffect]) -> Iterator[str
         yield "The 95 % interval of the saving includes zero."
 
 
-def _at(effect: InputEffect) -> str:
-    assert effect.at is not None
-    return f"{effect.input.label(effect.at)} (assumed {effect.input.label(effect.input.assumed)})"
-
-
-def _ranges(decision: Decision, effects: Sequence[InputEffect]) -> Iterator[Block]:
-    if not effects:
-        return
+def _ranges(decision: Decision, effects: Sequence[InputEffect]) -> Section:
     format_amount = unit_of(decision).format
 
     def cell(amount: float | None) -> str:
         return "never ends" if amount is None else NOTHING if math.isnan(amount) else format_amount(amount)
 
-    rows: list[list[Content]] = [
-        [
-            INPUTS[effect.input.name] + (f"\n{effect.input.unit}" if effect.input.unit else ""),
-            _two(effect.input.short(effect.input.best), effect.input.short(effect.input.worst)),
-            effect.input.short(effect.input.assumed),
-            _two(cell(effect.best), cell(effect.worst)),
-            NOTHING if effect.at is None else effect.input.short(effect.at),
-        ]
-        for effect in effects
-    ]
-    yield Section("", ["input", "best … worst", "assumed", "saving", "threshold"], rows, [])
-    yield "Each input alone varies over its range on this side. Threshold: the saving is zero. Sources:"
-    borrowed = ", from other providers"
-    yield Items(
-        [
-            f"{INPUTS[effect.input.name]}{borrowed * effect.input.of_others}: {'; '.join(effect.input.sources)}"
-            + (f". Plans: {', '.join(effect.input.plans)}" if effect.input.plans else "")
-            for effect in effects
-        ]
-    )
+    rows: list[list[Content]] = []
+    notes = ["Each input alone varies over its range on this side. Threshold: the saving is zero."]
+    for effect in effects:
+        item, name = effect.input, INPUTS[effect.input.name]
+        rows.append(
+            [
+                name + (f"\n{item.unit}" if item.unit else ""),
+                _two(item.short(item.best), item.short(item.worst)),
+                item.short(item.assumed),
+                _two(cell(effect.best), cell(effect.worst)),
+                NOTHING if effect.at is None else item.short(effect.at),
+            ]
+        )
+        plans = f". Plans: {', '.join(item.plans)}" if item.plans else ""
+        notes.append(f"{name}{', from other providers' * item.of_others}: {'; '.join(item.sources)}{plans}")
+    head = ["input", "best … worst", "assumed", "saving", "threshold"]
+    return Section(f"Unmeasured inputs at {decision.goal.name}", head, rows, notes if rows else [])
 
 
 def _two(best: str, worst: str) -> str:
@@ -231,42 +212,30 @@ def measurement(side: Side) -> str:
     return f"`{clean(shlex.join(words))}`, then this page with both recordings."
 
 
-def _reversed(amount: Interval) -> Interval:
-    """Return the negative of an amount: a saving as a cost."""
-    value, low, high = amount
-    return Interval(-value, None if high is None else -high, None if low is None else -low)
-
-
 def _costs(decision: Decision) -> Section:
     bills = decision.start_bill, decision.goal_bill
+    attributions = [side.row.attribution for side in (decision.start, decision.goal)]
+    waits = [item.waiting if item else None for item in attributions]
 
-    def line(name: str, part_of: Callable[[Bill], Interval | None]) -> list[Content]:
-        return [name, *(amount_cell(part_of(bill), SHORT) for bill in bills)]
+    def line(name: str, owners: Sequence[Any], field: str) -> list[Content]:
+        amounts = (getattr(owner, field, None) for owner in owners)
+        return [
+            name,
+            *(amount_cell(item if isinstance(item, Interval | None) else Interval(item), SHORT) for item in amounts),
+        ]
 
-    rows = [
-        line("the whole run", lambda item: item.whole),
-        line("the sandbox", lambda item: item.sandbox),
-    ]
+    rows = [line("the whole run", bills, "whole"), line("the sandbox", bills, "sandbox")]
     if decision.unit == USD:
-        rows += [
-            line("GPUs, whole duration", lambda item: item.gpus),
-            line("nodes", lambda item: item.nodes),
-            line("sandboxes and workers", lambda item: Interval(item.rest)),
-        ]
-        for name, part in (("GPU-hours waiting", "waiting"), ("GPU-hours stalled by the sandbox", "stalled")):
-            waits = [side.row.attribution and side.row.attribution.waiting for side in (decision.start, decision.goal)]
-            if all(waits):
-                amounts = (getattr(item, f"{part}_gpu_hours") for item in waits)
-                rows.append([name, *(NOTHING if item is None else TableCell(item, SHORT) for item in amounts)])
-        seconds = [
-            side.row.attribution and side.row.attribution.usd_per_critical_second
-            for side in (decision.start, decision.goal)
-        ]
-        if all(seconds):
-            rows.append(["one second per step", *(TableCell(item or 0.0, SHORT) for item in seconds)])
+        parts = {"GPUs, whole duration": "gpus", "nodes": "nodes", "sandboxes and workers": "rest"}
+        rows += [line(name, bills, field) for name, field in parts.items()]
+        if all(waits):
+            rows.append(line("GPU-hours waiting", waits, "waiting_gpu_hours"))
+            rows.append(line("GPU-hours stalled by the sandbox", waits, "stalled_gpu_hours"))
+        if all(item and item.usd_per_critical_second for item in attributions):
+            rows.append(line("one second per step", attributions, "usd_per_critical_second"))
     if any(groups := [_poisoned(side) for side in (decision.start, decision.goal)]):
         rows.append(["groups with a failed attempt", *groups])
-    return Section("", _head(decision), rows, [])
+    return Section("Costs of the training run", _head(decision), rows, [])
 
 
 def _poisoned(side: Side) -> Content:
@@ -277,27 +246,24 @@ def _poisoned(side: Side) -> Content:
     return TableCell(poisoned_groups(rate, group, side.training_run.failure_burst), SHARE)
 
 
-def _causes(decision: Decision) -> Iterator[Block]:
-    if not decision.start.row.attribution:
-        return
+def _causes(decision: Decision) -> Section:
     unit = unit_of(decision)
     splits = [side.row.attribution.causes if side.row.attribution else {} for side in (decision.start, decision.goal)]
 
     def cell(share: Share | None) -> Content:
         return NOTHING if share is None else amount_cell(unit.of(share), SHORT)
 
-    causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
-    if causes:
-        rows = [[CAUSES[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
-        yield Section("", _head(decision), rows, [])
+    causes = [
+        cause
+        for cause in ATTRIBUTED
+        if any((share := split.get(cause)) is not None and share.worker_hours.value for split in splits)
+    ]
+    rows = [[CAUSES[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
+    return Section("Costs of the sandbox by cause", _head(decision), rows, [])
 
 
 def _head(decision: Decision) -> list[str]:
     return [unit_of(decision).name, name_of(decision.start), name_of(decision.goal)]
-
-
-def _counts(share: Share | None) -> bool:
-    return share is not None and share.worker_hours.value != 0
 
 
 def _doubts(decision: Decision) -> list[str]:

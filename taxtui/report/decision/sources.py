@@ -18,6 +18,9 @@ _INPUT_OF: Final = {
 """Assumption of a row → unmeasured input, if the names differ."""
 
 
+_KINDS: Final = {MEASURED_INPUT: "measured", STEP_MODEL_RULES: "rule"}
+
+
 def without_ranges(side: Side, assumptions: Sequence[Assumption]) -> list[Assumption]:
     """Return the assumptions of a side's row, without the inputs that have a range."""
     names = set() if side.candidate is None else {item.name for item in side.candidate.inputs}
@@ -40,12 +43,5 @@ def sources_of(decision: Decision, inputs: Sequence[Assumption]) -> Iterator[str
                 source = "; ".join(dict.fromkeys(item.cited for item in prices.sandboxes))
                 yield f"published for {side.name}: prices, {prices.title} ({prices.date}): {source}"
     for item in inputs:
-        yield f"{_kind(item)}: {item.name} {item.value}; {item.source}"
-
-
-def _kind(assumption: Assumption) -> str:
-    if assumption.source == MEASURED_INPUT:
-        return "measured"
-    if assumption.source == STEP_MODEL_RULES:
-        return "rule"
-    return "borrowed" if assumption.source.startswith("unmeasured") else "given"
+        kind = _KINDS.get(item.source, "borrowed" if item.source.startswith("unmeasured") else "given")
+        yield f"{kind}: {item.name} {item.value}; {item.source}"

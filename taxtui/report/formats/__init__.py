@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Section(NamedTuple):
-    """One table of typed cells, or prose without a head. A text may have two lines."""
+    """A table of typed cells, or without a head a title with a list, or prose. A text may have two lines."""
 
     title: str
     head: list[str]
@@ -20,6 +20,12 @@ class Section(NamedTuple):
     notes: list[str]
     bars: BarChart | None = None  # drawn below the notes, for people only
     amounts: Sequence[str] = ()  # names of the amounts of a group, for a page that gives each a column
+    links: bool = False  # addresses in the notes are links, and text between backticks is code
+
+    @property
+    def items(self) -> bool:
+        """Whether the notes are a list."""
+        return bool(self.title and not self.head)
 
 
 class Report(NamedTuple):
@@ -33,29 +39,20 @@ class Report(NamedTuple):
 class Format(NamedTuple):
     """An output format. ``home``: module with ``render(report)``, imported on first use."""
 
-    name: str  # for --format
-    title: str  # among the texts that can be copied
-    about: str
     people: bool  # reads sections, not records
     home: str
 
-    def tells(self, report: Report) -> bool:
-        return self.people or report.records is not None
-
     def render(self, report: Report) -> str:
-        """Return the whole text without a final line break. Requires ``tells(report)``."""
+        """Return the whole text without a final line break."""
         text: str = import_module(self.home).render(report)
         return text
 
 
-FORMATS: Final = (
-    Format("table", "text", "as the command line prints it", True, "taxtui.report.formats.plain_tables"),
-    Format("markdown", "Markdown", "for an issue or a chat", True, "taxtui.report.formats.markdown_tables"),
-    Format("csv", "CSV", "exact, a line per row", False, "taxtui.report.formats.csv_rows"),
-    Format("json", "JSON", "exact, an object per row", False, "taxtui.report.formats.json_rows"),
-)
-"""All formats, the default first."""
-
-BY_NAME: Final = {form.name: form for form in FORMATS}
+BY_NAME: Final = {
+    "table": Format(True, "taxtui.report.formats.plain_tables"),
+    "markdown": Format(True, "taxtui.report.formats.markdown_tables"),
+    "csv": Format(False, "taxtui.report.formats.csv_rows"),
+    "json": Format(False, "taxtui.report.formats.json_rows"),
+}
+"""Value of ``--format`` → format, the default first."""
 NAMES: Final = tuple(BY_NAME)
-"""Values of ``--format``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -14,6 +15,15 @@ def render(report: Report) -> str:
     """Return the records as JSON."""
     records = report.records() if report.records else ()
     return msgspec.json.format(printable(_encoded(records)).decode(), indent=2)
+
+
+def plain(value: Any) -> Any:
+    """Return a value with named tuples as mappings, also within mappings and lists."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: plain(member) for key, member in value.items()}
+    return [plain(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 def printable(encoded: bytes) -> bytes:

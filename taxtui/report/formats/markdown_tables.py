@@ -14,6 +14,8 @@ WIDTH = 80
 """Columns of bars, which are in an unwrapped block of code."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 """Characters with a meaning in Markdown; GitHub makes links of bare addresses too."""
+_EMPHASIS = re.compile(r"[<*]|(?<!\w)_|_(?!\w)")
+"""Tags and emphasis; an underscore inside a word or an address is plain."""
 _BEGINS = re.compile(r"^\s*(?=[-+=]|\d+[.)]\s)(\d*)")
 """Beginning of a list or a heading."""
 
@@ -31,15 +33,18 @@ def to_text(sections: Sequence[Section]) -> str:
 def _section(section: Section) -> str:
     if section.bars is not None:
         return "\n".join(["```text", *draw(section.bars, WIDTH, Pen()), "```"])
-    if not section.head:
-        return "\n\n".join(map(_line, section.notes))
-    lines = [f"### {_escape(section.title)}", ""] if section.title else []
-    lines.append(_row(section.head))
-    lines.append("|" + "|".join(["---", *("---:" for _ in section.head[1:])]) + "|")
-    lines += [_row(list(map(text_of, row))) for row in section.rows]
-    if section.notes:
-        lines += ["", *(f"- {_line(note)}" for note in section.notes)]
-    return "\n".join(lines)
+    line = _linked if section.links else _line
+    title = f"{'###' if section.head or section.notes else '#'} {_escape(section.title)}"
+    blocks = [title] if section.title else []
+    if section.head:
+        rule = "|" + "|".join(["---", *("---:" for _ in section.head[1:])]) + "|"
+        rows = (_row(list(map(text_of, row))) for row in section.rows)
+        blocks.append("\n".join([_row(section.head), rule, *rows]))
+    if section.title or section.head:
+        blocks.append("\n".join(f"- {line(note)}" for note in section.notes))
+    else:
+        blocks += map(line, section.notes)
+    return "\n\n".join(filter(None, blocks))
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -53,6 +58,14 @@ def _one_line(cell: str) -> str:
 
 def _line(text: str) -> str:
     return _BEGINS.sub(r"\1\\", _escape(text))
+
+
+def _linked(text: str) -> str:
+    """Escape tags and emphasis only; text between backticks stays code."""
+    parts = clean(text).split("`")
+    if len(parts) % 2 == 0:
+        parts = ["'".join(parts)]
+    return "`".join(part if number % 2 else _EMPHASIS.sub(r"\\\g<0>", part) for number, part in enumerate(parts))
 
 
 def _escape(text: str) -> str:

@@ -48,14 +48,16 @@ def laid_out(section: Section, width: int = WIDTH, pen: Pen = HATCHES) -> list[t
     """
     lines: list[tuple[str, int | None]] = []
     if section.title:
-        lines += [(line, None) for line in [*wrap(clean(section.title), min(width, PROSE)), ""]]
+        lines += [(line, None) for line in wrap(clean(section.title), min(width, PROSE))]
+        lines += [("", None)] if section.head or section.notes else []
     if section.head:
         lines += _fitted(section, width)
     if section.head and section.notes:
         lines.append(("", None))
     for note in section.notes:
-        indent = ("   " if note[1:3] == "  " else "  ") if section.head else ""
-        lines += [(line, None) for line in wrap(clean(note), min(width, PROSE), indent)]
+        indent = ("   " if note[1:3] == "  " else "  ") if section.title or section.head else ""
+        text = f"{'- ' * section.items}{clean(note)}"
+        lines += [(line, None) for line in wrap(text, min(width, PROSE), indent)]
     if section.bars is not None:
         lines += [(line, None) for line in draw(section.bars, width, pen)]
     return lines
@@ -71,7 +73,7 @@ def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     if _needed(columns, gap) > width:
         columns = [column._replace(head=_broken(column.head, column.cell_width)) for column in columns]
     names, *values = columns
-    values = [_wrapped(_folded(column, width // 2), width - gap - MIN_FIRST) for column in values]
+    values = [_wrapped(column, width - gap - MIN_FIRST) for column in values]
     if values:
         names = _wrapped(names, width - gap - max(column.width for column in values))
     lines: list[tuple[str, int | None]] = []
@@ -119,14 +121,6 @@ def _wrapped(column: TextColumn, room: int) -> TextColumn:
         lines = [part for line in cell.split("\n") for part in wrap(line, room)]
         texts.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
     return _measured(texts, left_aligned=column.left_aligned)
-
-
-def _folded(column: TextColumn, room: int) -> TextColumn:
-    """Break a head wider than ``room``, if the head alone makes the column wide."""
-    if _width([column.head]) <= max(room, column.cell_width):
-        return column
-    head = _wrapped(column._replace(cells=(), cell_width=0), max(MIN_FIRST, column.cell_width)).head
-    return column._replace(head=head)
 
 
 def _blocks(names: TextColumn, columns: Sequence[TextColumn], width: int, gap: int) -> list[list[TextColumn]]:

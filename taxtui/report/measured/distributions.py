@@ -9,68 +9,38 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from costmodel import FIXED_LENGTH, NS_PER_S, Interval, RecordedTrial, characterization, events, quantile
-from taxtui.report.cells import COUNT, NS, CellGroup, Content, TableCell, amount_cell, text_of
+from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured import failures
 from taxtui.report.measured.rows import MeasuredRow
-from taxtui.report.numbers import NOTHING
+from taxtui.report.numbers import COUNT, NOTHING, NS
 
 
 def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
-    """Return a table per distribution with any data."""
-    think = {text_of(name): characterization.think_law(row.cell.trials) for row, name in names.items()}
-    length = {text_of(name): _length_law(row) for row, name in names.items()}
-    tables = [_think(think, head), _length(length, head), *failures.sections(names, head)]
-    return [table for table in tables if table is not None]
-
-
-def _think(laws: Mapping[str, characterization.ThinkLaw | None], head: str) -> Section | None:
-    if not any(laws.values()):
-        return None
-    columns = [head, "n\ntrials", "median\n", "sigma\n", "mean\n", "distance\n"]
-    lines = [_think_line(name, law) for name, law in laws.items()]
+    """Return the table of model time and length, and the failures by cause."""
+    lines: list[list[Content]] = []
+    for row, name in names.items():
+        think, length = characterization.think_law(row.cell.trials), _length_law(row)
+        median: list[Content] = [NOTHING, NOTHING]
+        if think is not None:
+            median = [amount_cell(think.median_s.times(NS_PER_S), NS), amount_cell(think.sigma)]
+        counts: list[Content] = [NOTHING, NOTHING]
+        if length is not None:
+            quantiles = (TableCell(value, COUNT) for value in (length.p50, length.p95))
+            counts = [CellGroup(tuple(quantiles), below=True), amount_cell(length.mean)]
+        lines.append([name, *median, *counts])
+    columns = [head, "think\nmedian", "think\nsigma", "actions\np50, p95", "actions\nmean"]
     notes = [
-        "A lognormal distribution of the times above 0; sigma: of the logarithm. Intervals are 95 %, with the "
-        "rollouts of a group, else a trial, as one draw. distance: Kolmogorov's, from 0 (a perfect fit) to 1.",
-        "for --think: lognormal:MEDIANs,SIGMA",
+        "think: a lognormal distribution of the times above 0 before an action, for --think: lognormal:MEDIANs,SIGMA.",
+        "actions: percentiles treat failed trials as censored (Kaplan and Meier); the mean is over the successes.",
+        "--format json has every distribution, with quantiles of all delays.",
     ]
-    return Section("Think time before an action", columns, lines, notes)
-
-
-def _counts(*amounts: int) -> CellGroup:
-    return CellGroup(tuple(TableCell(amount, COUNT) for amount in amounts), below=True)
-
-
-def _think_line(name: str, law: characterization.ThinkLaw | None) -> list[Content]:
-    if law is None:
-        return [name, _counts(0), *[NOTHING] * 4]
-    median, mean = (amount_cell(value.times(NS_PER_S), NS) for value in (law.median_s, law.mean_s))
-    return [name, _counts(law.thinks, law.trials), median, amount_cell(law.sigma), mean, TableCell(law.distance)]
-
-
-def _length(laws: Mapping[str, characterization.LengthLaw | None], head: str) -> Section | None:
-    if not any(laws.values()):
-        return None
-    columns = [head, "trials\ncut off", "p50\n", "p95\n", "mean\n", "range\n"]
-    lines = [_length_line(name, law) for name, law in laws.items()]
-    notes = [
-        "Actions per trajectory. cut off: trials that failed before the last action. Percentiles treat failed trials "
-        f"as censored (Kaplan and Meier); {NOTHING} if too many failed. The mean is over the successes."
-    ]
-    return Section("Length", columns, lines, notes)
+    return [Section("Distributions", columns, lines, notes), *failures.sections(names, head)]
 
 
 def _length_law(row: MeasuredRow) -> characterization.LengthLaw | None:
     """Return the distribution of lengths; None: a fixed length has none."""
     return None if row.identity.length == FIXED_LENGTH else characterization.length_law(row.cell.trials)
-
-
-def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Content]:
-    if law is None:
-        return [name, _counts(0), *[NOTHING] * 4]
-    p50, p95 = (NOTHING if value is None else TableCell(value, COUNT) for value in (law.p50, law.p95))
-    shortest_to_longest = f"{law.shortest:,}–{law.longest:,}"
-    return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), shortest_to_longest]
 
 
 def record(row: MeasuredRow) -> dict[str, Any]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from costmodel import CAUSE_POLICIES, DROPPED, KEPT, RETRIED, characterization
-from taxtui.report.cells import COUNT, SHARE, Content, TableCell, amount_cell
+from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import HELD, MeasuredRow
-from taxtui.report.numbers import NOTHING
-from taxtui.terminal_text import clean
+from taxtui.report.numbers import COUNT, NOTHING, SHARE
 
 FAILURES: Final = "failures"
 NOTES: Final = [
@@ -41,18 +39,6 @@ def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
     return [
         Section("Failures by cause", [head, "cause\n", "trials\n", "share\n", "per hour\n", "model\n"], lines, NOTES)
     ]
-
-
-def errors(rows: Sequence[MeasuredRow]) -> Section:
-    """Return a table of failures by phase and class of error; empty without failures."""
-    lines: list[list[Content]] = []
-    for row in rows:
-        counts = Counter((trial.failed_in or "?", trial.error or "?") for trial in row.cell.trials if not trial.ok)
-        for (phase, error), count in counts.most_common():
-            trials = [TableCell(number, COUNT) for number in (count, len(row.cell.trials))]
-            lines.append([f"{row.label}\n{row.details}", clean(phase), clean(error), *trials])
-    head = ["sandbox\ntier actions mode", "phase\n", "error\n", "failed\n", "of trials\n"]
-    return Section("Failures by phase and class", head, lines, [])
 
 
 def record(row: MeasuredRow) -> dict[str, Any]:

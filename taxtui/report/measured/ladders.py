@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel import Interval, concurrency_sweep
-from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, duration_cell
+from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
+from taxtui.report.formats.json_rows import plain
 from taxtui.report.measured.rows import PROVENANCES, MeasuredRow
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, number, span
+from taxtui.report.numbers import CLOSED_LOOP, COUNT, NOTHING, NS, SHARE, number, span
 from taxtui.terminal_text import clean
 
 LADDER: Final = "ladder"
@@ -91,16 +92,13 @@ def records(ladders: Sequence[concurrency_sweep.Ladder]) -> list[dict[str, Any]]
 
 def _record(ladder: concurrency_sweep.Ladder, place: int) -> dict[str, Any]:
     level, pool = ladder.levels[place], ladder.pools[place]
-    fields = level._asdict()
     load = dict.fromkeys(("seconds", "cpu_permille", "lag_p50_ns", "lag_p99_ns", "waits"))
     return {
         "cell_id": pool.identity.cell_id,
         **pool.identity._asdict(),
         "provenance": pool.provenance,
         "recordings": pool.sources,
-        **fields,
-        "throughput_per_s": level.throughput_per_s._asdict(),
-        "actions_per_s": level.actions_per_s._asdict(),
-        "runner": level.runner._asdict() if level.runner else load,
-        "knee": ladder.knee._asdict() | {"throughput_per_s": ladder.knee.throughput_per_s._asdict()},
+        **plain(level),
+        "runner": plain(level.runner) or load,
+        "knee": plain(ladder.knee),
     }

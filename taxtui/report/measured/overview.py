@@ -20,11 +20,12 @@ from costmodel import (
     characterization,
     mean_interval,
 )
-from taxtui.report.cells import COUNT, DOLLARS, NS, SHARE, Content, RowName, TableCell, amount_cell
+from taxtui.report.cells import Content, RowName, TableCell, amount_cell, percentile_cell
 from taxtui.report.formats import Section
+from taxtui.report.formats.json_rows import plain
 from taxtui.report.measured.rows import HELD, MeasuredRow
-from taxtui.report.measured.samples import Column
-from taxtui.report.measured.summary import DurationSummary, summarize
+from taxtui.report.measured.samples import Column, DurationSummary, summarize
+from taxtui.report.numbers import COUNT, DOLLARS, NS, SHARE
 
 SUMMARY: Final = "summary"
 INSTANTS: Final = "instants"
@@ -132,13 +133,8 @@ def _section(row: MeasuredRow, name: Content, prices: Prices | None) -> Section:
         ["sandbox failures per hour", TableCell(failed, COUNT), amount_cell(failure_hazard(row)), "", ""],
     ]
     for quantity, summary in quantities(row).items():
-        percentiles = [
-            TableCell(note=f"needs\nn≥{item.needs:,}") if item.value is None else TableCell(item.value, NS, *item[1:3])
-            for item in (summary.p50, summary.p95)
-        ]
-        lines.append(
-            [quantity, TableCell(summary.n, COUNT), TableCell(summary.mean.value, NS, *summary.mean[1:]), *percentiles]
-        )
+        percentiles = map(percentile_cell, (summary.p50, summary.p95))
+        lines.append([quantity, TableCell(summary.n, COUNT), amount_cell(summary.mean, NS), *percentiles])
     if (job_ns := job_wall_ns(row)) is not None:
         lines.append(["job, first to last", trials, TableCell(job_ns, NS), "", ""])
     cost, reason = cost_usd(row, prices)
@@ -153,22 +149,17 @@ def _section(row: MeasuredRow, name: Content, prices: Prices | None) -> Section:
 
 def record(row: MeasuredRow, prices: Prices | None = None) -> dict[str, Any]:
     """Return the summary as plain data, with the same keys in every row."""
-    summaries = quantities(row)
-    amounts = {_KEYS.get(name, f"{name}_ns"): summaries.get(name) for name in _QUANTITIES}
-    risk, hours, (cost, _) = failure_hazard(row), lifetime_h(row), cost_usd(row, prices)
-    return {
-        SUMMARY: {
-            **{
-                key: item
-                and {"n": item.n, "p50": item.p50._asdict(), "p95": item.p95._asdict(), "mean": item.mean._asdict()}
-                for key, item in amounts.items()
-            },
-            "sandbox_failures_per_hour": risk and risk._asdict(),
-            "sandbox_lifetime_hours": hours and hours._asdict(),
-            "job_wall_ns": job_wall_ns(row),
-            "cost_usd": cost and cost._asdict(),
-        }
+    amounts: dict[str, Any] = {_KEYS.get(name, f"{name}_ns"): None for name in _QUANTITIES}
+    for name, item in quantities(row).items():
+        fields = {"n": item.n, "p50": item.p50, "p95": item.p95, "mean": item.mean}
+        amounts[_KEYS.get(name, f"{name}_ns")] = plain(fields)
+    totals = {
+        "sandbox_failures_per_hour": plain(failure_hazard(row)),
+        "sandbox_lifetime_hours": plain(lifetime_h(row)),
+        "job_wall_ns": job_wall_ns(row),
+        "cost_usd": plain(cost_usd(row, prices)[0]),
     }
+    return {SUMMARY: amounts | totals}
 
 
 def _unheld(row: MeasuredRow) -> bool:

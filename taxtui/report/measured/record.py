@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel import NS_PER_HOUR, Exposure, Interval, Percentile, Prices
-from taxtui.report import variation
+from costmodel import NS_PER_HOUR, NS_PER_S, Exposure, Interval, Percentile, Prices, Row
+from taxtui.report.formats.json_rows import plain
 from taxtui.report.measured import distributions, failures, overview
-from taxtui.report.measured.rows import TAXES, MeasuredRow, Rank, Tax
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.sections import DISTRIBUTIONS, LATENCIES, do_about
+from taxtui.report.words import TAXES
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
@@ -17,8 +18,10 @@ _PARTS: Final = (
 )
 
 
-def record(row: MeasuredRow, tables: Sequence[str], prices: Prices | None = None) -> dict[str, Any]:
-    """Return the identity of a cell and its values in ``tables``."""
+def record(
+    row: MeasuredRow, tables: Sequence[str], projection: Row | None = None, prices: Prices | None = None
+) -> dict[str, Any]:
+    """Return the identity of a cell and its values in ``tables``; ``projection``: of one trajectory, for the tax."""
     identity = row.identity
     result: dict[str, Any] = {
         "cell_id": identity.cell_id,
@@ -28,7 +31,7 @@ def record(row: MeasuredRow, tables: Sequence[str], prices: Prices | None = None
         "recordings": row.cell.sources,
         "trials": len(row.cell.trials),
         "failures": row.failed,
-        "runs": variation.record(row.basis),
+        "runs": plain(row.basis),
         "failure_rate": row.failures._asdict(),
     }
     for table in tables:
@@ -42,7 +45,7 @@ def record(row: MeasuredRow, tables: Sequence[str], prices: Prices | None = None
     if overview.SUMMARY in tables:
         result |= overview.record(row, prices)
     if "tax" in tables:
-        result |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
+        result |= _tax(projection)
     return {**result, "bad_seconds": _exposure(row.exposure), "flags": row.flags, "do": do_about(row)}
 
 
@@ -63,17 +66,22 @@ def _latency(row: MeasuredRow, name: str) -> dict[str, Any]:
         "p95": _fields(Percentile, summary and summary.p95),
         "p99": _fields(Percentile, summary and summary.p99),
         "mean": _fields(Interval, summary and summary.mean),
-        "outliers": summary.outliers if summary else 0,
-        "rank": _fields(Rank, row.rank(name)),
     }
 
 
-def _tax(tax: Tax | None) -> dict[str, Any]:
+def _tax(row: Row | None) -> dict[str, Any]:
+    """Return the occupied time and the tax of a delivered trajectory by cause; None if unknown."""
+    causes, tax = (row.by_cause_worker_hours, row.tax_worker_hours) if row else (None, None)
+    held_s = row.held_per_success_s if row else None
+    parts = {cause: getattr(causes, cause, None) for cause in ("work", *TAXES)}
+    ns = {cause: None if hours is None else hours * NS_PER_HOUR for cause, hours in parts.items()}
     return {
-        "tax_per_success_ns": _fields(Interval, tax and tax.total),
-        "tax_share_of_held": tax and tax.share,
-        "tax_by_cause_ns": {cause: tax and tax.causes[cause] for cause in TAXES},
-        "tax_worker_hours_per_million": tax and tax.total.value * 1e6 / NS_PER_HOUR,
+        "held_per_success_ns": held_s and held_s.value * NS_PER_S,
+        "work_per_success_ns": ns.pop("work"),
+        "tax_per_success_ns": _fields(Interval, tax and tax.times(NS_PER_HOUR)),
+        "tax_share_of_held": tax and held_s and tax.value * NS_PER_HOUR / (held_s.value * NS_PER_S),
+        "tax_by_cause_ns": ns,
+        "tax_worker_hours_per_million": tax and tax.value * 1e6,
     }
 
 

@@ -1,40 +1,31 @@
-"""A cell as a row of the tables: names, statistics, rank among comparable rows, and warnings."""
+"""A cell as a row of the tables: names, statistics and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from costmodel import (
     NOT_RECORDED,
     WORK_FIELDS,
     Basis,
-    Between,
     CellIdentity,
-    Estimate,
     Exposure,
     Interval,
-    MedianDispatch,
     Pool,
     RecordedTrial,
-    Reference,
     breakdown,
-    check_reference_used,
     repetitions,
     warnings,
     wilson_interval,
 )
-from taxtui.report.measured.samples import column
-from taxtui.report.measured.summary import DurationSummary, not_negative, summarize
+from taxtui.report.measured.samples import DurationSummary, column, summarize
 from taxtui.terminal_text import clean
 
 PROVENANCES: Final = {warnings.STAND_IN: "STAND-IN", warnings.IMPORTED: "IMPORTED"}
 """Provenance of an unmeasured row → prefix of its label."""
-TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
-"""Causes of the tax: all of the occupied time except work and think."""
-
 PARTS: Final = ("create", "ready", "preload", "work", "contention", "dispatch", "unsplit", "wrapper", "harness")
 """Parts of a completion."""
 
@@ -45,41 +36,16 @@ USUAL: Final = {"arrival": ("sequential", "closed"), "think": ("0s",), "acquire"
 """Field of the identity without a column → usual values; other values are a warning."""
 
 
-class Rank(NamedTuple):
-    """Best and worst rank within the intervals of the medians; a tie if different."""
-
-    best: int
-    worst: int
-
-
 def column_of(part: str) -> str:
     """Return the column of a part of a trial; dispatch and wrapper are sums over set-up and actions."""
     return f"{part}_total" if part in ("dispatch", "wrapper") else part
-
-
-def _surely_faster(first: DurationSummary, second: DurationSummary) -> bool:
-    """Return whether a row's median is surely below another median; rows of the same runs share their variation."""
-    if first.estimate.runs == second.estimate.runs:
-        high, low = first.middle.high, second.middle.low
-    else:
-        high, low = first.p50.high, second.p50.low
-    return high is not None and low is not None and high < low
-
-
-class Tax(NamedTuple):
-    """Occupied time per successful trial in ns, without think time and the commands' own time."""
-
-    total: Interval
-    estimate: Estimate  # of the total, by run
-    share: float  # of held
-    causes: dict[str, float | None]  # by the names of ``breakdown.Causes``; None: unknown, and part of work
 
 
 class MeasuredRow:
     """One cell. Each statistic is computed on first use."""
 
     def __init__(self, cell: Pool, run_sd: float | None = None) -> None:
-        """Create a row without rivals; ``rows_of`` adds them. ``run_sd``: as in ``costmodel.TrainingRun``."""
+        """``run_sd``: as in ``costmodel.TrainingRun``."""
         self.cell = cell
         self.assume = repetitions.assumed(cell.identity.substrate, run_sd)
         self.identity = cell.identity
@@ -88,10 +54,8 @@ class MeasuredRow:
         self.scheduled = breakdown.has_schedule(cell.identity.arrival)
         missing = {name for item in cell.unreported for name in NOT_RECORDED.get(item, ())}
         self.missing = frozenset(missing if self.scheduled else missing | {"response"})  # columns without data
-        self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered if rows have equal names
         self.flags = _flags(cell)
-        self.peers: list[MeasuredRow] = [self]
         self._summaries: dict[str, DurationSummary | None] = {}
         self._means: dict[str, float | None] = {}
 
@@ -105,8 +69,13 @@ class MeasuredRow:
         return clean(f"{identity.tier} {self.length} {identity.mode} c{identity.concurrency}")
 
     @property
+    def key(self) -> tuple[CellIdentity, str, float]:
+        """Key of the row in all tables, as that of its projection."""
+        return self.identity, self.cell.provenance, self.length.actions
+
+    @property
     def comparable(self) -> tuple[Any, ...]:
-        """A key that is equal for rows that may be ranked: equal work and equal provenance."""
+        """A key that is equal for rows of equal work and equal provenance."""
         identity = self.identity
         first = identity.tier, identity.actions, identity.mode, identity.concurrency
         work = (getattr(identity, field) for field in WORK_FIELDS)
@@ -131,51 +100,6 @@ class MeasuredRow:
         summary = self.summary("trajectory")
         return None if summary is None else repetitions.basis(summary.estimate, self.assume)
 
-    @cached_property
-    def held_ns(self) -> float | None:
-        """Occupied time per successful trial; None if the source has only parts."""
-        if HELD in self.missing:
-            return None
-        return self._per_success(sum(trial.measures.held_ns for trial in self.cell.trials))
-
-    @cached_property
-    def work_ns(self) -> float | None:
-        """Time of the commands without contention per successful trial; None if unknown for any trial."""
-        if not all(trial.measures.divided for trial in self.good):
-            return None
-        contended = self.cell.contended
-        return self._per_success(sum(t.measures.work_ns - t.measures.contention_ns(contended) for t in self.good))
-
-    @cached_property
-    def tax(self) -> Tax | None:
-        """None without a success, or if the commands' own time is unknown for any trial."""
-        trials, held, work = self.cell.trials, self.held_ns, self.work_ns
-        if not held or work is None:
-            return None
-        contended = self.cell.contended
-        taxes = [trial.measures.tax_ns(ok=trial.ok, contended=contended) for trial in trials]
-        origins = [(trial.run, trial.block) for trial in trials]
-        result = repetitions.estimate(taxes, [trial.ok for trial in trials], origins)
-        total = repetitions.interval(result, self.assume)
-        parts = (trial.measures.causes(ok=trial.ok, contended=contended) for trial in trials)
-        sums = breakdown.Causes(*map(sum, zip(*parts, strict=True)))
-        causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) for cause in TAXES}
-        if contended is None:
-            causes["contention"] = None  # and part of work
-        return Tax(not_negative(total), result, total.value / held, causes)
-
-    @cached_property
-    def tax_between_ns(self) -> Between | None:
-        """Limits of an unknown tax per successful trial, with the dispatch of a reference, if any."""
-        if not self.good or self.held_ns is None or self.tax is not None:
-            return None
-        contended = self.cell.contended
-        most = sum(trial.measures.tax_ns(ok=trial.ok, contended=contended) for trial in self.cell.trials)
-        median = self.median_dispatch
-        unsplit = [(trial.measures.unsplit_ns, len(trial.durations_ns)) for trial in self.good]
-        least = most - sum(ns - (median.of(actions, ns) if median else 0) for ns, actions in unsplit)
-        return Between(max(0, least) / len(self.good), most / len(self.good))
-
     def summary(self, name: str) -> DurationSummary | None:
         if name not in self._summaries:
             origins = [(trial.run, trial.block) for trial in self.good]
@@ -199,25 +123,6 @@ class MeasuredRow:
     def part_ns(self, part: str) -> float | None:
         return self.mean_ns(column_of(part))
 
-    def rank(self, name: str) -> Rank | None:
-        """Return the rank among the peers, the smallest median first; None without a peer, or if disturbed.
-
-        Rows of the same runs are compared without the variation between runs.
-        """
-        summary = self.summary(name)
-        if summary is None or warnings.DISTURBED in self.flags:
-            return None
-        rivals = [
-            item
-            for row in self.peers
-            if warnings.DISTURBED not in row.flags and (item := row.summary(name)) is not None
-        ]
-        if len(rivals) < 2:
-            return None
-        faster = sum(_surely_faster(rival, summary) for rival in rivals)
-        slower = sum(_surely_faster(summary, rival) for rival in rivals)
-        return Rank(1 + faster, len(rivals) - slower)
-
     def _per_success(self, total_ns: int) -> float | None:
         return total_ns / len(self.good) if self.good else None
 
@@ -229,22 +134,8 @@ def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[Measured
         peers = list(group)
         differs = len({peer.identity.environment for peer in peers}) > 1
         for row in peers:
-            row.peers = peers
             row.flags = [*warnings.ordered([*row.flags, warnings.ENVIRONMENT])] if differs else row.flags
     return rows
-
-
-def bound(rows: Sequence[MeasuredRow], reference: Reference) -> None:
-    """Narrow the limits of unknown taxes with the dispatch of a reference.
-
-    Raises:
-        TrainingRunError: no row on a substrate of the reference has an unknown tax.
-    """
-    unknown = [row for row in rows if row.tax_between_ns is not None]
-    check_reference_used(reference, (row.identity.substrate for row in unknown))
-    for row in unknown:
-        row.median_dispatch = reference.get(row.identity.substrate)
-        del row.tax_between_ns  # computed without the reference
 
 
 def namesakes(rows: Sequence[MeasuredRow]) -> dict[str, str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from costmodel import (
     DISTURBED_SHARE,
     FLOOR_LIMIT_NS,
-    NS_PER_HOUR,
-    Percentile,
+    Answer,
     Prices,
     Recording,
     WorkerFitness,
@@ -18,12 +17,13 @@ from costmodel import (
     warnings,
 )
 from taxtui.report import variation
-from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, duration_cell
+from taxtui.report.cells import CellGroup, Content, RowName, TableCell, duration_cell, percentile_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import distributions, failures, overview
-from taxtui.report.measured.rows import PARTS, PRELOADED, TAXES, MeasuredRow, column_of, namesakes
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, duration, left_out
+from taxtui.report.measured.rows import PARTS, PRELOADED, MeasuredRow, column_of, namesakes
+from taxtui.report.numbers import CLOSED_LOOP, COUNT, NOTHING, NS, SHARE, WRAPPER, duration
+from taxtui.report.projected.sections import causes
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -65,9 +65,26 @@ DO: Final = {
     **dict.fromkeys(("arrival", "think", "acquire"), "compare only rows with equal settings"),
 }
 
-_LIFE_CYCLE: Final = ("suspend", "resume", "snapshot", "fork", "build")
+_MEANS: Final = {
+    "orchestration": "orchestration: create and ready until the sandbox's process started, if milestones are recorded.",
+    "ready_again": "ready again: a second no-op.",
+    "setup": "setup: the phase, whose commands are in work and dispatch above.",
+    "queued": "queued: throttles.",
+    "think": "",
+    "verify": "verify: the task's own tests after the last action, in no sum.",
+    "cleanup": "",
+    "held": "held: occupied time of a worker.",
+    "start_delay": "start delay: from a trial's scheduled start to its first create request.",
+    "suspend": "suspend, resume: the sum over a trial's pauses, within model time; the wait for a resume is harness.",
+    "resume": "",
+    "snapshot": "snapshot, fork, build: once after the last action, in no sum. A fork uses the snapshot.",
+    "fork": "",
+    "build": "",
+}
+"""Column beside completion → note."""
+_OPTIONAL: Final = ("verify", "start_delay", "suspend", "resume", "snapshot", "fork", "build")
 HEAD: Final = "sandbox\ntier actions mode"
-SHOWN_DELAY_NS: Final = 1_000_000
+TAX: Final = "Tax of a delivered trajectory, and its occupied time by cause"
 
 
 def sections(
@@ -75,6 +92,7 @@ def sections(
     sources: Sequence[Recording],
     tables: Sequence[str],
     unfinished: int,
+    answer: Answer | None = None,
     prices: Prices | None = None,
 ) -> list[Section]:
     """Return the tables, then the recordings with all notes.
@@ -84,6 +102,7 @@ def sections(
         sources: the recordings.
         tables: names of tables.
         unfinished: number of cells without a finished trial.
+        answer: the answer about the rows, for the tax.
         prices: price sheet of the summary.
     """
     differing = namesakes(rows)
@@ -96,15 +115,15 @@ def sections(
         elif table in LATENCIES:
             results += [_latencies(title, name, names) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
-            results += [_breakdown(names), _other_means(names), *_life_cycle(names), *_bad_seconds(names)]
+            results += [_breakdown(names), _other_means(names), *_bad_seconds(names)]
         elif table == DISTRIBUTIONS:
             results += distributions.sections(names, HEAD)
         elif table == failures.FAILURES:
             results += failures.sections(names, HEAD)
         elif table == overview.SUMMARY:
             results += overview.sections(names, prices)
-        else:
-            results += [_tax(names)]
+        elif answer is not None:
+            results += [_tax(names, answer)]
     brief = marks.brief()
     basis = variation.in_words(row.basis for row in rows if row.basis)
     notes = [basis] if basis else []
@@ -135,25 +154,20 @@ def name_of(row: MeasuredRow, marks: FlagMarks, doubts: Sequence[str]) -> RowNam
 _HOW_TO_READ: Final = [
     "Intervals: order statistics for percentiles (a trial's actions are a cluster), Hall's for the mean, Wilson's for "
     "failures. needs n≥…: too few values for an upper limit of the percentile.",
-    "rank: by the median, among rows of equal work. 1-2 is a tie: the intervals do not separate the rows. Rows of the "
-    "same runs are ranked within these runs.",
-    "outl.: values with |0.6745·(x − median)| / MAD > 3.5; none is removed.",
 ]
 
 
 def _latencies(title: str, name: str, names: dict[MeasuredRow, RowName]) -> Section:
     """Return one kind of duration, a line per row, the smallest median first."""
-    head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
+    head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n"]
     lines: list[list[Content]] = []
     for row in ranked(list(names), name):
-        summary, rank = row.summary(name), row.rank(name)
+        summary = row.summary(name)
         if summary is None:
-            lines.append([names[row], _counted(0, row), *[NOTHING] * 4, "", ""])
+            lines.append([names[row], _counted(0, row), *[NOTHING] * 4])
             continue
-        line: list[Content] = [names[row], _counted(summary.n, row)]
-        line += [percentile_cell(item) for item in (summary.p50, summary.p95, summary.p99)]
-        places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
-        lines.append([*line, duration_cell(*summary.mean), places, TableCell(summary.outliers, COUNT)])
+        percentiles = map(percentile_cell, (summary.p50, summary.p95, summary.p99))
+        lines.append([names[row], _counted(summary.n, row), *percentiles, duration_cell(*summary.mean)])
     return Section(title, head, lines, [])
 
 
@@ -205,41 +219,14 @@ def _share(part_ns: float, total_ns: float | None) -> Content:
 
 
 def _other_means(names: dict[MeasuredRow, RowName]) -> Section:
-    columns = ["orchestration", "ready_again", "setup", "queued", "think", "verify", "cleanup", "held"]
-    if not any(row.mean_ns("verify") for row in names):
-        columns.remove("verify")
-    late = any((row.mean_ns("start_delay") or 0.0) > SHOWN_DELAY_NS for row in names)
-    columns += ["start_delay"] * late
-    lines = [[named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()]
-    notes = [
-        "orchestration: the part of create and ready before the sandbox's process started, if milestones are recorded. "
-        "ready again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
-        "queued: throttles. held: occupied time of a worker."
-        + " verify: the task's own tests after the last action, in no sum."
-        * ("verify" in columns)
+    """Return means beside completion; optional columns only with data."""
+    columns = [name for name in _MEANS if name not in _OPTIONAL or any(row.mean_ns(name) for row in names)]
+    lines: list[list[Content]] = [
+        [named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()
     ]
-    if late:
-        notes.append(
-            "start delay: from a trial's scheduled start to its first create request, before the occupied time."
-        )
+    notes = [text for name, text in _MEANS.items() if text and name in columns]
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
-
-
-def _life_cycle(names: dict[MeasuredRow, RowName]) -> list[Section]:
-    """Return means of suspensions, snapshots and forks; no table without any."""
-    columns = [name for name in _LIFE_CYCLE if any(row.mean_ns(name) is not None for row in names)]
-    lines = [
-        [named, *(duration_cell(row.mean_ns(name)) for name in columns)]
-        for row, named in names.items()
-        if any(row.mean_ns(name) is not None for name in columns)
-    ]
-    notes = [
-        "suspend, resume: the sum over a trial's pauses. A suspension lies within model time; the wait for a resume "
-        "is part of harness. snapshot, fork, build: once after the last action, in no sum. A fork uses the snapshot."
-    ]
-    head = [HEAD, *(f"{name}\n" for name in columns)]
-    return [Section("Life cycle: means per trial", head, lines, notes)] if lines else []
 
 
 def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
@@ -263,53 +250,13 @@ def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
 
-def _tax(names: dict[MeasuredRow, RowName]) -> Section:
-    known = any(row.cell.contended is not None for row in names)
-    columns = ["startup\nqueued", "dispatch\nharness", "failed\ncontention" if known else "failed\n"]
-    lines: list[list[Content]] = []
-    unsplit = any(row.mean_ns("unsplit") for row in names)
-    for row, named in names.items():
-        held, tax = row.held_ns, row.tax
-        occupied = NOTHING if held is None else _stacked(held, row.work_ns)
-        if held is None or tax is None:
-            limits = row.tax_between_ns
-            bounds = NOTHING if limits is None else TableCell(None, NS, *limits)
-            empty = [NOTHING] * (2 + len(columns))
-            lines.append([named, occupied, bounds, *empty, *[TableCell(row.mean_ns("unsplit") or 0, NS)] * unsplit])
-            continue
-        causes = [[tax.causes[cause] for cause in column.split("\n") if cause] for column in columns]
-        lines.append(
-            [
-                named,
-                occupied,
-                duration_cell(*tax.total),
-                TableCell(tax.share, SHARE),
-                *(_stacked(*means) for means in causes),
-                TableCell(tax.total.value * 1e6 / NS_PER_HOUR),
-                *[NOTHING] * unsplit,
-            ]
-        )
-    head = [HEAD, "held\nwork", "tax\n", "share\n", *columns, "h per 1M\n", *["unsplit\n"] * unsplit]
-    notes = [
-        f"Per successful trial. tax = held − think − work − wrapper = {' + '.join(TAXES)} trials. work: the commands' "
-        "own time in the sandbox without contention (`full_speed` of a training run separates slowdown). work "
-        "and dispatch include the set-up. harness: taxtui's time between phases and commands. share: of held. "
-        "contention: waiting beyond that of the same cell at concurrency 1; –: unknown, part of work. h per 1M: "
-        "worker-hours of tax in a million trajectories."
-    ]
-    if shares := [cleanup / row.held_ns for row in names if (cleanup := row.mean_ns("cleanup")) and row.held_ns]:
-        notes.append(f"{left_out(shares)}.")
-    return Section("Tax", head, lines, notes + [UNSPLIT] * unsplit + references(names))
-
-
-def _stacked(*durations_ns: float | None) -> CellGroup:
-    return CellGroup(tuple(TableCell() if ns is None else TableCell(ns, NS) for ns in durations_ns), below=True)
-
-
-def references(rows: Iterable[MeasuredRow]) -> list[str]:
-    """Return a note about the dispatch behind the limits of the tax, by substrate."""
-    result = {row.identity.substrate: row.median_dispatch for row in rows if row.median_dispatch and row.tax_between_ns}
-    return [median.in_words(clean(substrate)) for substrate, median in result.items()]
+def _tax(names: dict[MeasuredRow, RowName], answer: Answer) -> Section:
+    """Return the tax of a delivered trajectory and the occupied time by cause."""
+    entries = [entry.row for line in answer.lines for entry in line.entries]
+    rows = {(row.identity, row.provenance, row.length.actions): row for row in entries}
+    named = [(name, rows[row.key]) for row, name in names.items() if row.key in rows]
+    section = causes(named, unit=NS)
+    return section._replace(title=TAX, head=[HEAD, *section.head[1:]])
 
 
 def files(sources: Sequence[Recording], notes: list[str]) -> Section:
@@ -338,10 +285,3 @@ def _counted(count: int, row: MeasuredRow) -> CellGroup:
     """Return a number of values and, on a second line, the share of failed trials."""
     rate, low, high = row.failures
     return CellGroup((TableCell(count, COUNT), TableCell(rate, SHARE, low, high)), below=True)
-
-
-def percentile_cell(item: Percentile) -> TableCell:
-    """Return a percentile with its interval, or the number of values that are needed."""
-    if item.value is None:
-        return TableCell(note=f"needs\nn≥{item.needs:,}")
-    return TableCell(item.value, NS, item.low, item.high)

@@ -8,13 +8,14 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from taxtui.report.answer import sections as answer_sections
-from taxtui.report.measured.failures import errors
+from taxtui.report.answer.record import rows_by_key
+from taxtui.report.cells import RowName
+from taxtui.report.measured import failures
 from taxtui.report.measured.record import record
-from taxtui.report.measured.sections import TABLES, sections
+from taxtui.report.measured.sections import HEAD, TABLES, sections
 from taxtui.report.page.drawing import inline_svg
 from taxtui.report.page.figure import Figure
-from taxtui.report.page.figures import figures
-from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
+from taxtui.report.page.figures import by_length, causes, cold_start
 from taxtui.report.page.material import Material
 from taxtui.report.page.origins import commands, origin_of
 from taxtui.report.page.shell import csv_link, render
@@ -37,39 +38,41 @@ METHOD: Final = (
 
 def page(material: Material, options: Sequence[str] = (), command: str = "report") -> str:
     """Return the whole page, made by ``taxtui command`` with ``options``. Equal input gives equal bytes."""
-    drawn = figures(material)
     origins = [origin_of(path, source) for path, source in zip(material.paths, material.sources, strict=True)]
     names = ", ".join(cut(clean(path.name), 60) for path in material.paths[:3])
     more = f" and {len(material.paths) - 3} more" if len(material.paths) > 3 else ""
-    run = material.run
+    run, rows, projections = material.run, material.rows, rows_by_key(material.answer)
+    figures = [
+        causes.figure("causes", "Time by cause", material.answer),
+        cold_start.figure(rows, material.colours),
+        by_length.figure(rows, material.colours),
+    ]
+    tables = [
+        *failures.sections({row: RowName(row.label, row.details) for row in rows}, HEAD),
+        *sections(rows, material.sources, TABLES, material.unfinished, material.answer),
+    ]
     context: dict[str, Any] = {
         "title": f"{names}{more}",
         "sentence": answer_sections.headline_text(run.answer if run else material.answer),
         "answer": answer_tables(material),
-        "run": run and {"title": run.title, "headlines": run.headlines},
-        "run_tables": tables_of(run.sections()) if run else [],
-        "run_figures": [figure_view(figure) for figure in drawn if figure.name == ATTRIBUTION],
-        "figures": [figure_view(figure) for figure in drawn if figure.name != ATTRIBUTION],
-        "tables": tables_of(
-            [errors(material.rows), *sections(material.rows, material.sources, TABLES, material.unfinished)]
-        ),
+        "run": run and run.title,
+        "run_tables": tables_of(run.sections) if run else [],
+        "run_figures": [figure_view(causes.figure("costs", "Costs by cause", run.answer))] if run else [],
+        "figures": [figure_view(figure) for figure in figures if figure.panels],
+        "tables": tables_of(tables),
         "method": METHOD,
         "origins": origins,
-        "commands": commands(origins, options, command),
-        "trials": sum(len(row.cell.trials) for row in material.rows),
-        "failed": sum(row.failed for row in material.rows),
-        "csv": csv_link("taxtui-report.csv", [record(row, TABLES) for row in material.rows]),
+        "commands": commands([origin["name"] for origin in origins], options, command),
+        "trials": sum(len(row.cell.trials) for row in rows),
+        "failed": sum(row.failed for row in rows),
+        "csv": csv_link("taxtui-report.csv", [record(row, TABLES, projections.get(row.key)) for row in rows]),
     }
     return render("page.html", context)
 
 
 def answer_tables(material: Material) -> list[PageTable]:
-    """Return the tables of the answer about occupied time; the last has the sources of published latencies."""
-    *tables, last = tables_of(answer_sections.sections(material.answer, "", full=True)) or [
-        PageTable("Answer", [], [], [])
-    ]
-    sources = [f"{clean(item.title)}: from {clean(item.source)}" for item in material.published]
-    return [*tables, last._replace(notes=[*last.notes, *sources])]
+    """Return the tables of the answer about occupied time."""
+    return tables_of(answer_sections.sections(material.answer, "", full=True))
 
 
 def figure_view(figure: Figure) -> dict[str, Any]:
@@ -81,5 +84,4 @@ def figure_view(figure: Figure) -> dict[str, Any]:
         "measured": [(panel.title, svg) for panel, svg in panels if not panel.provenance],
         "unmeasured": [(panel.title, svg) for panel, svg in panels if panel.provenance],
         "notes": figure.notes,
-        "csv": csv_link(f"taxtui-{figure.name}.csv", figure.records),
     }

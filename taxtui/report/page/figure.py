@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MatplotlibFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullLocator
 
 from taxtui.report.page.palette import INK, MUTED, RULE, SURFACE, light, style
 from taxtui.report.page.scales import Tick
@@ -27,10 +26,8 @@ class Canvas:
     """The area of one panel; lengths are px."""
 
     def __init__(self, height: int) -> None:
-        """Create an empty canvas."""
         self.height = height
-        size = (WIDTH / DOTS_PER_INCH, self.height / DOTS_PER_INCH)
-        self.figure = MatplotlibFigure(figsize=size, dpi=DOTS_PER_INCH)
+        self.figure = MatplotlibFigure(figsize=(WIDTH / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
         self.figure.patch.set_facecolor(light(SURFACE))
 
     def axes(self, *, left_px: int = 10, right_px: int = 12, top_px: int = 6, bottom_px: int = 36) -> Axes:
@@ -73,12 +70,11 @@ class Canvas:
 class Panel(NamedTuple):
     """One picture."""
 
-    name: str  # of its file, unique within a page
+    name: str  # unique within a page
     title: str
     about: str  # description for readers who cannot see the picture
     height: int  # px at a width of 400
     draw: Callable[[Canvas], None]
-    data: list[dict[str, Any]]  # every drawn number, a mapping per bar or curve; durations in ns
     provenance: str = ""  # IMPORTED, STAND-IN, PUBLISHED or COMPOSED; "" if measured
 
 
@@ -89,11 +85,6 @@ class Figure(NamedTuple):
     title: str
     panels: list[Panel]
     notes: list[str]
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """The data of all panels, each with the panel's name."""
-        return [{"panel": panel.name, **item} for panel in self.panels for item in panel.data]
 
 
 def legend_height(count: int, columns: int) -> int:
@@ -109,19 +100,22 @@ def legend_line(role: str, mode: str) -> Line2D:
 def along_x(axes: Axes, ticks: Sequence[Tick]) -> None:
     """Set the ticks of the x axis, with a fine rule above each."""
     axes.set_xticks([tick.at for tick in ticks], [tick.label for tick in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
     low, high = axes.get_xlim()
     for tick, label in zip(ticks, axes.get_xticklabels(), strict=True):
         if tick.at in (low, high):  # a centred label would reach over the edge
             label.set_horizontalalignment("left" if tick.at == low else "right")
-    axes.grid(axis="x", color=light(RULE), linewidth=0.6)
+    _rule(axes, "x")
 
 
 def along_y(axes: Axes, ticks: Sequence[Tick]) -> None:
     """Set the ticks of the y axis, with a fine rule beside each."""
     axes.set_yticks([tick.at for tick in ticks], [tick.label for tick in ticks])
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.grid(axis="y", color=light(RULE), linewidth=0.6)
+    _rule(axes, "y")
+
+
+def _rule(axes: Axes, axis: Literal["x", "y"]) -> None:
+    axes.minorticks_off()
+    axes.grid(axis=axis, color=light(RULE), linewidth=0.6)
 
 
 def legible(text: str) -> str:

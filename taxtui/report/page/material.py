@@ -1,4 +1,4 @@
-"""The content of a page: rows, projections, and their names and colours in figures."""
+"""The content of a page: rows, projections, and their colours in figures."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from costmodel import (
     Answer,
@@ -19,17 +20,23 @@ from costmodel import (
     project_per_substrate,
 )
 from taxtui.report.answer import measured, projected
-from taxtui.report.marks import FlagMarks
+from taxtui.report.formats import Section
 from taxtui.report.measured.rows import MeasuredRow
-from taxtui.report.measured.sections import marks_of
 from taxtui.report.page.palette import colours
-from taxtui.report.page.panels import PanelRows, count_text, fitting_panels, kind_of, panels_of
-from taxtui.report.page.training_run import ProjectedRun
+from taxtui.report.projected.sections import title
+
+
+class ProjectedRun(NamedTuple):
+    """The projection of a training run."""
+
+    title: str
+    answer: Answer
+    sections: Sequence[Section]
 
 
 @dataclass(eq=False)
 class Material:
-    """The recordings of one page. Values for several figures are computed once."""
+    """The recordings of one page. Values for several parts are computed once."""
 
     rows: Sequence[MeasuredRow]
     sources: Sequence[Recording]
@@ -37,31 +44,14 @@ class Material:
     unfinished: int  # cells without a finished trial
     run_sd: float | None = None  # between-repetition sd, as in ``TrainingRun``
     bounds: Reference | None = None  # dispatch of a reference, for limits of an unknown tax
-    published: Sequence[Published] = ()  # latencies, never ranked with the rows
+    published: Sequence[Published] = ()  # latencies of the training run
     places: Sequence[SubstrateRun] = ()  # the training run of each substrate; () without a training run
     providers: Sequence[Provider] = ()  # estimated providers of the training run
-
-    @cached_property
-    def marks(self) -> FlagMarks:
-        return marks_of(self.rows)
 
     @cached_property
     def colours(self) -> dict[str, str]:
         """Label → role of its colour, the same in all figures."""
         return colours(sorted(row.own_label for row in self.rows))
-
-    @cached_property
-    def _fitting(self) -> tuple[list[PanelRows], list[str]]:
-        return fitting_panels(panels_of(self.rows))
-
-    @property
-    def panels(self) -> list[PanelRows]:
-        return self._fitting[0]
-
-    @property
-    def omissions(self) -> list[str]:
-        """Notes about rows outside of the panels."""
-        return self._fitting[1]
 
     @cached_property
     def run(self) -> ProjectedRun | None:
@@ -81,7 +71,9 @@ class Material:
         sources: list[Recording | Published] = [*self.sources, *self.published]
         every = project_per_substrate(sources, self.places, self.bounds, self.providers, needed)
         rows = [row for row in every if self._wanted(row.identity)]
-        return ProjectedRun(rows, self.places, sources, self.bounds, projected.answer(every, rows, training_run))
+        answer = projected.answer(every, rows, training_run)
+        tables = projected.all_sections(rows, answer, training_run, sources, self.bounds)
+        return ProjectedRun(title(rows, training_run), answer, tables)
 
     def _wanted(self, identity: CellIdentity) -> bool:
         identities = [row.identity for row in self.rows]
@@ -94,22 +86,4 @@ class Material:
     @cached_property
     def answer(self) -> Answer:
         """The answer about occupied time, as in ``taxtui report``."""
-        return measured.answer(self.rows, self.sources, self.run_sd, self.bounds, self.published)
-
-    def letters(self, row: MeasuredRow) -> str:
-        return self.marks.of(row.flags)
-
-    def kinds(self, rows: Sequence[MeasuredRow]) -> dict[tuple[str, str], str]:
-        """Return label and mode → legend with trials and letters of warnings."""
-        groups: dict[tuple[str, str], list[MeasuredRow]] = {}
-        for row in rows:
-            groups.setdefault((row.own_label, row.identity.mode), []).append(row)
-        return {kind: self._legend(group) for kind, group in groups.items()}
-
-    def _legend(self, rows: Sequence[MeasuredRow]) -> str:
-        letters = "".join(sorted({letter for row in rows for letter in self.letters(row)}))
-        return f"{kind_of(rows[0])}{f' [{letters}]' if letters else ''}, {count_text(rows)}"
-
-    def notes(self, text: str) -> list[str]:
-        """Return the notes of a figure: its explanation, the letters, and the omitted rows."""
-        return [text, *self.marks.brief(), *self.omissions]
+        return measured.answer(self.rows, self.sources, self.run_sd, self.bounds)

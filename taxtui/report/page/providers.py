@@ -6,15 +6,15 @@ used different machines and commands, so rows are not ranked.
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from costmodel import (
     NS_PER_S,
     PROVENANCE,
+    Interval,
     Percentile,
     Prices,
     Profile,
@@ -27,7 +27,7 @@ from costmodel import (
 )
 from costmodel import sheet as price_sheets
 from taxtui.report.measured.rows import MeasuredRow
-from taxtui.report.numbers import NOTHING, duration, number, percent
+from taxtui.report.numbers import NOTHING, NS, SHARE, duration, number, percent, plus_minus
 from taxtui.report.page.views import printable
 
 TITLES: Final = {
@@ -133,67 +133,41 @@ def address_of(source: str) -> str:
 # ----------------------------------------------------------------------------------------------------- public sources
 
 
-def _row(
-    quantity: str,
-    provider: str,
-    values: Iterable[str],
-    sort: float,
-    measure: str,
-    date: datetime.date,
-    source: str,
-    *,
-    concurrency: int | None = None,
-    samples: int | None = None,
-    note: str = "",
-) -> ProviderRow:
-    """Return a row of a public source."""
+def _row(quantity: str, item: Any, values: Iterable[str], sort: float, measure: str, source: str) -> ProviderRow:
+    """Return a row of a public source; ``item``: a figure, start, speed, price or plan with its own fields."""
     return ProviderRow(
         quantity,
-        printable(provider),
+        printable(":".join(filter(None, (item.substrate, getattr(item, "variant", None))))),
         tuple(map(printable, values)),
         sort,
         printable(measure),
-        str(date),
+        str(getattr(item, "date", "")),
         PROVENANCE,
         printable(source),
         address_of(source),
-        concurrency,
-        samples,
-        printable(note),
+        getattr(item, "concurrency", getattr(item, "at_a_time", None)),
+        getattr(item, "samples", None),
+        printable(getattr(item, "note", "")),
     )
-
-
-def _provider(substrate: str, variant: str | None) -> str:
-    return ":".join(filter(None, (substrate, variant)))
 
 
 def _published(file: Published) -> Iterator[ProviderRow]:
     default_source = file.source or file.name
     for figure in file.figures:
-        yield _figure(figure, default_source)
+        yield _figure(figure, figure.source or default_source)
     for start in file.starts:
         yield _start(start, default_source)
 
 
-def _figure(figure: PublishedFigure, default_source: str) -> ProviderRow:
+def _figure(figure: PublishedFigure, source: str) -> ProviderRow:
     form = _form(figure.unit)
     texts = [] if figure.value is None else [form(figure.value)]
     if figure.low is not None and figure.high is not None:
         texts.append(f"{form(figure.low)} … {form(figure.high)}")
     texts += [f"{name} {form(value)}" for name in STATISTICS if (value := getattr(figure, name)) is not None]
     numbers = (getattr(figure, name) for name in ("p50", "value", "low", *STATISTICS))
-    return _row(
-        figure.quantity,
-        _provider(figure.substrate, figure.variant),
-        texts,
-        next(number for number in numbers if number is not None),
-        figure.measure,
-        figure.date,
-        figure.source or default_source,
-        concurrency=figure.concurrency,
-        samples=figure.samples,
-        note=figure.note,
-    )
+    sort = next(number for number in numbers if number is not None)
+    return _row(figure.quantity, figure, texts, sort, figure.measure, source)
 
 
 def _form(unit: str) -> Callable[[float], str]:
@@ -206,22 +180,12 @@ def _form(unit: str) -> Callable[[float], str]:
     return lambda value: f"{number(value)} {unit}"
 
 
-def _start(start: PublishedStart, default_source: str) -> ProviderRow:
+def _start(start: PublishedStart, source: str) -> ProviderRow:
     statistics = {name: getattr(start, f"{name}_s") for name in ("p50", "p95", "p99", "max", "mean")}
     times = {name: seconds for name, seconds in statistics.items() if seconds is not None}
     texts = [f"{name} {duration(seconds * NS_PER_S)}" for name, seconds in times.items()]
-    return _row(
-        "start",
-        _provider(start.substrate, start.variant),
-        texts if start.wall_s is None else [*texts, f"all {duration(start.wall_s * NS_PER_S)}"],
-        next(iter(times.values())),
-        f"until: {start.until}" if start.until else "",
-        start.date,
-        start.source or default_source,
-        concurrency=start.at_a_time,
-        samples=start.samples,
-        note=start.note,
-    )
+    texts += [] if start.wall_s is None else [f"all {duration(start.wall_s * NS_PER_S)}"]
+    return _row("start", start, texts, next(iter(times.values())), start.until and f"until: {start.until}", source)
 
 
 def _priced(prices: Prices) -> Iterator[ProviderRow]:
@@ -234,7 +198,7 @@ def _priced(prices: Prices) -> Iterator[ProviderRow]:
         basis = {"provisioned": "requested vCPUs", "active": "CPU time used", "greater": "the greater of both"}
         sort = price.rate("usd_per_vcpu_hour") or max(map(price.rate, price.rates))
         measure = f"CPU billed: {basis[price.cpu]}"
-        yield _row("price", _provider(price.substrate, price.variant), texts, sort, measure, prices.date, price.cited)
+        yield _row("price", price, texts, sort, measure, price.cited)._replace(date=str(prices.date))
 
 
 def _limits(profile: Profile) -> Iterator[ProviderRow]:
@@ -244,8 +208,8 @@ def _limits(profile: Profile) -> Iterator[ProviderRow]:
     texts += [
         f"or {words[dispute.limit].format(number(dispute.value))}: {dispute.source}" for dispute in profile.disputed
     ]
-    sort, plan, note = float(next(iter(limits.values()))), f"plan {profile.title}", "; ".join(profile.notes)
-    yield _row("limit", profile.substrate, texts, sort, plan, profile.date, profile.source, note=note)
+    sort, plan = float(next(iter(limits.values()))), f"plan {profile.title}"
+    yield _row("limit", profile, texts, sort, plan, profile.source)._replace(note=printable("; ".join(profile.notes)))
 
 
 # --------------------------------------------------------------------------------------------------------- recordings
@@ -274,28 +238,19 @@ def _recorded(row: MeasuredRow, pages: dict[str, str]) -> Iterator[ProviderRow]:
             sort = None if summary.p50.value is None else summary.p50.value / NS_PER_S
             measure = f"until: first command; {base.measure}" if quantity == "start" else base.measure
             yield base._replace(quantity=quantity, values=lines, sort=sort, samples=summary.n, measure=measure)
-    failures = row.failures
-    interval = (
-        ""
-        if failures.low is None or failures.high is None
-        else f" ({percent(failures.low)} … {percent(failures.high)})"
-    )
     yield base._replace(
         quantity="failures",
-        values=(f"{percent(failures.value)}{interval} of trials",),
-        sort=failures.value,
+        values=(f"{plus_minus(row.failures, unit=SHARE)} of trials",),
+        sort=row.failures.value,
         samples=len(row.cell.trials),
     )
 
 
 def _percentile(name: str, value: Percentile) -> str:
-    """Return ``p95 126 ms (110–140)``, or the number of values that are needed."""
+    """Return ``p95 126 ms ±15``, or the number of values that are needed."""
     if value.value is None:
         return f"{name} {NOTHING}: needs {value.needs:,} values"
-    if value.low is None or value.high is None:
-        return f"{name} {duration(value.value)}"
-    first, _, interval = duration(value.value, value.low, value.high).partition("\n")
-    return f"{name} {first} ({interval})"
+    return f"{name} {plus_minus(Interval(value.value, value.low, value.high), unit=NS)}"
 
 
 def _day(run_id: str) -> str:

@@ -1,18 +1,23 @@
-"""Common parts of all pages: templates, style, script, and a policy against loading anything."""
+"""Common parts of all pages, and the page of a decision: templates, style, and a policy against loading anything."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from taxtui.report.formats import csv_rows
+from taxtui.report.formats import Section, csv_rows
 from taxtui.report.page.palette import style_sheet
+from taxtui.report.page.views import table_of
+from taxtui.terminal_text import clean
+
+_ADDRESS: Final = re.compile(r"(https?://[^\s;,)]+[^\s;,).:])")
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
@@ -33,6 +38,25 @@ def render(template: str, context: Mapping[str, Any]) -> str:
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
     )
+
+
+def decision_page(sections: Sequence[Section]) -> str:
+    """Return the page of a decision as HTML: the title, the reasons, and the parts."""
+    tables = [table_of(section)._replace(notes=list(map(_linked, section.notes))) for section in sections]
+    title, *rest = tables
+    parts = [table for table in rest if table.title]
+    lead = [note for table in rest if not table.title for note in table.notes]
+    return render("decision.html", {"title": title.title, "lead": lead, "tables": parts})
+
+
+def _linked(text: str) -> Markup:
+    """Return a text with code between backticks and with links."""
+    html = Markup("")
+    for number, piece in enumerate(clean(text).split("`")):
+        for place, part in enumerate([piece] if number % 2 else _ADDRESS.split(piece)):
+            form = "<code>{0}</code>" if number % 2 else '<a href="{0}">{0}</a>' if place % 2 else "{0}"
+            html += Markup(form).format(part)
+    return html
 
 
 def csv_link(name: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:

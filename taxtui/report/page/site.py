@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from costmodel import (
     Answer,
-    CellIdentity,
     CostModelError,
     NoPrice,
     Pool,
@@ -26,17 +26,16 @@ from costmodel import (
 )
 from taxtui.errors import RecordingError
 from taxtui.report.answer.sections import headline_text
-from taxtui.report.cells import DOLLARS, Content, amount_cell
+from taxtui.report.cells import Content, amount_cell
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import MeasuredRow, Rank, rows_of
-from taxtui.report.numbers import NOTHING
+from taxtui.report.measured.rows import MeasuredRow, rows_of
+from taxtui.report.numbers import DOLLARS, NOTHING
 from taxtui.report.page.content import answer_tables, figure_view, page
 from taxtui.report.page.figures import cold_start, frontier
+from taxtui.report.page.figures.frontier import PlaceStanding, standings
 from taxtui.report.page.material import Material
-from taxtui.report.page.panels import file_name
 from taxtui.report.page.providers import provider_tables
 from taxtui.report.page.shell import render
-from taxtui.report.page.standings import PlaceStanding, standings
 from taxtui.report.page.views import printable, table_of
 from taxtui.report.row_limits import PAGE
 from taxtui.terminal_text import clean
@@ -60,17 +59,13 @@ class Book(NamedTuple):
     @property
     def pages(self) -> list[str]:
         """Distinct file names of the recordings' pages."""
-        taken = {"index"}
-        names = []
+        names: list[str] = []
         for path in self.paths:
-            stem = next(name for name in _numbered(file_name(path.stem)) if name.casefold() not in taken)
-            taken.add(stem.casefold())
-            names.append(f"{stem}.html")
-        return names
-
-
-def _numbered(stem: str) -> list[str]:
-    return [stem, *(f"{stem}-{number}" for number in range(2, 1000))]
+            stem = re.sub("[^A-Za-z0-9]+", "-", path.stem).strip("-")[:40] or "recording"
+            candidates = (stem, *(f"{stem}-{number}" for number in range(2, 1000)))
+            taken = {"index", *map(str.casefold, names)}
+            names.append(next(name for name in candidates if name.casefold() not in taken))
+        return [f"{name}.html" for name in names]
 
 
 def opened(folder: Path, sheets: Sequence[str] = ()) -> Book:
@@ -137,7 +132,7 @@ def _material(
 
 
 def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | None) -> str:
-    """Return the page of all recordings: answer, dollars against hours, ranks, providers, recordings and gaps."""
+    """Return the page of all recordings: answer, dollars against hours, providers, recordings and gaps."""
     cells = pools(book.sources)
     material = _material(cells, book.sources, book.paths, training_run.run_sd)
     gaps = [*book.gaps, *_gaps(cells, material.rows)]
@@ -146,7 +141,7 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
     works = {line.name: standings(line, training_run.run_sd) for line in result.lines}
     works = {clean(name): group for name, group in works.items() if group}
     cost_figure = frontier.figure(works, material.colours)
-    figures = [*([cost_figure] if cost_figure else []), *cold_start.figures(material)]
+    figures = [*([cost_figure] if cost_figure else []), cold_start.figure(material.rows, material.colours)]
     page_names = {path.name: name for path, name in zip(book.paths, book.pages, strict=True)}
     published = [*book.published, *published_figures()]
     tables = provider_tables(published, material.rows, page_names, prices)
@@ -156,7 +151,7 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
         "sentence": headline_text(material.answer),
         "answer": answer_tables(material),
         "figures": [figure_view(figure) for figure in figures if figure.panels],
-        "ranks": table_of(_ranks(works, priced=prices is not None)),
+        "costs": table_of(_costs(works, priced=prices is not None)),
         "tables": tables,
         "unpriced": prices is None,
         "recordings": [
@@ -171,33 +166,22 @@ def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | No
 def _projected(
     sources: Sequence[Recording], training_run: TrainingRun, prices: Prices | None
 ) -> tuple[Answer, list[Gap]]:
+    """Return the answer about a training run, in dollars where the sheet has a price, and the rows without one."""
     if not any(trial.ok for source in sources for cell in source.cells for trial in cell.trials):
         return answer_of([], run_sd=training_run.run_sd), []
     rows = project(sources, training_run)
     gaps: dict[str, Gap] = {}
-    if prices is not None:
-        priced = set()
-        for row in rows:
-            try:
+    for row in rows:
+        try:
+            if prices is not None:
                 prices.sandbox(row.identity)
-                if row.worker_hours is not None:
-                    priced.add(_sandbox(row.identity))
-            except NoPrice:
-                gaps.setdefault(row.label, Gap(printable(row.label), "no price: not among the dollars"))
-            except PriceError as error:
-                gaps.setdefault(row.label, Gap(printable(row.label), f"no price: {clean(str(error))}"))
-
-        def is_priced(identity: CellIdentity) -> bool:
-            return _sandbox(identity) in priced
-
-        unpriced = [row for row in rows if not is_priced(row.identity)]
-        rows = [*project(sources, training_run, prices, wanted=is_priced), *unpriced]
+        except PriceError as error:
+            why = "not among the dollars" if isinstance(error, NoPrice) else clean(str(error))
+            gaps.setdefault(row.label, Gap(printable(row.label), f"no price: {why}"))
+    if prices is not None and any(row.label not in gaps for row in rows):
+        priced = project(sources, training_run, prices, wanted=lambda cell: cell.label not in gaps)
+        rows = [*priced, *(row for row in rows if row.label in gaps)]
     return answer_of(rows, run_sd=training_run.run_sd), list(gaps.values())
-
-
-def _sandbox(identity: CellIdentity) -> tuple[str, str, int, int]:
-    """Return what a price depends on; concurrencies of a cell share a row, whose identity is that of one of them."""
-    return identity.substrate, identity.variant, identity.cpu_milli, identity.memory_mib
 
 
 def _gaps(cells: Sequence[Pool], rows: Sequence[MeasuredRow]) -> list[Gap]:
@@ -209,31 +193,16 @@ def _gaps(cells: Sequence[Pool], rows: Sequence[MeasuredRow]) -> list[Gap]:
     return [*gaps, Gap(f"{empty:,} cells", "no trial has ended")] if empty else gaps
 
 
-def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
-    head = ["workload\nsubstrate", "worker-hours\n", "rank\n", *["dollars\n", "rank\n", "frontier\n"] * priced]
-    lines = []
+def _costs(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
+    head = ["workload\nsubstrate", "worker-hours\n", *["dollars\n", "frontier\n"] * priced]
+    lines: list[list[Content]] = []
     for work, group in works.items():
         for item in group:
-            line: list[Content] = [f"{work}\n{clean(item.place.name)}", amount_cell(item.hours), _rank(item.hours_rank)]
-            if priced:
-                line += [amount_cell(item.usd, DOLLARS), _rank(item.usd_rank), item.frontier or NOTHING]
-            lines.append(line)
-    notes = [
-        "rank: by the mean, among substrates with equal work. 1-2 is a tie: the intervals of the differences do not "
-        "separate the substrates. Rows of the same runs are compared within these runs.",
-    ]
-    if priced:
-        notes.append(
-            "frontier: whether a substrate is better in both hours and dollars; tie: one is better, but not surely."
-        )
-        notes += dict.fromkeys(
-            f"Prices: {clean(item.row.cost.sheet)}." for group in works.values() for item in group if item.row.cost
-        )
-    return Section("Ranks", head, lines, notes)
-
-
-def _rank(rank: Rank | None) -> str:
-    return NOTHING if rank is None else "-".join(map(str, dict.fromkeys(rank)))
+            money = [amount_cell(item.usd, DOLLARS), item.frontier or NOTHING] if priced else []
+            lines.append([f"{work}\n{clean(item.place.name)}", amount_cell(item.hours), *money])
+    notes = ["frontier: whether a substrate is better in both hours and dollars; tie: one is better, but not surely."]
+    sheets = dict.fromkeys(item.row.cost.sheet for group in works.values() for item in group if item.row.cost)
+    return Section("Costs", head, lines, [*notes, *(f"Prices: {clean(sheet)}." for sheet in sheets)] if priced else [])
 
 
 def _recording(path: Path, source: Recording, name: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class PageTable(NamedTuple):
     title: str
     head: list[list[str]]
     rows: list[list[PageCell]]  # the first cell is the name of the row
-    notes: list[str]
+    notes: Sequence[str]  # texts, or HTML as Markup
 
 
 def table_of(section: Section) -> PageTable:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain, count
 from string import ascii_lowercase
-from typing import Final, NamedTuple
+from typing import Final
 
 from costmodel import Assumption, Attribution, Interval, Row, Share, TrainingRun
-from taxtui.report.cells import SHORT, Content, TableCell, amount_cell
+from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, compact, duration, money, number, span
+from taxtui.report.numbers import NOTHING, SHORT, CostUnit, compact, duration, money, number, span, unit_of
 from taxtui.report.projected.sections import gpu_waiting, name_of
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean
@@ -19,24 +19,6 @@ IN_DETAIL: Final = 3
 """Maximum rows with a table each; more rows share one table."""
 MOST_CAUSES: Final = 3
 """Maximum causes in the headline."""
-
-
-class Unit(NamedTuple):
-    """Unit of a run's costs: dollars with prices, else worker-hours."""
-
-    name: str
-    usd: bool
-
-    def of(self, share: Share) -> Interval:
-        return share.usd if self.usd and share.usd is not None else share.worker_hours
-
-    def format(self, amount: float) -> str:
-        return money(amount) if self.usd else f"{compact(amount)} worker-hours"
-
-
-def unit_of(attribution: Attribution) -> Unit:
-    """Return the unit of an attribution."""
-    return Unit("$", True) if attribution.run.usd is not None else Unit("worker-hours", False)
 
 
 def headline(attribution: Attribution) -> str:
@@ -54,21 +36,9 @@ def headline(attribution: Attribution) -> str:
     causes = ", ".join(f"{CAUSES[cause]} {unit.format(amounts[cause].value)}" for cause in largest)
     limits = " (too few trials for limits)"
     if whole.low is not None:
-        limits = f" ({in_words(whole, money if unit.usd else compact)})"
+        limits = f" ({span(whole, money if unit.usd else compact).replace('≥', 'at least')})"
     text = f"the sandbox costs this run {unit.format(whole.value)}{limits} of {unit.format(total.value)}"
     return f"{text}: {causes}" if causes else text
-
-
-def in_words(amount: Interval, show: Callable[[float], str]) -> str:
-    """Return the limits for a sentence, with ``at least $301k`` for a lower limit alone."""
-    return span(amount, show).replace("≥", "at least")
-
-
-def critical_second(attribution: Attribution) -> str:
-    """Return the cost of one more second per step: ``one second on the critical path = $347``."""
-    if attribution.usd_per_critical_second is None:
-        return f"One second on the critical path of every step = {duration(attribution.steps * 1e9)} of wall-clock."
-    return f"One second on the critical path of every step = {money(attribution.usd_per_critical_second)}."
 
 
 def sections(rows: Sequence[Row], training_run: TrainingRun) -> list[Section]:
@@ -77,22 +47,16 @@ def sections(rows: Sequence[Row], training_run: TrainingRun) -> list[Section]:
     if not results:
         return []
     tables = [_causes(name, item) for name, item in results] if len(results) <= IN_DETAIL else [_rows(results)]
-    tables[-1] = tables[-1]._replace(notes=[*tables[-1].notes, *_too_few(rows)])
+    if any(item.sandbox.step_s.high is None for _, item in results):
+        needs = max(row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours)
+        measure = f": {needs:,} successes do" if needs else ""
+        note = (
+            f"The trials give no upper limit of the slowest rollouts of a step{measure}. ≥: at least. A cause without "
+            "limits may cost less or more."
+        )
+        tables[-1] = tables[-1]._replace(notes=[*tables[-1].notes, note])
     waits = gpu_waiting([(name_of(row), row) for row in rows if row.attribution is not None], training_run)
     return [*tables, *[waits] * bool(waits.rows), _assumptions(results)]
-
-
-def _too_few(rows: Sequence[Row]) -> list[str]:
-    """Return the reason for missing limits, if any limit is missing."""
-    few = [row for row in rows if row.attribution is not None and row.attribution.sandbox.step_s.high is None]
-    if not few:
-        return []
-    needs = max(row.wall_clock_hours.needs_trials or 0 for row in few if row.wall_clock_hours)
-    measure = f": {needs:,} successes do" if needs else ""
-    return [
-        f"The trials give no upper limit of the slowest rollouts of a step{measure}. ≥: at least. A cause without "
-        "limits may cost less or more."
-    ]
 
 
 def _one_line(name: str) -> str:
@@ -117,9 +81,11 @@ def _causes(name: str, attribution: Attribution) -> Section:
         line("the run", attribution.run),
     ]
     head = ["cause\n", "s\nper step", "worker-hours\n", *["GPU-hours\nwaiting"] * gpus, *["$\n"] * dollars]
+    usd = attribution.usd_per_critical_second
+    second = f"{duration(attribution.steps * 1e9)} of wall-clock" if usd is None else money(usd)
     unknown = [CAUSES[cause] for cause, share in attribution.causes.items() if share is None]
     notes = [
-        critical_second(attribution),
+        f"One second on the critical path of every step = {second}.",
         "Each cause: the saving of the same run without this cause, simulated with the same random numbers. "
         "interaction: savings that need two causes removed, or that two causes share. the sandbox: all causes at once.",
         f"{attribution.replicates} replicates of {attribution.simulated_steps:,} of {attribution.steps:,} steps; the "
@@ -135,7 +101,7 @@ def _is_present(share: Share) -> bool:
 
 
 def _rows(results: Sequence[tuple[str, Attribution]]) -> Section:
-    unit = Unit("$", True) if all(item.run.usd is not None for _, item in results) else Unit("worker-hours", False)
+    unit = CostUnit(usd=all(item.run.usd is not None for _, item in results))
     total = {
         cause: sum(unit.of(share).value for _, item in results if (share := item.causes[cause]) is not None)
         for cause in results[0][1].causes

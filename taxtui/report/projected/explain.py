@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from costmodel import (
@@ -12,8 +11,6 @@ from costmodel import (
     TrainingRun,
     expected_max,
     makespan_bounds,
-    repetitions,
-    student_t,
     warnings,
     wilson_interval,
 )
@@ -39,7 +36,8 @@ def to_text(row: Row, training_run: TrainingRun, width: int = WIDTH) -> str:
     if row.worker_hours is None or row.wall_clock_hours is None or row.held_per_success_s is None:
         return "\n".join([*lines, *wrap(f"Nothing to compute: {', '.join(row.flags)}.", width)])
     n, w = training_run.trajectories, training_run.usable_workers
-    lines += _table([("N, trajectories", f"{n:,}"), ("W, workers", f"{w:,}" + _quota(training_run))], width)
+    quota = "" if training_run.quota is None else f" (the smaller of {training_run.workers:,} and the quota)"
+    lines += _table([("N, trajectories", f"{n:,}"), ("W, workers", f"{w:,}{quota}")], width)
     if row.evidence is None:
         latency, total = row.held_per_success_s.value, row.worker_hours.value
         lines += _table(
@@ -51,19 +49,16 @@ def to_text(row: Row, training_run: TrainingRun, width: int = WIDTH) -> str:
             width,
         )
     else:
+        warnings_of_row = [(flag, f"{warnings.WORDS[flag]}; {warnings.DO[flag]}") for flag in row.flags]
         for title, items in (
             ("From the trials", _trials(row, row.evidence)),
-            ("Levels of concurrency", _levels(row)),
             ("Worker-hours", _worker_hours(row, row.evidence, training_run)),
             ("Wall-clock", _wall_clock(row, row.evidence, training_run)),
-            (
-                "Warnings, the most important first",
-                ((flag, f"{warnings.WORDS[flag]}; {warnings.DO[flag]}") for flag in row.flags),
-            ),
+            ("Warnings, the most important first", warnings_of_row),
         ):
             if pairs := list(items):
                 lines += ["", title, *_table(pairs, width)]
-    lines += _table(_cost(row, training_run), width)
+    lines += _table(_cost(row), width)
     return "\n".join(lines)
 
 
@@ -86,20 +81,13 @@ def _trials(row: Row, evidence: Evidence) -> Iterator[tuple[str, str]]:
         latency = row.trajectory_s.mean
         yield "L, trajectory latency", f"{seconds(latency.value)} s{_limits(latency)}, without throttles and think time"
     yield "think", f"{seconds(row.think_s)} s of a trajectory"
-
-
-def _levels(row: Row) -> Iterator[tuple[str, str]]:
-    """Yield the levels of concurrency behind a row; nothing for a single level."""
-    levels = row.levels
-    if levels is None:
-        return
-    for at_a_time, held_s in levels.levels:
+    for at_a_time, held_s in row.levels.levels if row.levels else ():
         yield (
             f"held at {at_a_time:,}",
             f"{seconds(held_s)} s of a success without think time and throttles; never falls",
         )
-    curves = "" if levels.beyond > 1 else "; separate curves for start, dispatch and work"
-    yield f"at {levels.at_a_time:,}", f"{levels.law}{curves}"
+    if row.levels:
+        yield f"at {row.levels.at_a_time:,}", str(row.levels.law)
 
 
 def _worker_hours(row: Row, evidence: Evidence, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
@@ -136,34 +124,11 @@ def _worker_hours(row: Row, evidence: Evidence, training_run: TrainingRun) -> It
 
 def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
     """Yield the levels of variation in the interval of the occupied time per success."""
-    item, basis = evidence.held.scaled(1 / S), evidence.basis
-    yield (
-        "within the run",
-        f"{_limits(item.within).strip() or 'too few trials'} s: Hall's transformed interval over trials, "
-        "or over blocks if wider; correlated neighbours count as fewer trials",
-    )
-    if held.low is None:
-        return
-    tau_s, shares = basis.sd * item.moving, sum(part.share**2 for part in item.parts)
-    if not basis.measured:
-        below_s, above_s = repetitions.run_limits(item, basis.sd)
-        yield "between runs", f"sd {100 * basis.sd:g} %, not measured ({basis.source})"
-        yield (
-            "",
-            f"exp(±1.96 · {basis.sd:g} · √{shares:.3g}) · {seconds(item.moving)} s: −{below_s:.6g} s, +{above_s:.6g} s",
-        )
-        yield "both", f"distances to each limit, added in squares:{_limits(held)} s"
-        return
-    freedom, within = basis.runs - 1, math.fsum(part.share**2 * part.variance for part in item.parts)
-    for part in item.parts:
-        sd = math.sqrt(part.variance)
-        yield f"run {part.run.repetition + 1}", f"{seconds(part.value)} ± {sd:.4g} s, share {part.share:.4g}"
-    yield "τ, between runs", f"{tau_s:.6g} s ({100 * basis.sd:.3g} %), Paule and Mandel"
-    yield (
-        "both",
-        f"± t({freedom}) · √(Σ share²·(sd² + τ²)) = {student_t(freedom):.5g} · "
-        f"{math.sqrt(shares * tau_s**2 + within):.6g}, or within if wider:{_limits(held)} s",
-    )
+    within, basis = _limits(evidence.held.scaled(1 / S).within).strip() or "too few trials", evidence.basis
+    yield "within the run", f"{within} s: Hall's transformed interval over trials, or over blocks if wider"
+    if held.low is not None:
+        source = "measured (Paule and Mandel)" if basis.measured else f"not measured ({basis.source})"
+        yield "between runs", f"sd {100 * basis.sd:.3g} %, {source}; both together:{_limits(held)} s"
 
 
 def _wall_clock(row: Row, evidence: Evidence, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
@@ -183,42 +148,27 @@ def _wall_clock(row: Row, evidence: Evidence, training_run: TrainingRun) -> Iter
         yield "E[max of J]", f"{seconds(longest / S)} s"
         yield "lower bound", f"max(Jμ/W, E[max], ⌈J/W⌉·x_min) = {seconds(low / S)} s"
         yield "upper bound", f"min(Jμ/W + (1 − 1/W)·E[max], ⌈J/W⌉·x_max) = {seconds(high / S)} s"
-        yield "sd of one makespan", f"about σ√J/W = {seconds(law.sd * math.sqrt(jobs) / w / S)} s"
-    if training_run.create_rate is not None and evidence.throttle_floor_ns is not None:
-        floor = seconds(evidence.throttle_floor_ns / S)
-        yield "create rate", f"the last create no sooner than (attempts − burst)/rate = {floor} s"
-        yield "effective workers", f"min(W, rate·μ/attempts) = {evidence.effective_workers:,.6g}"
-    if row.warm_pool is not None:
-        yield "warm pool", f"{row.warm_pool.hit:.6g} of the attempts hit; {row.warm_pool.rule}: simulated"
     yield "method", f"{wall.method}: {METHODS[wall.method]}"
     if row.steps is not None:
         step = row.steps.step
         yield "rollouts of a step", f"{seconds(step.value_ns / S)} ± {seconds(step.error_ns / S)} s"
         yield "training of a step", f"{seconds(training_run.train_s)} s, {training_run.effective_policy.name}"
     error = "" if wall.error is None else f" ± {exact(wall.error)}"
-    yield from _last_jobs(evidence)
+    later = evidence.tail.later_ns
+    yield (
+        "jobs rarer than any trial",
+        f"may end the run {seconds(evidence.tail.sooner_ns / S)} s sooner, and "
+        + (
+            f"later by an unknown time: an upper limit takes {evidence.tail.needs_trials:,} successes, or a timeout"
+            if later is None
+            else f"{seconds(later / S)} s later: order statistics, or the timeout"
+        ),
+    )
     yield "wall-clock", f"{exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
     yield "fluid, N·L/W", f"worker-hours / W = {exact(wall.fluid)} h: without the tail of the last trajectories"
 
 
-def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """Yield the parts of the wall-clock's interval."""
-    tail = evidence.tail
-    if not tail.sooner_ns and tail.later_ns == 0:
-        yield "interval", "in proportion to the worker-hours, ± the error: the last jobs take less than the tolerance"
-        return
-    yield (
-        "jobs rarer than any trial",
-        f"may end the run {seconds(tail.sooner_ns / S)} s sooner: order statistics, any distribution",
-    )
-    if tail.later_ns is None:
-        yield "... and later", f"unknown: an upper limit takes {tail.needs_trials:,} successes, or a timeout"
-    else:
-        yield "... and later", f"by {seconds(tail.later_ns / S)} s: order statistics, or the timeout"
-    yield "interval", "√(proportion of the worker-hours² + rare jobs²) ± the error, on either side"
-
-
-def _cost(row: Row, training_run: TrainingRun) -> list[tuple[str, str]]:
+def _cost(row: Row) -> list[tuple[str, str]]:
     if row.cost is None:
         return []
     cost, workers = row.cost, row.cost.worker_usd or 0
@@ -228,14 +178,6 @@ def _cost(row: Row, training_run: TrainingRun) -> list[tuple[str, str]]:
         ("sandboxes", f"{cost.sandbox_usd.value:,.6g} ${_limits(cost.sandbox_usd)}"),
         ("total", f"{cost.total_usd:,.6g} $ with idle pool {cost.idle_pool_usd:,.6g} $ and workers {workers:,.6g} $"),
     ]
-
-
-def _quota(training_run: TrainingRun) -> str:
-    return (
-        ""
-        if training_run.quota is None
-        else f" (the smaller of {training_run.workers:,} and the quota {training_run.quota:,})"
-    )
 
 
 def _limits(interval: Interval) -> str:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from costmodel import NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, warnings
-from taxtui.report.cells import (
-    COUNT,
-    DOLLARS,
-    NS,
-    SHARE,
-    TIMES,
-    CellGroup,
-    Content,
-    TableCell,
-    amount_cell,
-    hours_cell,
-)
+from costmodel import NS_PER_HOUR, NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, warnings
+from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell, hours_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import NOTHING, UNSPLIT, WRAPPER, left_out
-from taxtui.report.words import UNDECIDED
+from taxtui.report.numbers import COUNT, DOLLARS, NOTHING, NS, SHARE, TIMES, UNSPLIT, WRAPPER, left_out
+from taxtui.report.words import TAXES, UNDECIDED
 from taxtui.terminal_text import clean
 
 CAUSES: Final = "Causes of the worker-hours"
@@ -32,8 +21,9 @@ def sections(
     rows: Sequence[Row], training_run: TrainingRun, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
     """Return all tables with rows, the main table first; ``reference``: dispatch for the limits of an unknown tax."""
-    parts = (_main, _causes, _money, _steps, _gpu, _pool)
-    results = [section for part in parts if (section := part(rows, training_run)).rows]
+    by_cause = causes([(name, row) for name, row in zip(_names(rows), rows, strict=True)], training_run)
+    others = (part(rows, training_run) for part in (_money, _steps, _gpu, _pool))
+    results = [section for section in (_main(rows, training_run), by_cause, *others) if section.rows]
     notes = [
         f"{clean(source.name)}: {clean(note)}"
         for source in sources
@@ -47,11 +37,6 @@ def sections(
     dispatch = [reference[name].in_words(clean(name)) for name in bounded if reference and name in reference]
     added = {results[0].title: notes, CAUSES: dispatch}
     return [section._replace(notes=section.notes + added.get(section.title, [])) for section in results]
-
-
-def tax_in_words(cleanup: bool) -> str:
-    """Return the sum of the causes of the tax."""
-    return " + ".join(["startup", "dispatch", "contention", "harness", "queued", "failed", *["cleanup"] * cleanup])
 
 
 def marks_of(rows: Sequence[Row]) -> FlagMarks:
@@ -128,46 +113,56 @@ def _table(
     return Section(name, ["sandbox\n", *head], lines, list(notes))
 
 
-def _causes(rows: Sequence[Row], training_run: TrainingRun) -> Section:
-    def cells(row: Row) -> list[Content] | None:
-        if row.by_cause_worker_hours is None or row.worker_hours is None:
-            return None
-        total = row.worker_hours.value
-        tax: Content = NOTHING
-        if row.tax_worker_hours is not None and total:
-            value = row.tax_worker_hours.value
-            tax = CellGroup((TableCell(value), TableCell(value / total, SHARE)), below=True)
-        elif row.tax_between_worker_hours is not None:
-            tax = TableCell(None, "", *row.tax_between_worker_hours)
-        parts = {name: TableCell(part) for name, part in row.by_cause_worker_hours._asdict().items()}
-        names = ([name for name in column.split("\n") if name] for column in head[1:])
-        return [tax, *(CellGroup(tuple(parts[name] for name in group), below=True) for group in names)]
+def causes(named: Sequence[tuple[Content, Row]], training_run: TrainingRun | None = None, unit: str = "") -> Section:
+    """Return the tax and the worker-hours by cause of named rows; ``unit`` NS: as durations."""
+    scale = NS_PER_HOUR if unit == NS else 1.0
 
-    causes = [row.by_cause_worker_hours for row in rows if row.by_cause_worker_hours]
-    known = any(cause.contention is not None for cause in causes)
-    unsplit = any(cause.unsplit is not None for cause in causes)
-    wrapper = any(cause.wrapper is not None for cause in causes)
-    head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\ncontention" if known else "slowdown\n"]
-    head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit, *["wrapper\n"] * wrapper]
-    head += ["cleanup\n"] * training_run.include_cleanup
+    def cell(hours: float | None) -> TableCell:
+        return TableCell() if hours is None else TableCell(hours * scale, unit)
+
+    parts = [(name, row, row.by_cause_worker_hours) for name, row in named if row.by_cause_worker_hours]
+    present = {cause for _, _, part in parts for cause, hours in part._asdict().items() if hours is not None}
+    head = ["tax\n", "share\n", "startup\nqueued", "dispatch\nharness"]
+    head += ["slowdown\ncontention" if "contention" in present else "slowdown\n", "work\n", "think\n", "failed\n"]
+    head += [f"{cause}\n" for cause in ("unsplit", "wrapper", "cleanup", "wasted") if cause in present]
+    lines: list[list[Content]] = []
+    for name, row, part in parts:
+        tax, total, limits = row.tax_worker_hours, row.worker_hours, row.tax_between_worker_hours
+        amounts: list[Content] = [NOTHING, NOTHING]
+        if tax is not None and total is not None and total.value:
+            amounts = [amount_cell(tax.times(scale), unit), TableCell(tax.value / total.value, SHARE)]
+        elif limits is not None:
+            amounts[0] = TableCell(None, unit, limits.low * scale, limits.high * scale)
+        hours = part._asdict()
+        groups = ([hours[cause] for cause in column.split()] for column in head[2:])
+        stacks = (CellGroup(tuple(cell(amount) for amount in group), below=True) for group in groups)
+        lines.append([name, *amounts, *stacks])
+    rows = [row for _, row, _ in parts]
+    return Section(CAUSES, ["sandbox\n", *head], lines, _cause_notes(rows, training_run, present))
+
+
+def _cause_notes(rows: Sequence[Row], training_run: TrainingRun | None, present: Collection[str]) -> list[str]:
+    taxes = [*TAXES, *["cleanup"] * ("cleanup" in present)]
     notes = [
-        f"tax = {tax_in_words(training_run.include_cleanup)}: worker-hours without think time and the commands' own "
-        "time in the sandbox. dispatch, slowdown and work include the set-up. harness: taxtui's time between phases "
-        "and commands."
+        f"tax = {' + '.join(taxes)}: the occupied time without think time and the commands' own time in the sandbox. "
+        "dispatch, slowdown and work include the set-up. harness: taxtui's time "
+        "between phases and commands."
     ]
-    if unsplit:
-        notes.append(UNSPLIT)
-    if wrapper:
-        notes.append(WRAPPER)
-    if known:
+    notes += [text for cause, text in (("unsplit", UNSPLIT), ("wrapper", WRAPPER)) if cause in present]
+    if "contention" in present:
         notes.append("contention: waiting beyond that of the same cell at concurrency 1; –: unknown, part of work.")
-    if training_run.full_speed is None:
-        notes.append("slowdown is unknown and part of work; --set full_speed=SUBSTRATE separates slowdown from work.")
+    if "slowdown" in present and training_run is not None:
+        notes.append(f"slowdown: the commands' own time beyond their time on {clean(training_run.full_speed or '')}.")
     else:
-        notes.append(f"slowdown: the commands' own time beyond their time on {clean(training_run.full_speed)}.")
+        notes.append("slowdown is unknown and part of work; taxtui project --set full_speed=SUBSTRATE separates it.")
     if shares := [row.cleanup_share_left_out for row in rows if row.cleanup_share_left_out]:
-        notes.append(f"{left_out(shares)}; --set include_cleanup=true includes clean-up.")
-    return _table(CAUSES, head, rows, cells, *notes)
+        more = "" if training_run is None else "; --set include_cleanup=true includes clean-up"
+        notes.append(f"{left_out(shares)}{more}.")
+    if "wasted" in present:
+        notes.append(
+            "wasted: rollouts launched in excess, to their end or their cut; the other columns are the kept rollouts."
+        )
+    return notes
 
 
 def _money(rows: Sequence[Row], training_run: TrainingRun) -> Section:

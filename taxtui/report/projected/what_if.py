@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel import Saving, Threshold
-from taxtui.report.cells import SHORT, Content, amount_cell
+from taxtui.report.cells import Content, amount_cell
 from taxtui.report.formats import Report, Section
-from taxtui.report.numbers import number
+from taxtui.report.formats.json_rows import plain
+from taxtui.report.numbers import SHORT, number
 from taxtui.terminal_text import clean
 
 HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "saves nothing from"]
@@ -49,10 +50,10 @@ def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, A
         {
             "row": name,
             "action": effect.action,
-            "usd_per_step": None if effect.usd is None else effect.usd._asdict(),
-            "s_per_step": effect.step_s._asdict(),
-            "assumed": [item._asdict() for item in effect.assumed],
-            "thresholds": [threshold._asdict() for threshold in effect.thresholds],
+            "usd_per_step": plain(effect.usd),
+            "s_per_step": plain(effect.step_s),
+            "assumed": plain(effect.assumed),
+            "thresholds": plain(effect.thresholds),
         }
         for name, effects in results
         for effect in effects

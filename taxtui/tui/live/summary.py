@@ -64,7 +64,7 @@ def last_lines(state: RunState, feed: Feed) -> Text:
 
 def farewell(state: RunState, path: Path) -> str:
     """Return the answer as ``taxtui run`` prints it, the end of a measurement and the path, for after quitting."""
-    from taxtui.report.answer.summary import summary
+    from taxtui.report.answer.measured import summary
 
     lines = [f"{state.outcome or 'incomplete'} after {stopwatch(state.elapsed_ns / 1e9)}: {_counts(state)}"]
     with contextlib.suppress(CostModelError):  # no trial has succeeded

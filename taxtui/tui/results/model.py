@@ -94,7 +94,8 @@ class ResultsReader:
                 raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
             yield ResultsShown(ladders.sections(sweeps), rows)
         else:
-            yield ResultsShown(sections(rows, sources, [request.table], unfinished), rows)
+            answer = measured.answer(rows, sources) if request.table == "tax" else None
+            yield ResultsShown(sections(rows, sources, [request.table], unfinished, answer), rows)
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[MeasuredRow], list[Recording], int]:
         stamps = [catalogue.stamp(path) for path in paths]

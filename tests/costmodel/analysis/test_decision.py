@@ -23,8 +23,8 @@ from costmodel.workload.pool import Pool
 from costmodel.workload.rescaling import Alternatives, Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
-from taxtui.report.decision.layout import to_markdown
 from taxtui.report.decision.sections import page as page_of
+from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from tests.support.cost_model.attributed import attribution
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -151,14 +151,15 @@ def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
     assert told.startswith(
         "# MOVE from docker to kubernetes\n\nMoving to kubernetes saves this run $90.0 ($88.0–$92.0)"
     )
-    headings = [line for line in told.splitlines() if line.startswith("## ")]
+    headings = [line for line in told.splitlines() if line.startswith("### ")]
     assert headings == [
-        "## Costs of the training run",
-        "## Costs of the sandbox by cause",
-        "## Not verified",
-        "## Measure next",
-        "## Command that writes this page",
-        "## Source of each input",
+        "### Costs of the training run",
+        "### Costs of the sandbox by cause",
+        "### Thresholds of other inputs",
+        "### Not verified",
+        "### Measure next",
+        "### Command that writes this page",
+        "### Source of each input",
     ]
     assert "| GPUs, whole duration | 160 (±2) | 80.0 (±0.8) |" in told
     assert r"a_b \*c\*" in told

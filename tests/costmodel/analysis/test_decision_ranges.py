@@ -15,8 +15,9 @@ from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decid
 from costmodel.analysis.thresholds import input_effects
 from costmodel.recording.reader import Recording
 from taxtui.cli import app
-from taxtui.report.decision.layout import to_markdown, to_terminal
 from taxtui.report.decision.sections import page
+from taxtui.report.formats.markdown_tables import to_text as to_markdown
+from taxtui.report.formats.plain_tables import to_text
 from tests.support.cost_model.decision_worlds import (
     RUN,
     candidate_at,
@@ -70,7 +71,7 @@ def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(r
     first = input_effects(found)[0]
     assert first.input.name == "limits"
     assert "0.0333 creates a second" in first.input.label(first.at)
-    told = to_terminal(page(found, input_effects(found), [], "taxtui decide"), 80)
+    told = to_text(page(found, input_effects(found), [], [], "taxtui decide"), 80)
     assert "Thresholds of single inputs, the nearest first" in told
     assert "Measure first: daytona, limits of the plan: ask for the limits of your plan" in told.replace("\n", " ")
     assert max(map(len, told.splitlines())) <= 80

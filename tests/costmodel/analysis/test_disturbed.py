@@ -19,7 +19,7 @@ from costmodel.recording.reader import load, read_recording
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app
-from taxtui.report.answer.summary import summary
+from taxtui.report.answer.measured import summary
 from taxtui.report.headline import sentence
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 

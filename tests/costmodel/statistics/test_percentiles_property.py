@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.statistics.quantiles import effective_count, least_count, percentile, rank_limits
-from taxtui.report.measured.summary import outliers
 
 untimed = settings(deadline=None)
 TAIL = Fraction(1, 40)
@@ -93,7 +92,6 @@ def test_scale_and_shift_equivariant(trials: list[list[int]], factor: int, shift
     assert worth == effective_count([[factor * value + shift for value in own] for own in trials], factor * at + shift)
     plain, other = percentile(sorted(values), p, worth), percentile(sorted(moved), p, worth)
     assert other[:3] == tuple(None if end is None else factor * end + shift for end in plain[:3])
-    assert outliers(sorted(values)) == outliers(sorted(moved))
 
 
 @untimed
@@ -115,18 +113,3 @@ def test_actions_are_worth_between_one_value_and_all_of_them(trials: list[list[i
 def test_trials_that_repeat_one_value_are_worth_no_more_than_their_number(values: list[int], size: int) -> None:
     repeated = [[value] * size for value in values]
     assert effective_count(repeated, sorted(values)[len(values) // 2 - 1]) < len(values)
-
-
-@untimed
-@given(st.lists(durations, min_size=1, max_size=60))
-def test_outliers_by_the_definition(values: list[int]) -> None:
-    def middle(ascending: list[Fraction]) -> Fraction:
-        half = len(ascending) // 2
-        return ascending[half] if len(ascending) % 2 else (ascending[half - 1] + ascending[half]) / 2
-
-    center = middle(sorted(map(Fraction, values)))
-    spread = middle(sorted(abs(value - center) for value in values))
-    limit = Fraction(35, 10) * spread / Fraction(6745, 10_000)
-    near = [value for value in values if abs(abs(value - center) - limit) <= limit / 10**12]
-    found = sum(abs(value - center) > limit for value in values)
-    assert abs(outliers(sorted(values)) - found) <= (len(near) if spread else 0)

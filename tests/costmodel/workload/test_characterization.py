@@ -157,7 +157,6 @@ RUN = str(Path(__file__).parents[3] / "recordings" / "run.msgpack")
 def test_the_laws_are_a_table_of_their_own() -> None:
     done = CliRunner().invoke(command, [RUN, "--table", "distributions"], catch_exceptions=False)
     assert "Failures" in done.stdout
-    assert "Length" not in done.stdout  # what was asked for is no law
     (row, *_) = json.loads(
         CliRunner()
         .invoke(command, [RUN, "--table", "distributions", "--format", "json"], catch_exceptions=False)
@@ -185,8 +184,8 @@ def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:
     out = tmp_path / "out.msgpack"
     import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out, ReaderOptions())
     text = CliRunner().invoke(command, [str(out), "--table", "distributions"], catch_exceptions=False).stdout
-    for title in ("Think time before an action", "Length", "Failures by cause"):
-        assert title in text
+    assert "Distributions" in text
+    assert "Failures by cause" in text
     (row,) = json.loads(CliRunner().invoke(command, [str(out), "--table", "distributions", "--format", "json"]).stdout)
     assert row["length_law"]["censored"] == 4
     csv = CliRunner().invoke(command, [str(out), "--table", "distributions", "--format", "csv"]).stdout

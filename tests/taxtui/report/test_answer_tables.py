@@ -19,7 +19,7 @@ from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.report.answer import sections
-from taxtui.report.answer.summary import summary
+from taxtui.report.answer.measured import summary
 from taxtui.report.formats.plain_tables import to_text
 from taxtui.terminal_text import width
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -115,13 +115,6 @@ def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], expected:
         assert said(*command, *words, code=2) == expected
 
 
-def test_what_means_nothing_together_is_refused_too() -> None:
-    gvisor = str(RECORDINGS / "gvisor.msgpack")
-    words = ("--tier", "T2", "--substrate", "docker:runsc")
-    expected = "no row is of --tier T2 and --substrate docker:runsc; leave one out"
-    assert said("report", SHORT, gvisor, *words, code=2) == expected
-
-
 def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tmp_path: Path) -> None:
     cells = [cell(0, actions=4), cell(1, actions=30), cell(2, actions=4, mode="session"), cell(3, actions=10)]
     trials = [trial(9 * n + m, cell=n, actions=[S] * cells[n][6]) for n in range(4) for m in range(3)]
@@ -131,13 +124,6 @@ def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tm
     lines = said("project", file, *ASK, "--full").partition("Causes of the worker-hours")[0].splitlines()
     named = [line.split()[1] for line in lines if line.startswith("T2 ") and "±" in line]
     assert named[-4:] == ["4", "4", "10", "30"]
-
-
-def test_a_variant_and_a_substrate_are_chosen_by_name() -> None:
-    rows = json.loads(said("report", SHORT, str(RECORDINGS / "gvisor.msgpack"), "--substrate", "docker:runsc", *JSON))
-    assert {row["variant"] for row in rows} == {"runsc"}
-    rows = json.loads(said("report", SHORT, str(RECORDINGS / "gvisor.msgpack"), "--substrate", "docker", *JSON))
-    assert {row["variant"] for row in rows} == {"runc", "runsc"}
 
 
 JSON = ("--format", "json")

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui.report.cells import (
-    COUNT,
-    DOLLARS,
-    NS,
-    SHARE,
-    TIMES,
-    CellGroup,
-    Content,
-    RowName,
-    TableCell,
-    aligned,
-    lines_of,
-    number_of,
-    text_of,
-)
+from taxtui.report.cells import CellGroup, Content, RowName, TableCell, aligned, lines_of, number_of, text_of
 from taxtui.report.formats import Section
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from taxtui.report.formats.plain_tables import to_text
+from taxtui.report.numbers import COUNT, DOLLARS, NS, SHARE, TIMES
 from taxtui.report.page.views import cell_of
 
 

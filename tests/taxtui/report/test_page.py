@@ -16,10 +16,11 @@ from click.testing import CliRunner
 
 from taxtui.cli import app
 from taxtui.errors import UsageError
-from taxtui.report.cells import NS, TIMES, CellGroup, TableCell
+from taxtui.report.cells import CellGroup, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
+from taxtui.report.numbers import NS, TIMES
 from taxtui.report.page.content import page
 from taxtui.report.page.material import Material
 from taxtui.report.page.views import table_of
@@ -75,7 +76,7 @@ def read(html: str) -> Reader:
 
 
 def test_the_answer_comes_first_with_its_sentence_and_a_row_per_workload(read: Reader) -> None:
-    answer = read.text.partition("Time by cause, T1")[0] or read.text
+    answer = read.text.partition("Time of one delivered trajectory by cause, T1")[0]
     assert "docker exec runs" in read.text.partition("Time that one delivered trajectory occupies a worker")[0]
     for workload in ("T1 10 exec", "T1 10 session", "T1 50 exec", "T1 50 session"):
         assert workload in answer
@@ -93,7 +94,7 @@ def test_nothing_is_fetched_and_nothing_but_our_script_may_run(html: str, read: 
     assert "@import" not in html
 
 
-def test_every_figure_is_a_picture_with_text_and_a_csv(html: str, read: Reader) -> None:
+def test_every_figure_is_a_picture_with_text_and_the_numbers_are_a_csv(html: str, read: Reader) -> None:
     pictures = [one for one in read.all("svg") if one.get("role") == "img"]
     assert len(pictures) >= 2
     ids = [one["id"] for _, one in read.elements if "id" in one]
@@ -101,12 +102,10 @@ def test_every_figure_is_a_picture_with_text_and_a_csv(html: str, read: Reader) 
     for one in pictures:
         assert set(one["aria-labelledby"].split()) <= set(ids)
     assert set(re.findall(r'(?:url\(|href=")#([^")]+)', html)) <= set(ids)
-    links = [one for one in read.all("a") if "download" in one]
-    assert len(links) == 1 + 3
-    for link in links:
-        rows = list(csv.reader(io.StringIO(base64.b64decode(link["href"].partition("base64,")[2]).decode())))
-        assert len(rows) > 1
-        assert len({len(row) for row in rows}) == 1
+    [link] = [one for one in read.all("a") if "download" in one]
+    rows = list(csv.reader(io.StringIO(base64.b64decode(link["href"].partition("base64,")[2]).decode())))
+    assert len(rows) > 1
+    assert len({len(row) for row in rows}) == 1
 
 
 def test_the_same_recordings_give_the_same_bytes(html: str, tmp_path: Path) -> None:
@@ -160,7 +159,7 @@ def test_what_was_not_measured_here_stands_apart(tmp_path: Path) -> None:
     html = page_of(path)
     apart = html.partition("Not measured here")[2]
     assert apart
-    assert "STAND-IN, T2" in apart
+    assert "STAND-IN, Time of one delivered trajectory by cause, T2" in apart
 
 
 def test_each_amount_of_a_group_has_a_column_and_a_heading() -> None:
@@ -213,17 +212,6 @@ def test_the_sentence_and_the_choice_are_those_of_the_command_line(tmp_path: Pat
     assert " ".join(said.split()) in found.text
     assert "T1 10 session" not in found.text
     assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --html page.html" in found.text
-
-
-def test_published_latencies_stand_apart_and_are_ranked_with_nothing(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.msgpack", [trial(n, actions=[S] * 3) for n in range(6)])
-    invoke("report", path, "scenarios/published/essay.toml", "--html", tmp_path / "page.html")
-    html = (tmp_path / "page.html").read_text()
-    found = Reader(html)
-    assert "Fargate published time" in found.text
-    assert "Not compared with measured rows: " in found.text
-    assert "Daytona essay: coding-agent RL has a hidden infrastructure tax (T2, 50 actions): from " in found.text
-    assert "2.69 min" in found.text
 
 
 SHEET = """

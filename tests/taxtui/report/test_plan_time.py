@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from taxtui.live import catalogue
 from taxtui.plan.spec import Plan
 from taxtui.report import plan_time
 from taxtui.report.plan_time import HistoryReader, PastTrial, expect, time_words
@@ -221,10 +220,3 @@ def test_what_comes_before_the_damage_counts(folder: Path, damage: Callable[[byt
     (folder / "b.msgpack").write_bytes(b"no recording at all")
     (folder / "c.msgpack").write_bytes(b"")
     assert words(plan(), HistoryReader().read(never)) == "~12 s, estimated from 1 recording"
-
-
-def test_a_shipped_recording_is_said_to_be_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(folder, "a", told([RUNC]))
-    monkeypatch.setattr(catalogue, "bundled", lambda name: path)
-    monkeypatch.setattr(catalogue, "SHIPPED", ("a",))
-    assert words(plan(), HistoryReader().read(never)) == "~12 s, estimated from 1 shipped recording"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,15 +17,18 @@ from costmodel.recording.follower import read_events
 from costmodel.recording.trial import CellIdentity
 from taxtui.live.cell_state import PARTS, CellState
 from taxtui.live.state import RunState
+from taxtui.report.answer.measured import answer as answer_of_rows
+from taxtui.report.answer.record import rows_by_key
 from taxtui.report.formats import csv_rows, markdown_tables
 from taxtui.report.measured.record import record
-from taxtui.report.measured.rows import TAXES, rows_of
+from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.sections import TABLES, sections
 from taxtui.report.numbers import duration
-from taxtui.report.numbers import number as hours
+from taxtui.report.numbers import number as number_of
 from taxtui.report.projected import sections as projected
 from taxtui.report.projected.record import record as projected_record
+from taxtui.report.words import TAXES
 
 SHIPPED: Final = sorted((Path(__file__).parents[3] / "recordings").glob("*.msgpack"))
 S: Final = 10**9
@@ -57,12 +59,14 @@ def told(path: Path) -> Told:
     read_events(path, take)
     cells, sources = read_samples([path])
     rows = rows_of(cells)
-    measured = [record(row, TABLES) for row in rows]
+    answer = answer_of_rows(rows, sources)
+    taxed = rows_by_key(answer)
+    measured = [record(row, TABLES, taxed.get(row.key)) for row in rows]
     projections = project([load(path)], DEMAND)
     asked = [projected_record(row) for row in projections]
     texts = {
         "report.csv": csv_rows.to_text(measured),
-        "report.md": markdown_tables.to_text(sections(rows, sources, TABLES, 0)),
+        "report.md": markdown_tables.to_text(sections(rows, sources, TABLES, 0, answer)),
         "project.csv": csv_rows.to_text(asked),
         "project.md": markdown_tables.to_text(projected.sections(projections, DEMAND, [])),
     }
@@ -160,42 +164,29 @@ def test_csv_says_what_json_says(found: Told) -> None:
 
 def test_markdown_says_what_json_says(found: Told) -> None:
     tables = found.texts["report.md"].split("\n### ")
-    breakdown, beside, tax = (
+    breakdown, beside = (
         _lines(next(table for table in tables if table.startswith(title)))
-        for title in ("Breakdown of completion", "Beside completion", "Tax")
+        for title in ("Breakdown of completion", "Beside completion")
     )
-    assert len(breakdown) == len(beside) == len(tax) == len(found.report)
+    assert len(breakdown) == len(beside) == len(found.report)
     for number, report in enumerate(found.report.values()):
         means = {name.replace("_", " "): value for name, value in report["mean_ns"].items()}
         means["all"] = report["trajectory_ns"]["mean"]["value"]
         for head, cell in [*list(breakdown[number].items())[1:], *list(beside[number].items())[1:]]:
             value = means[head]
             assert cell.partition(" (")[0] == ("–" if value is None else duration(value)), head
-        causes = report["tax_by_cause_ns"]
-        expected = {f"{one} ({two})": f"{duration(causes[one])} ({duration(causes[two])})" for one, two in _PAIRS}
-        assert {head: tax[number][head] for head in expected} == expected
-        assert _with_contention(tax[number], "failed", causes, duration)
-    lines = _lines(
-        next(one for one in found.texts["project.md"].split("\n### ") if one.startswith("Causes of the worker-hours"))
-    )
-    for line, projection in zip(lines, found.project.values(), strict=True):
-        causes = projection["by_cause"]
-        expected = {f"{one} ({two})": f"{hours(causes[one])} ({hours(causes[two])})" for one, two in _PAIRS}
-        assert {head: line[head] for head in expected} == expected
-        assert (line["work"], line["think"]) == (hours(causes["work"]), hours(causes["think"]))
-        assert _with_contention(line, "slowdown", causes, hours)
-
-
-_PAIRS: Final = (("startup", "queued"), ("dispatch", "harness"))
-
-
-def _with_contention(line: dict[str, str], cause: str, causes: dict[str, Any], shown: Callable[[Any], str]) -> bool:
-    """Whether a column says a cause, and contention below it where one row of the table knows that."""
-    one, other = ("–" if causes[name] is None else shown(causes[name]) for name in (cause, "contention"))
-    pair = f"{cause} (contention)"
-    if pair in line:
-        return line[pair] == f"{one} ({other})"
-    return line[cause] == one and causes["contention"] is None
+    for text, title, shown in (
+        ("report.md", "Tax", lambda hours: duration(hours * S)),
+        ("project.md", "Causes of the worker-hours", number_of),
+    ):
+        [table] = [one for one in found.texts[text].split("\n### ") if one.startswith(title)]
+        keys = found.report if text == "report.md" else found.project
+        for line, key in zip(_lines(table), keys, strict=True):
+            causes = found.project[key]["by_cause"]
+            for head, cell in list(line.items())[3:]:
+                names = head.rstrip(")").split(" (")
+                texts = ["–" if causes[name] is None else shown(causes[name]) for name in names]
+                assert cell == (f"{texts[0]} ({texts[1]})" if len(texts) == 2 else texts[0]), head
 
 
 def _lines(table: str) -> list[dict[str, str]]:

@@ -7,8 +7,7 @@ from array import array
 
 from costmodel.statistics.quantiles import effective_count, percentile
 from costmodel.statistics.repetitions import RunKey
-from taxtui.report.measured.samples import Column
-from taxtui.report.measured.summary import summarize
+from taxtui.report.measured.samples import Column, summarize
 
 STUDENT = {4: 2.776445, 19: 2.093024}
 """Two-sided 95 % quantiles by degrees of freedom, from printed tables."""

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from costmodel import load
 from costmodel.workload.pool import Pool
+from taxtui.report.answer.measured import recorded
+from taxtui.report.measured.record import record
 from taxtui.report.measured.rows import MeasuredRow, namesakes, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -111,9 +114,9 @@ def test_a_run_that_is_unknown_or_cannot_be_is_never_guessed(tmp_path: Path, sec
     assert column(found.successes, "run").sizes.tolist() == [3, 2]
     assert values(found, "unsplit") == [0, 2 * S]
     row = MeasuredRow(found)
-    assert row.tax is None
-    assert row.work_ns is None
-    assert row.held_ns == (6 * S + 9 * S) / 2
+    told = record(row, ("tax",), recorded([load(tmp_path / "0.msgpack")])[0])
+    assert told["tax_per_success_ns"]["value"] is told["work_per_success_ns"] is None
+    assert told["held_per_success_ns"] == pytest.approx((6 * S + 9 * S) / 2)
     assert "run_time_unknown" in row.flags
 
 
@@ -149,14 +152,13 @@ def test_tax_and_failures(tmp_path: Path) -> None:
     good = [trial(n, create=n * S, runs=[S // 2] * 3, setup=[(2 * S, S)], thinks=[0, S, S]) for n in range(1, 6)]
     bad = [trial(n, actions=[S], outcome="failed", extra=(n - 5) * S) for n in (6, 7)]
     row = MeasuredRow(only(cells_of(tmp_path, (good + bad, []))))
+    told = record(row, ("tax",), recorded([load(tmp_path / "0.msgpack")])[0])
     held = [n * S + S + 2 * S + 3 * S + 2 * S for n in range(1, 6)] + [2 * S + S + S + extra * S for extra in (1, 2)]
     think, work = 5 * 2 * S, 5 * (3 * S // 2 + S)
-    tax = row.tax
-    assert tax is not None
-    assert tax.total.value == pytest.approx((sum(held) - think - work) / 5)
-    assert tax.share == pytest.approx((sum(held) - think - work) / sum(held))
-    assert tax.causes.pop("contention") is None
-    assert tax.causes == pytest.approx(
+    assert told["tax_per_success_ns"]["value"] == pytest.approx((sum(held) - think - work) / 5)
+    assert told["tax_share_of_held"] == pytest.approx((sum(held) - think - work) / sum(held))
+    assert told["tax_by_cause_ns"].pop("contention") is None
+    assert told["tax_by_cause_ns"] == pytest.approx(
         {
             "startup": fmean(n * S + S for n in range(1, 6)),
             "dispatch": 3 * S // 2 + S,
@@ -165,8 +167,8 @@ def test_tax_and_failures(tmp_path: Path) -> None:
             "failed": (5 * S + 6 * S) / 5,
         }
     )
-    assert row.held_ns == sum(held) / 5
-    assert row.work_ns == work / 5
+    assert told["held_per_success_ns"] == pytest.approx(sum(held) / 5)
+    assert told["work_per_success_ns"] == pytest.approx(work / 5)
     z, n, rate = 1.959963984540054, 7, 2 / 7
     center, half = rate + z * z / 14, z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     assert row.failures == pytest.approx((rate, (center - half) / (1 + z * z / n), (center + half) / (1 + z * z / n)))

@@ -15,7 +15,6 @@ from costmodel.statistics.distribution import Distribution
 from costmodel.training.run import Precision
 from taxtui.cli import app
 from taxtui.errors import RecordingError
-from taxtui.report.page.panels import fitting
 from taxtui.report.page.site import opened
 from taxtui.report.row_limits import ANSWER, PAGE, TABLES
 from tests.support.cost_model.costmodel_files import cell, frame, header
@@ -84,15 +83,6 @@ def test_a_page_has_fewer_rows_than_an_answer(tmp_path: Path, command: str) -> N
     assert not page.exists()
 
 
-@pytest.mark.parametrize("words", [("--full",), ("--table", "tax"), ("--format", "json")])
-def test_tables_have_fewer_rows_than_an_answer(tmp_path: Path, words: tuple[str, ...]) -> None:
-    path = many_cells(tmp_path / "many.msgpack", "tiers", 250)
-    with pytest.raises(
-        RecordingError, match=r"250 cells are more than tables or data of [\d,]+ bytes may have rows, \d+;"
-    ):
-        told(path, "report", "FILE", *words)
-
-
 def test_a_site_leaves_out_what_has_more_rows_than_a_page_may_have(tmp_path: Path) -> None:
     many_cells(tmp_path / "many.msgpack", "tiers", 250)
     many_cells(tmp_path / "run.msgpack", "tiers", 4, run_id="run-2")
@@ -126,29 +116,13 @@ def test_an_export_has_no_more_rows_than_bytes_pay_for(tmp_path: Path, form: str
     assert told(path, "export", "FILE", "--format", form)
 
 
-def test_a_page_draws_whole_panels_of_36_rows_in_all_and_says_how_to_draw_others(tmp_path: Path) -> None:
+def test_a_page_draws_36_rows_in_all_and_says_how_to_draw_others(tmp_path: Path) -> None:
     path = many_cells(tmp_path / "many.msgpack", "square", 108)
     page = tmp_path / "page.html"
     told(path, "report", "FILE", "--html", str(page))
     text = page.read_text(encoding="utf-8")
-    assert "Not drawn, but in the tables: " in text
-    assert "8 more rows in the tables." in text
-    assert "To draw other rows choose some with --tier, --mode, --substrate or --actions." in text
-    assert text.count('data-name="causes-') == 2  # 24 of 32 cells of one tier, and the 12 of the last
-
-
-@pytest.mark.parametrize(
-    ("counts", "drawn"),
-    [
-        ([12, 12, 12], [0, 1, 2]),
-        ([24, 24, 12, 1], [0, 2]),
-        ([1] * 9, [0, 1, 2, 3, 4, 5]),
-        ([24, 5, 24, 7], [0, 1, 3]),
-        ([], []),
-    ],
-)
-def test_panels_are_drawn_whole_while_there_is_room(counts: list[int], drawn: list[int]) -> None:
-    assert fitting(counts) == drawn
+    assert "72 more rows are in the tables. To draw other rows choose some with --tier" in text
+    assert text.count('data-name="causes-') == 4
 
 
 def test_many_rows_share_what_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,7 +176,7 @@ async def test_bars_show_the_causes_of_worker_hours_and_of_the_cost_for_a_run_in
         assert drawn[0].text == number(rows(pilot)[1].worker_hours.value)  # type: ignore[union-attr]
         panel(pilot).set("batch", "64")
         await until(pilot, lambda: all(row.attribution for row in rows(pilot)) and projection(pilot).settled)
-        assert "cost of the sandbox by cause, in worker-hours" in str(bars.border_title)
+        assert "Cost of the sandbox in worker-hours by cause" in str(bars.border_title)
 
 
 async def test_l_loads_a_training_file_whose_values_are_shown(path: Path) -> None:

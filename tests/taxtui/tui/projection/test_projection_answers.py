@@ -10,10 +10,10 @@ import pytest
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.recording.reader import load
+from taxtui.report.bars import bars_of, measure_of
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection.form import parsed
 from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector
-from taxtui.tui.stacked_bars import cost_bars
 from tests.support.cost_model.attributed import attribution
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import S, record
@@ -61,10 +61,10 @@ def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[st
 
 def test_costs_by_cause_are_those_of_the_attribution(path: Path) -> None:
     rows = project([load(path)], parsed({}).training_run)
-    assert cost_bars(answer_of(rows).lines[0]) == []
     found = attribution()
-    (line, *_) = answer_of([replace(row, attribution=found) for row in rows]).lines
-    bars = cost_bars(line)
-    assert [bar.name for bar in bars] == ["local", "docker"]
+    answer = answer_of([replace(row, attribution=found) for row in rows])
+    bars = bars_of(answer, answer.lines[0])
+    assert {bar.name for bar in bars} == {"local", "docker"}
     assert bars[0].parts == {"failures": 234_000, "image_pull": 91_000, "dispatch": 4_000, "create": 200}
-    assert bars[0].text == "$312k of $1.27M"
+    assert (bars[0].text, bars[0].note) == ("$312k", "of $1.27M")
+    assert measure_of(answer, answer.lines[0]) == "Cost of the sandbox in $"

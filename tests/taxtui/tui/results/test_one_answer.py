@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from taxtui.commands.project import command as project
 from taxtui.commands.report import command as report
-from taxtui.report.answer.summary import summary
+from taxtui.report.answer.measured import summary
 from taxtui.report.numbers import plus_minus
 from taxtui.report.page import content
 from taxtui.tui.section_table import AnswerTable

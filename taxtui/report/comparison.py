@@ -1,37 +1,45 @@
-"""Table and notes of a comparison, the worst change first."""
+"""The output of ``taxtui compare``: a table with the worst change first, plain data, and JUnit XML."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from itertools import groupby
+from typing import Any, Final
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from costmodel import (
     COMPARISON_VERDICTS,
     FAILURE_RATE,
     INCONCLUSIVE,
     POWER,
+    WORSE,
     ComparedSide,
     Comparison,
     Comparisons,
+    Interval,
     Pool,
     Recording,
 )
 from taxtui.report import variation
-from taxtui.report.cells import Content
-from taxtui.report.comparison.record import record
+from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell
 from taxtui.report.formats import Report, Section
 from taxtui.report.measured.rows import MeasuredRow, namesakes
 from taxtui.report.measured.sections import HEAD, marks_of, name_of
-from taxtui.report.numbers import NOTHING, duration
+from taxtui.report.numbers import COUNT, NS, SHARE, percent, plus_minus
 from taxtui.terminal_text import clean
+
+DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>'
+_NO_CHARACTERS: Final = re.compile("[\ufffe\uffff]")
+"""Characters that are invalid in XML and not removed by ``clean``."""
 
 ONE_IN: Final = 40
 """Without a real change, at most one comparison in this number is worse by chance (2.5 %)."""
 _LEGEND: Final = (
     "worse, better: the interval of the change is on one side of 0. no difference: the interval is within ± the limit. "
     f"inconclusive: neither. needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
-    "failure_rate: the limit is in points; without a failed trial in AFTER the rate is never inconclusive."
+    "failure_rate: without a failed trial in AFTER the rate is never inconclusive."
 )
 
 
@@ -53,7 +61,7 @@ class ComparisonTable:
 
     @property
     def report(self) -> Report:
-        return Report(lambda: [self.section()], lambda: [record(comparison) for comparison in self.result.comparisons])
+        return Report(lambda: [self.section()], lambda: [_record(comparison) for comparison in self.result.comparisons])
 
     def name(self, comparison: Comparison) -> str:
         """Return the name of the cell on one line, with the label before if changed."""
@@ -71,21 +79,22 @@ class ComparisonTable:
         return f"{len(listed)} of {len(self.ordered)} comparisons {meaning}: {'; '.join(texts[:3])}{more}"
 
     def in_words(self, comparison: Comparison) -> str:
-        """Return ``+23.1 % (+12.0 … +34.5), limit +10 %``, or the reason for a missing interval."""
-        if comparison.change is None:
+        """Return ``23 % (12–34), limit 10 %``, or the reason for a missing interval."""
+        change = comparison.change
+        if change is None:
             return comparison.reason
-        value, _, limits = _change(comparison).partition("\n")
-        return f"{value} ({limits}), limit +{_limit(comparison)}" if limits else f"{value}, {comparison.reason}"
+        end = comparison.reason if change.low is None else f"limit {percent(comparison.metric.limit)}"
+        return f"{plus_minus(change, unit=SHARE)}, {end}"
 
     def section(self) -> Section:
         marks = marks_of(list(self.rows.values()))
         lines: list[list[Content]] = [
             [
                 name_of(self.rows[comparison.after], marks, self._flags(comparison)),
-                f"{comparison.metric.name}\n± {_limit(comparison)}",
-                f"{comparison.then.values:,}\n{comparison.now.values:,}",
-                f"{_at(comparison, comparison.then)}\n{_at(comparison, comparison.now)}",
-                _change(comparison),
+                f"{comparison.metric.name}\n± {percent(comparison.metric.limit)}",
+                _stacked(*(TableCell(side.values, COUNT) for side in (comparison.then, comparison.now))),
+                _stacked(*(_at(comparison, side) for side in (comparison.then, comparison.now))),
+                amount_cell(comparison.change, SHARE, signed=True),
                 f"{comparison.verdict}\n{'' if comparison.needs is None else f'needs {comparison.needs}'}".rstrip("\n"),
             ]
             for comparison in self.ordered
@@ -146,23 +155,76 @@ def _few(names: Sequence[str]) -> str:
     return f"{'; '.join(names[:4])}{more}"
 
 
-def _at(comparison: Comparison, side: ComparedSide) -> str:
-    if side.at is None:
-        return NOTHING
-    return f"{100 * side.at.value:.3g} %" if comparison.metric.name == FAILURE_RATE else duration(side.at.value)
+def _stacked(*cells: TableCell) -> CellGroup:
+    return CellGroup(cells, below=True)
 
 
-def _unit(comparison: Comparison) -> str:
-    return "points" if comparison.metric.name == FAILURE_RATE else "%"
+def _at(comparison: Comparison, side: ComparedSide) -> TableCell:
+    unit = SHARE if comparison.metric.name == FAILURE_RATE else NS
+    return TableCell() if side.at is None else TableCell(side.at.value, unit)
 
 
-def _limit(comparison: Comparison) -> str:
-    return f"{100 * comparison.metric.limit:g} {_unit(comparison)}"
+def _record(comparison: Comparison) -> dict[str, Any]:
+    """Return one comparison; durations in ns, null if unknown."""
+    identity = comparison.after.identity
+    unit = "share" if comparison.metric.name == FAILURE_RATE else "ns"
+
+    def side(pool: Pool, compared: ComparedSide) -> dict[str, Any]:
+        return {
+            "substrate": pool.identity.label,
+            "recordings": pool.sources,
+            "n": compared.values,
+            unit: _limits(compared.at),
+        }
+
+    return {
+        "cell_id": identity.cell_id,
+        **identity._asdict(),
+        "provenance": comparison.after.provenance,
+        "metric": comparison.metric.name,
+        "limit": comparison.metric.limit,
+        "before": side(comparison.before, comparison.then),
+        "after": side(comparison.after, comparison.now),
+        "change": _limits(comparison.change),
+        "runs": [basis._asdict() for basis in comparison.bases],
+        "verdict": comparison.verdict,
+        "reason": comparison.reason,
+        "beyond_limit": comparison.beyond,
+        "needs_repetitions": comparison.needs,
+    }
 
 
-def _change(comparison: Comparison) -> str:
-    if comparison.change is None:
-        return NOTHING
-    value, low, high = (None if end is None else f"{100 * end:+.1f}" for end in comparison.change)
-    limits = "" if low is None else f"{low} …" if high is None else f"{low} … {high}"
-    return f"{value} {_unit(comparison)}\n{limits}"
+def _limits(interval: Interval | None) -> dict[str, float | None]:
+    return dict.fromkeys(Interval._fields) if interval is None else interval._asdict()
+
+
+def junit_xml(table: ComparisonTable) -> str:
+    """Return JUnit XML: a suite per cell, a case per metric. A failure is beyond its limit; unknown is skipped."""
+    root = Element("testsuites", name="taxtui compare")
+    for cell, group in groupby(table.result.comparisons, table.name):
+        _suite(root, cell, list(group), table)
+    for pools, side in ((table.result.only_before, "before"), (table.result.only_after, "after")):
+        for pool in pools:
+            suite = SubElement(root, "testsuite", name=_text(cell_name(pool)), tests="1", failures="0", skipped="1")
+            case = SubElement(suite, "testcase", classname=_text(cell_name(pool)), name="the cell")
+            SubElement(case, "skipped", message=f"only {side}, so not compared")
+    indent(root)
+    return f"{DECLARATION}\n{tostring(root, encoding='unicode')}\n"
+
+
+def _suite(root: Element, cell: str, comparisons: list[Comparison], table: ComparisonTable) -> None:
+    states = [comparison.beyond for comparison in comparisons]
+    counts = {"tests": len(states), "failures": states.count(True), "skipped": states.count(None)}
+    suite = SubElement(root, "testsuite", {"name": _text(cell), **{name: str(n) for name, n in counts.items()}})
+    for comparison, beyond in zip(comparisons, states, strict=True):
+        case = SubElement(suite, "testcase", classname=_text(cell), name=_text(comparison.metric.name))
+        message = table.in_words(comparison)
+        if beyond:
+            SubElement(case, "failure", message=_text(message), type=WORSE)
+        elif beyond is None:
+            reason = f"{comparison.reason}; " if comparison.reason else ""
+            SubElement(case, "skipped", message=_text(f"{comparison.verdict}: {reason}{message}"))
+
+
+def _text(text: str) -> str:
+    return _NO_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", clean(text))

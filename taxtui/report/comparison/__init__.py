@@ -1,1 +1,0 @@
-"""The output of ``taxtui compare``: a table, plain data, and JUnit XML."""
