@@ -64,7 +64,7 @@ def run_difference(
             saved = abs(math.fsum(totals)) / len(totals)
             enough = max(PRECISE * saved, ALIKE * abs(mine.of(RUN).value), TINY)
             factor = max(factor, standard_error(totals) / enough)
-        return begun[0].rounds * factor**2
+        return begun[0].rounds[0] * factor**2
 
     repeated(begun, needed, progress)
     return Share(*(_interval(*pair) for pair in both()))
@@ -128,12 +128,12 @@ def _interval(amount: Amount, other_amount: Amount) -> Interval:
     """Return the interval of the difference, stream by stream."""
     plain, twins = _less(amount, amount.plain, other_amount.plain), _less(amount, amount.twins, other_amount.twins)
     fewest = min((count for count in (amount.repetitions, other_amount.repetitions) if count), default=0)
-    return interval_of(plain, twins, amount.stands_for, signed=True, repetitions=fewest)
+    return interval_of(plain, twins, amount.stands_for[RUN], signed=True, repetitions=fewest)
 
 
 def _less(amount: Amount, streams: list[list[Steps]], other_streams: list[list[Steps]]) -> list[Steps]:
     """Return the difference of each step, multiplied by its weight."""
-    times = amount.stands_for
+    times = amount.stands_for[RUN]
     return [
         [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]
         for mine, theirs in zip(streams, other_streams, strict=True)

@@ -81,7 +81,7 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float], progress
     ``progress`` receives the finished share. Frequent checks would stop at a lucky moment, so they are few.
     """
     rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
-    wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
+    wanted = max(1, *(run.rounds[0] for run in runs)) if len(runs) > 1 else 1
     while rounds < wanted:
         expected = wanted if wanted == allowed else min(allowed, 2 * wanted)
         for number in range(rounds, wanted):
@@ -91,8 +91,9 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float], progress
                     if progress is not None:
                         progress(reported)
         rounds = wanted
-        allowed = min(run.most_rounds for run in runs)
-        wanted = min(allowed, BEFORE * rounds, math.ceil(needed()))
+        wanted = min(BEFORE * rounds, math.ceil(needed()))
+        allowed = min(run.most_rounds for run in runs)  # after ``needed``: fewer counterfactuals afford more rounds
+        wanted = min(allowed, wanted)
     if progress is not None:
         progress(1.0)
 
@@ -159,7 +160,8 @@ class Replications:
         if prices is not None:
             self._bill = by_clock(pool, prices.sandbox(pool.identity))
         self.times = rollouts / training_run.trajectories  # weight of each rollout
-        self.rounds = 0
+        self.rounds = [0] * len(self._without)  # of each counterfactual
+        self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
         self._budget = effort * BUDGET * len(self._without) / cost_per_rollout
         spread = assumed(pool.identity.substrate, training_run.run_sd)
         self.repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0  # drawn whole by resamples
@@ -173,7 +175,7 @@ class Replications:
     @property
     def sample(self) -> StepSample:
         """The simulated steps of all rounds."""
-        return self.sampling.sample._replace(rounds=self.rounds)
+        return self.sampling.sample._replace(rounds=self.rounds[0])
 
     @property
     def plain(self) -> list[Counterfactuals]:
@@ -198,25 +200,26 @@ class Replications:
     @property
     def most_rounds(self) -> int:
         """The largest number of rounds within the budget."""
-        return max(1, self.rounds + int(self._budget / self._cost(self.rounds or 1)))
+        return max(1, self.rounds[0] + int(self._budget / self._cost(self.rounds[0] or 1)))
 
     def _cost(self, number: int) -> int:
         """Return the rollouts of a further round, over all streams and counterfactuals."""
         streams = len(self._recorded) + len(self._resampled)
-        return self.sampling.sample.rollouts(number) * streams * len(self._without)
+        return self.sampling.sample.rollouts(number) * streams * len(self.active)
 
     def simulate(self, number: int) -> Iterator[float]:
         """Simulate round ``number`` unless finished; yield the finished share."""
-        if number < self.rounds:
+        if number < self.rounds[0]:
             return
         streams = [*self._recorded, *self._resampled]
         for place, stream in enumerate(streams, 1):
             random_stream = RandomStream(self._training_run, self._trials, self._thinking, stream.seed, stream.times)
-            for index in range(len(self._without)):
+            for index in self.active:
                 stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
             yield place / len(streams)
         self._budget -= self._cost(number)
-        self.rounds = number + 1
+        for index in self.active:
+            self.rounds[index] = number + 1
 
     def _timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
         """Return the times of successes and failures in a counterfactual."""

@@ -85,17 +85,17 @@ class Amount(NamedTuple):
 
     plain: list[list[Steps]]
     twins: list[list[Steps]]
-    stands_for: Steps  # weight of each step in the run
+    stands_for: list[Steps]  # weight of each step in the run, by counterfactual
     level: Steps  # weights for the ideal step time; []: as of the run
     repetitions: int = 0  # as in ``interval_of``
 
     def of(self, index: int) -> Interval:
         """Return the amount of the run in a counterfactual."""
-        return self._interval(self._amounts(index), self.stands_for)
+        return self._interval(self._amounts(index), self.stands_for[index])
 
     def saved(self, index: int) -> Interval:
         """Return the saving of a counterfactual."""
-        return self._interval(self._saved(index), self.stands_for)
+        return self._interval(self._saved(index), self.stands_for[index])
 
     def together(self, indexes: Sequence[int]) -> Interval:
         """Return the saving of an ideal sandbox less the sum of these savings."""
@@ -113,11 +113,11 @@ class Amount(NamedTuple):
         return standard_error([math.fsum(steps(stream)) for stream in self.plain])
 
     def _amounts(self, index: int) -> Callable[[list[Steps]], Steps]:
-        times, level = self.stands_for, self.level
+        times, level = self.stands_for[index], self.level
         if not level:
             return lambda stream: [w * step for w, step in zip(times, stream[index], strict=True)]
         if index == THINKLESS:  # whose steps are as alike
-            return lambda stream: [v * step for v, step in zip(level, stream[index], strict=True)]
+            return lambda stream: [v * step for v, step in zip(level, stream[index], strict=False)]
 
         def steps_of(stream: list[Steps]) -> Steps:
             columns = zip(times, level, stream[index], stream[IDEAL], strict=True)
@@ -126,8 +126,9 @@ class Amount(NamedTuple):
         return steps_of
 
     def _saved(self, index: int) -> Callable[[list[Steps]], Steps]:
+        times = self.stands_for[index]
         return lambda stream: [
-            w * (step - less) for w, step, less in zip(self.stands_for, stream[RUN], stream[index], strict=True)
+            w * (step - less) for w, step, less in zip(times, stream[RUN], stream[index], strict=False)
         ]
 
     def _interval(self, value_of: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:
@@ -136,20 +137,25 @@ class Amount(NamedTuple):
 
 
 def needed(replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> float:
-    """Return the rounds for precise printed values."""
+    """Return the rounds for precise printed values; only the imprecise counterfactuals stay active."""
     step_s, hours, _, dollars = units(replications, training_run, pool, prices)
-    priced = Rates.of(training_run, pool, prices).priced
-    causes = range(1, sum(bool(acts) for acts in replications.causes.values()) + 1) if replications.separate else ()
+    indexes = len(replications.rounds)
+    causes = range(1, indexes - 2) if replications.separate else range(0)
+    wanted = {RUN, IDEAL % indexes} | ({THINKLESS % indexes} if not replications.ideal_alike else set())
     factor = 0.0
-    for amount in (step_s, hours, *[dollars] * priced):
+    for amount in (step_s, hours, *[dollars] * Rates.of(training_run, pool, prices).priced):
         run, sandbox = abs(amount.of(RUN).value), abs(amount.saved(IDEAL).value)
         nothing = max(NOTHING * run, TINY)
-        wanted = [(RUN, max(PRECISE * run, TINY)), (IDEAL, max(PRECISE * sandbox, nothing))]
+        factor = max(
+            factor, amount.error() / max(PRECISE * run, TINY), amount.error(IDEAL) / max(PRECISE * sandbox, nothing)
+        )
         for index in causes:
-            printed = max(abs(amount.saved(index).value), LEAST * sandbox)
-            wanted.append((index, max(PRECISE * printed, nothing)))
-        factor = max(factor, *(amount.error(index) / error for index, error in wanted))
-    return replications.rounds * factor**2
+            off = amount.error(index) / max(PRECISE * max(abs(amount.saved(index).value), LEAST * sandbox), nothing)
+            if off > 1:
+                wanted.add(index)
+                factor = max(factor, off)
+    replications.active &= wanted
+    return replications.rounds[0] * factor**2
 
 
 def units(
@@ -251,7 +257,8 @@ def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -
         [[[value(step) for step in steps] for steps in stream] for stream in streams]
         for streams in (replications.plain, replications.twins)
     )
-    return Amount(plain, twins, replications.sample.stands_for, _level(replications, plain), replications.repetitions)
+    stands_for = [replications.sample._replace(rounds=rounds).stands_for for rounds in replications.rounds]
+    return Amount(plain, twins, stands_for, _level(replications, plain), replications.repetitions)
 
 
 def _level(replications: Replications, plain: list[list[Steps]]) -> Steps:
