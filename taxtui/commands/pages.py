@@ -65,7 +65,8 @@ def write(
     from taxtui.report.page.material import Material
 
     files = [find_recording(name) for name in recordings]
-    paths = [path for path in files if path.suffix != ".toml"]
+    published = [path for path in files if places and path.suffix == ".toml"]  # latencies have no measured rows
+    paths = [path for path in files if path not in published]
     cells, sources = read_samples(paths)
     all_rows = rows_of(cells, run_sd)
     if not all_rows:
@@ -79,7 +80,7 @@ def write(
         len(cells) - len(all_rows),
         run_sd=run_sd,
         bounds=None if reference is None else load_reference(reference),
-        published=[read_published(path) for path in files if path.suffix == ".toml"],
+        published=[read_published(path) for path in published],
         places=places,
         providers=providers,
     )
