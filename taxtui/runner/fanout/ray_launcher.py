@@ -108,6 +108,7 @@ class RayConnection(ByteConnection):
         self._ray, self._relay, self._node, self._assignment = ray, relay, node, assignment
         self._begun = self._lost = False
         self._waiting: list[bytes] = []
+        self._posts: set[asyncio.Task[None]] = set()
 
     def write(self, lines: bytes) -> None:
         """As ``ByteConnection.write``. Lines of one turn of the event loop travel together."""
@@ -118,7 +119,13 @@ class RayConnection(ByteConnection):
     def _post(self) -> None:
         lines, self._waiting = b"".join(self._waiting), []
         if not self._lost:
-            self._relay.write.remote(lines)  # a loss shows in the read under way
+            post = asyncio.ensure_future(self._posted(lines))
+            self._posts.add(post)
+            post.add_done_callback(self._posts.discard)
+
+    async def _posted(self, lines: bytes) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):  # a loss shows in the read under way
+            await self._relay.write.remote(lines)
 
     async def read(self) -> Chunk:
         """As ``ByteConnection.read``; closed once the node or the actor is gone.
@@ -163,6 +170,7 @@ class RayConnection(ByteConnection):
             with contextlib.suppress(self._ray.exceptions.RayError, TimeoutError):
                 async with asyncio.timeout(patience_s + CLOSE_CALL_S):
                     await self._relay.close.remote(patience_s)
+        await asyncio.gather(*self._posts)
         self._ray.kill(self._relay)
 
 
