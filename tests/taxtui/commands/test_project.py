@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import costmodel
+from costmodel.analysis import questions
 from costmodel.errors import CostModelError
 from costmodel.projection.warnings import DO, WORDS
 from taxtui.cli import app
@@ -302,9 +302,9 @@ def test_decide_refuses_missing_node_prices_before_it_simulates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file of ``project --init`` has these prices as a comment."""
-    monkeypatch.setattr(costmodel, "project", lambda *_, **__: pytest.fail("simulated"))
+    monkeypatch.setattr(questions, "rows_of", lambda *_, **__: pytest.fail("simulated"))
     file = str(write(tmp_path / "r.msgpack", [trial(n) for n in range(8)], cell(substrate="docker", tier="T1")))
     (tmp_path / "lab.toml").write_text(TEMPLATE)
     result = run("decide", file, "--to", "daytona", "--training", str(tmp_path / "lab.toml"))
-    line = "docker costs nothing here and daytona is billed; add nodes, pods_per_node and node_usd_hour"
+    line = "docker costs nothing here and daytona is billed: add nodes, pods_per_node and node_usd_hour"
     assert line in str(result.exception)
