@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MINIMUM: Final = (80, 24)
 """Columns and lines of the smallest terminal."""
-NAMES: Final = 120
+NAMES: Final = 150
 """Columns of the narrowest terminal with the names of all screens."""
 
 
