@@ -58,24 +58,31 @@ def _anchors(low: int, high: int) -> list[int]:
     return anchors
 
 
-class TryDraws(NamedTuple):
-    """Draws of the same attempt of all rollouts of a step, in the order of the queue."""
-
-    rows: list[int]  # of the successes
-    strata: list[int]  # of the think time
-    chances: list[float]  # below the failure rate: the attempt fails; [] without failures
-    moments: list[float]  # share of its span before the failure
-    patience_h: list[float]  # time of a failure at a hazard of 1 per hour; [] without hazard
-    failed_rows: list[int]  # of the recorded failures; [] without
-
-
 class StepDraws(NamedTuple):
-    """Draws of a step's rollouts in the order of the queue."""
+    """Draws of a step's rollouts in the order of the queue. Lists have one entry per rollout."""
 
     key: int  # unique number
+    rows: list[int]  # of the successes
+    think_ns: list[int]
+    chances: list[float]  # below the failure rate: the first attempt fails; [] without failures
+    patience_h: list[float]  # time of a failure at a hazard of 1 per hour; [] without hazard
     images: list[int]  # 0 without images
-    shared: list[float]  # the prompt's part of log think time; [] without correlation
-    tries: list[TryDraws]  # drawn when needed
+    shared: list[float]  # the prompt's part of log think time
+    suspended: list[tuple[int, int]]  # delay and suspended time, in ns; [] without suspension
+
+
+class AttemptDraw(NamedTuple):
+    """A separately drawn attempt, and its outcome."""
+
+    row: int
+    think_ns: int
+    chance: float
+    moment: float  # share of its span before the failure
+    patience_h: float  # 0 without a hazard
+    failed_row: int
+    failed_think_ns: int
+    suspended: tuple[int, int] = (0, 0)  # delay and suspended time, in ns
+    failed_suspended: tuple[int, int] = (0, 0)
 
 
 class RandomStream:
@@ -102,68 +109,104 @@ class RandomStream:
         self._burst = training_run.failure_burst
         self._images = 1 if training_run.images is None else training_run.images.count
         self._edges = law.edges if law else []
-        self.thinks = [law.by_pauses[attempt.pauses] for attempt in successes] if law else []
+        self._thinks = [law.by_pauses[attempt.pauses] for attempt in successes] if law else []
         retries_all = training_run.on_failure is not None  # independent of the removed causes
         self.dropped = [attempt.dropped and not retries_all for attempt in failures]
-        self.failed_thinks = [law.by_pauses[attempt.pauses] for attempt in failures] if law else []
-        suspended = law.suspended if law else {}
-        self.suspended = [suspended[attempt.pauses] for attempt in successes] if suspended else []
-        self.failed_suspended = [suspended[attempt.pauses] for attempt in failures] if suspended else []
+        self._failed_thinks = [law.by_pauses[attempt.pauses] for attempt in failures] if law else []
+        self._suspended = [law.suspended[attempt.pauses] for attempt in successes] if law and law.suspended else []
+        self._failed_suspended = (
+            [law.suspended[attempt.pauses] for attempt in failures] if law and law.suspended else []
+        )
         forks = training_run.fork_s is not None
         self.prepare_ns = [attempt.create + attempt.ready + attempt.preload for attempt in successes] if forks else []
-        self._own = math.sqrt(1 - training_run.think_correlation)
-        self._common = math.sqrt(training_run.think_correlation)
+        self._own, self._common = (
+            math.sqrt(1 - training_run.think_correlation),
+            math.sqrt(training_run.think_correlation),
+        )
         self._seed = seed
+        self._rng = Random(0)  # seeded for each separately drawn attempt
         self._steps: dict[int, StepDraws] = {}
+        self._attempt_draws: dict[int, AttemptDraw] = {}
 
     def step(self, number: int, rollouts: int, *, prompt: int = -1, redone: int = 0) -> StepDraws:
         """Draw a step's rollouts, or those of one ``prompt`` at its ``redone``-th repetition."""
         key = (number << 44) + ((prompt + 1) << 14) + redone if redone else number << 44
         cached = self._steps.get(key)
-        if cached is None or len(cached.images) < rollouts:
-            rng = Random((self._seed << 192) + (key << 64))
-            images = self._images_of(rollouts, rng)
-            shared = [rng.gauss(0, 1) for _ in images[:: self.group]] if self._common else []
-            cached = self._steps[key] = StepDraws(key, images, shared, [])
+        if cached is None or len(cached.rows) < rollouts:
+            cached = self._steps[key] = self._draw(key, rollouts, Random((self._seed << 128) + (key << 1)))
         return cached
 
     def images(self, number: int, rollouts: int) -> list[int]:
         """Return the images of a step's rollouts, without other draws."""
-        return self._images_of(rollouts, Random((self._seed << 192) + (number << 108)))
-
-    def _images_of(self, rollouts: int, rng: Random) -> list[int]:
+        rng = Random((self._seed << 128) + (number << 45))
         drawn = [int(rng.random() * self._images) for _ in range(-(-rollouts // self.group))]
         return [image for image in drawn for _ in range(self.group)][:rollouts]
 
-    def tried(self, draws: StepDraws, tries: int) -> TryDraws:
-        """Return attempt number ``tries`` of all rollouts, the first being 0."""
-        while len(draws.tries) <= tries:
-            draws.tries.append(self._tried(draws, len(draws.tries)))
-        return draws.tries[tries]
-
-    def _tried(self, draws: StepDraws, tries: int) -> TryDraws:
-        rng, count = Random((self._seed << 192) + (draws.key << 64) + tries + 1), len(draws.images)
+    def _draw(self, key: int, rollouts: int, rng: Random) -> StepDraws:
         random, total = rng.random, self._weights[-1]
-        rows = [bisect_right(self._weights, random() * total) for _ in range(count)]
-        if self._common:
-            common, own, shared = self._common, self._own, draws.shared
-            normals = (common * shared[place // self.group] + own * rng.gauss(0, 1) for place in range(count))
-            ranks = [0.5 * math.erfc(-normal / ROOT) for normal in normals]
-        else:
-            ranks = [random() for _ in range(count)]
-        chances = [random() for _ in range(count)] if self.failure else []
-        if not tries and self._burst > 1:  # neighbours fail together
+        prompts = -(-rollouts // self.group)
+        images = [int(random() * self._images) for _ in range(prompts)]
+        shared = [rng.gauss(0, 1) for _ in range(prompts)] if self._common else [0.0]
+        weights = self._weights
+        rows = [bisect_right(weights, random() * total) for _ in range(rollouts)]
+        thinks, strata = [0] * rollouts, [0] * rollouts
+        if self._edges:
+            edges, table = self._edges, self._thinks
+            if self._common:
+                of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
+                ranks = self._ranks(of_prompt, [rng.gauss(0, 1) for _ in range(rollouts)])
+                strata = [bisect_right(edges, rank) for rank in ranks]
+            else:
+                strata = [bisect_right(edges, random()) for _ in rows]
+            thinks = [table[row][place] for row, place in zip(rows, strata, strict=True)]
+        elif self._thinks:
+            thinks = [self._thinks[row][0] for row in rows]
+        chances = [random() for _ in rows] if self.failure else []
+        if self._burst > 1:  # neighbours fail together
             chances = [chances[place - place % self._burst] for place in range(len(chances))]
-        failed, last = self._failed_weights, len(self._failed_weights) - 1
-        return TryDraws(
+        return StepDraws(
+            key,
             rows,
-            [bisect_right(self._edges, rank) for rank in ranks],
+            thinks,
             chances,
-            [random() for _ in chances],
-            [rng.expovariate(1.0) for _ in range(count)] if self.hazard else [],
-            # A resample without a failure has a last row of weight 0; no attempt fails then.
-            [min(bisect_right(failed, random() * failed[-1]), last) for _ in range(count)] if failed else [],
+            [rng.expovariate(1.0) for _ in rows] if self.hazard else [],
+            [image for image in images for _ in range(self.group)][:rollouts],
+            shared,
+            [self._suspended[row][place] for row, place in zip(rows, strata, strict=True)] if self._suspended else [],
         )
+
+    def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
+        """Return ranks of the think time of rollouts with these shared and private normals."""
+        common, private, erfc = self._common, self._own, math.erfc
+        return [0.5 * erfc(-(common * z + private * normal) / ROOT) for z, normal in zip(shared, normals, strict=True)]
+
+    def attempt_draw(self, draws: StepDraws, rollout: int, tries: int) -> AttemptDraw:
+        """Attempt number ``tries`` of a rollout, the first being 0."""
+        key = (draws.key << 40) + (rollout << 16) + tries
+        cached = self._attempt_draws.get(key)
+        if cached is None:
+            rng = self._rng
+            rng.seed((self._seed << 128) + (key << 1) + 1)
+            row = bisect_right(self._weights, rng.random() * self._weights[-1])
+            failed = 0
+            if self._failed_weights:
+                drawn = bisect_right(self._failed_weights, rng.random() * self._failed_weights[-1])
+                failed = min(drawn, len(self._failed_weights) - 1)  # a resample without a failure: no attempt fails
+            z = draws.shared[rollout // self.group] if self._common else 0.0
+            rank = self._ranks([z], [rng.gauss(0, 1)])[0] if self._common else rng.random()
+            place = bisect_right(self._edges, rank)
+            cached = self._attempt_draws[key] = AttemptDraw(
+                row,
+                self._thinks[row][place] if self._thinks else 0,
+                rng.random(),
+                rng.random(),
+                rng.expovariate(1.0) if self.hazard else 0.0,
+                failed,
+                self._failed_thinks[failed][place] if self._failed_thinks else 0,
+                self._suspended[row][place] if self._suspended else (0, 0),
+                self._failed_suspended[failed][place] if self._failed_suspended else (0, 0),
+            )
+        return cached
 
 
 class AttemptStream:
@@ -192,58 +235,76 @@ class AttemptStream:
 
     def first(self, draws: StepDraws, *, warm: bool = False) -> list[AttemptTimes]:
         """Return the first attempts of a step's rollouts; ``warm``: with a pool sandbox."""
-        return [self.attempt(draws, rollout, 0, warm=warm) for rollout in range(len(draws.images))]
+        if self._thinking:
+            pairs = zip(draws.rows, draws.think_ns, strict=True)
+            times = [self._success(row, think_ns, warm) for row, think_ns in pairs]
+            if draws.suspended:
+                times = [
+                    self._asleep(times_of_attempt, suspension)
+                    for times_of_attempt, suspension in zip(times, draws.suspended, strict=True)
+                ]
+        else:
+            times = [self._success(row, 0, warm) for row in draws.rows]
+        if self._hazard:
+            pairs_h = zip(times, draws.patience_h, strict=True)
+            return [self._struck(attempt, patience_h) for attempt, patience_h in pairs_h]
+        if self._failure:
+            for rollout, chance in enumerate(draws.chances):
+                if chance < self._failure:
+                    times[rollout] = self._failed(self.stream.attempt_draw(draws, rollout, 0), warm)
+        return times
 
     def attempt(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
-        """Return attempt number ``tries`` of a rollout, the first being 0."""
-        drawn = self.stream.tried(draws, tries)
+        """Return attempt number ``tries`` of a rollout with failed attempts only."""
+        draw = self.stream.attempt_draw(draws, rollout, tries)
         if self._hazard:
-            return self._struck(self._success(drawn, rollout, warm), drawn.patience_h[rollout])
-        if self._failure and drawn.chances[rollout] < self._failure:
-            return self._failed(drawn, rollout, warm)
-        if tries and not (self.stream.limited and self._spent(draws, rollout, tries)):
-            drawn = draws.tries[0]  # the success of the rollout
-        return self._success(drawn, rollout, warm)
+            return self._struck(
+                self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended), draw.patience_h
+            )
+        if draw.chance < self._failure:
+            return self._failed(draw, warm)
+        if self.stream.limited and self._spent(draws, rollout, tries):
+            return self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
+        attempt = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
+        return self._asleep(attempt, draws.suspended[rollout]) if draws.suspended else attempt
 
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
         """Whether an earlier attempt was the rollout's success, ended by the time limit."""
-        return any(not drawn.chances or drawn.chances[rollout] >= self._failure for drawn in draws.tries[:tries])
+        first = draws.chances[rollout] if draws.chances else 1.0
+        later = (self.stream.attempt_draw(draws, rollout, before).chance for before in range(1, tries))
+        return first >= self._failure or any(chance >= self._failure for chance in later)
 
-    def _success(self, drawn: TryDraws, rollout: int, warm: bool) -> AttemptTimes:
-        row, stratum, stream = drawn.rows[rollout], drawn.strata[rollout], self.stream
-        return self._paused(self._successes[row], stream.thinks, stream.suspended, row, stratum, warm)
-
-    def _paused(
-        self,
-        attempt: AttemptTimes,
-        thinks: Sequence[Sequence[int]],
-        suspended: Sequence[Sequence[tuple[int, int]]],
-        row: int,
-        stratum: int,
-        warm: bool,
-    ) -> AttemptTimes:
-        """Return the attempt with think time, suspended time and the delay of resuming; without startup if warm."""
-        if not thinks or not self._thinking:
-            return attempt._replace(span=attempt.span - attempt.startup) if warm else attempt
-        ok, span, queued, cleanup, startup, _ = attempt
-        delay_ns, suspended_ns = suspended[row][stratum] if suspended else (0, 0)
-        span += thinks[row][stratum] - startup * warm + delay_ns * self._resuming
-        return AttemptTimes(ok, span, queued, cleanup, startup, suspended_ns)
+    def _success(self, row: int, think_ns: int, warm: bool) -> AttemptTimes:
+        return _shifted(self._successes[row], think_ns * self._thinking, warm)
 
     def _struck(self, attempt: AttemptTimes, patience_h: float) -> AttemptTimes:
         """Return the attempt, failed if the hazard strikes before its end."""
         until = attempt.queued + round(patience_h / self._hazard * NS_PER_HOUR)
         return _cut(attempt, until) if until < attempt.span else attempt
 
-    def _failed(self, drawn: TryDraws, rollout: int, warm: bool) -> AttemptTimes:
-        stream = self.stream
-        if stream.as_recorded:
-            row, stratum = drawn.failed_rows[rollout], drawn.strata[rollout]
-            attempt = self._failures[row]
-            failed = self._paused(attempt, stream.failed_thinks, stream.failed_suspended, row, stratum, warm)
-            return failed._replace(ok=None) if stream.dropped[row] else failed
-        attempt = self._success(drawn, rollout, warm)
-        return _cut(attempt, attempt.queued + round(drawn.moments[rollout] * (attempt.span - attempt.queued)))
+    def _failed(self, draw: AttemptDraw, warm: bool) -> AttemptTimes:
+        if self.stream.as_recorded:
+            failed = _shifted(self._failures[draw.failed_row], draw.failed_think_ns * self._thinking, warm)
+            failed = self._asleep(failed, draw.failed_suspended)
+            return failed._replace(ok=None) if self.stream.dropped[draw.failed_row] else failed
+        attempt = self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
+        queued = attempt.queued
+        return _cut(attempt, queued + round(draw.moment * (attempt.span - queued)))
+
+    def _asleep(self, attempt: AttemptTimes, suspended: tuple[int, int]) -> AttemptTimes:
+        """Return the attempt with its suspended time, and with the delay of resuming."""
+        if not self._thinking or suspended == (0, 0):
+            return attempt
+        delay_ns, suspended_ns = suspended
+        return attempt._replace(span=attempt.span + delay_ns * self._resuming, suspended=suspended_ns)
+
+
+def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
+    """Return the attempt with think time, and without startup on a pool hit."""
+    if not think_ns and not warm:
+        return attempt
+    ok, span, queued, cleanup, startup, _ = attempt
+    return AttemptTimes(ok, span + think_ns - startup * warm, queued, cleanup, startup)
 
 
 def _cut(attempt: AttemptTimes, span: int) -> AttemptTimes:

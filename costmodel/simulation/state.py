@@ -114,7 +114,7 @@ class State:
             self._unclaimed.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
         if self.rules.forks:
             stream = self.source.stream
-            self.clocks_ns += [stream.prepare_ns[row] for row in stream.tried(draws, 0).rows[:count:group]]
+            self.clocks_ns += [stream.prepare_ns[row] for row in draws.rows[:count:group]]
         if self.redone is not None:
             for number in range(-(-count // group)):
                 self.redone[base + number] = Redone(step, number, 0, min(group, count - number * group))
