@@ -1,13 +1,44 @@
-"""Removes the sandbox of a trial, and copies of it."""
+"""Removes the sandbox of a trial and copies of it, or plants traces to check the next reset."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
-from taxtui.plan.spec import SandboxSpec
+from taxtui.errors import SubstrateError
+from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import find_together
 from taxtui.sandboxes.protocol import Sandbox, Substrate
+
+# A file and a folder in the working directory, a temporary file, and a background process.
+PLANT: Final = """
+mkdir -p .taxtui-canary/deep && echo planted > .taxtui-canary/deep/file &&
+  echo planted > "${TMPDIR:-/tmp}/.taxtui-canary"
+if command -v setsid >/dev/null 2>&1; then
+  setsid sh -c "taxtui_canary=$PWD; sleep 600" </dev/null >/dev/null 2>&1 &
+fi
+true
+"""
+
+# The canary carries the working directory: without isolation, processes of other sandboxes are visible too. The quotes
+# in the middle keep the command line of the check itself from matching.
+CHECK: Final = """
+test ! -e .taxtui-canary || exit 91
+test ! -e "${TMPDIR:-/tmp}/.taxtui-canary" || exit 92
+for process in /proc/[0-9]*/cmdline; do
+  case "$(tr '\\0' ' ' 2>/dev/null < "$process")" in *"taxtui_""canary=$PWD;"*) exit 93 ;; esac
+done 2>/dev/null
+true
+"""
+
+
+async def plant(sandbox: Sandbox, timeout_s: float) -> bool:
+    """Leave traces for ``CHECK`` to find after an incomplete reset; False after an error."""
+    try:
+        return (await sandbox.exec(Command(script=PLANT, timeout_s=timeout_s))).exit_code == 0
+    except SubstrateError:
+        return False
 
 
 async def remove_copies(substrate: Substrate, spec: SandboxSpec) -> None:

@@ -17,6 +17,7 @@ from taxtui.runner.redaction import scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.lifecycle import idle, measure_copies
+from taxtui.runner.trial.removal import CHECK
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.lifecycle import Suspends, Usage
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
@@ -106,7 +107,7 @@ class TrialTrajectory:
         else:
             await self._create()
         await self._timed(events.READY, self._ready())
-        await self._timed(events.READY_AGAIN, self._no_op())
+        await self._timed(events.READY_AGAIN, self._no_op(CHECK if self._reuse else NO_OP))
         if self._cell.preload:
             await self._timed(events.PRELOAD, self._step(Step(name=events.PRELOAD, run=tier.preload)))
         if tier.setup:
@@ -201,10 +202,11 @@ class TrialTrajectory:
         async with asyncio.timeout_at(self._ready_by_s):
             await self.retry(lambda: sandbox.reset(self.marks))
 
-    async def _no_op(self) -> None:
-        result = await self._exec(NO_OP, self._cell.timeout_s)
+    async def _no_op(self, script: str) -> None:
+        result = await self._exec(script, self._cell.timeout_s)
         if result.exit_code != 0:
-            raise WrongResult(f"the second no-op failed (exit {result.exit_code})")
+            problem = "the reset left something behind" if self._reuse else "the second no-op failed"
+            raise WrongResult(f"{problem} (exit {result.exit_code})")
 
     async def _steps(self, kind: str, steps: Sequence[Step], think: ThinkTime | None = None) -> None:
         for index, step in enumerate(steps):

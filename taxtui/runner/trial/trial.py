@@ -13,7 +13,7 @@ from costmodel import Notice, TrialEnded, TrialStarted, events
 from taxtui.plan.spec import SandboxSpec
 from taxtui.runner.redaction import redact
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.removal import remove, remove_copies
+from taxtui.runner.trial.removal import plant, remove, remove_copies
 from taxtui.runner.trial.trajectory import TIMEOUT_GRACE_S, TrialTrajectory, WrongResult
 from taxtui.sandboxes.protocol import Sandbox
 
@@ -127,7 +127,8 @@ class Trial:
             text = f"{cell.substrate.name}: copies of {self.spec.name} may exist"
             await self._succeeds(copies, CLEANUP_TIMEOUT_S, "error", text)
         sandbox = trajectory.sandbox
-        if sandbox is not None and self.outcome == events.OK and cell.plan.acquire == events.RESET:
+        resets = self.outcome == events.OK and cell.plan.acquire == events.RESET
+        if resets and sandbox is not None and await plant(sandbox, cell.timeout_s):
             self.reusable = sandbox
             return
         began = cell.now()

@@ -373,7 +373,7 @@ async def test_a_clean_up_that_fails_is_said_loudly() -> None:
     assert events.CLEANUP not in context.phases()
 
 
-async def test_reset_hands_the_sandbox_on_after_a_success() -> None:
+async def test_reset_hands_the_sandbox_on_and_checks_that_it_is_clean() -> None:
     context = FakeContext(acquire="reset")
     first = await run(context)
     assert first.reusable
@@ -385,10 +385,10 @@ async def test_reset_hands_the_sandbox_on_after_a_success() -> None:
     assert context.ended.outcome == "ok"
 
     context.events.clear()
-    context.substrate.answer = lambda command: ExecResult(3, b"", b"")
-    context.create_timeout_s = 0.2
+    context.substrate.answer = lambda command: ExecResult(91 if "canary" in command.script else 0, b"", b"")
     third = await run(context, reuse=first.reusable)
-    assert context.ended.outcome == "timeout"
+    assert (context.ended.outcome, context.ended.phase) == ("failed", events.READY_AGAIN)
+    assert "left something behind" in context.ended.message
     assert not third.reusable
     assert context.substrate.alive == {}
 
