@@ -13,13 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Row, Think, TrainingRun, load, load_prices, project
-from costmodel.simulation.attempts import Trials
+from costmodel.simulation.attempts import Trials, timed
 from costmodel.simulation.makespan import random_makespan
+from costmodel.simulation.random_streams import AttemptStream, RandomStream
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.simulating import attribute_coarsely
-from tests.support.cost_model.stepping import stepped
+from tests.support.cost_model.stepping import parts, stepped, training_run
 
 HOUR = 3600
 
@@ -149,3 +150,20 @@ def test_one_step_off_with_rare_slow_rollouts_takes_as_long_as_its_steps_one_by_
     error = 3 * statistics.stdev(walls) / math.sqrt(len(walls))
     assert abs(statistics.mean(walls) - statistics.mean(ends)) <= error + noise
     assert error + noise < 0.1 * statistics.mean(ends)
+
+
+def test_the_time_of_a_failed_attempt_tells_nothing_of_its_success() -> None:
+    """Otherwise long failed attempts precede long successes, and a failure costs a step too much."""
+    asked = training_run(prompts=256, failure_rate=0.5, max_attempts=2)
+    trials = Trials.of(Distribution.of([1]))
+    trials.successes = [parts(work=1), parts(work=100)]
+    stream = RandomStream(asked, trials, None, 0)
+    source = AttemptStream(stream, *(timed(some, (), 1.0, None) for some in (trials.successes, [])))
+    draws = stream.step(0, 1024)
+    failed: dict[bool, list[int]] = {True: [], False: []}
+    for rollout, first in enumerate(source.first(draws)):
+        second = source.attempt(draws, rollout, 1)
+        if not first.ok and second.ok:
+            failed[second.span > 50 * S].append(first.span)
+    before_long, before_short = (statistics.fmean(spans) for spans in failed.values())
+    assert before_long == pytest.approx(before_short, rel=0.25)
