@@ -26,6 +26,7 @@ SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """An environment variable of every process in a sandbox on this machine: the sandbox's name."""
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
+_UNIFIED: Final = _CGROUPS / "unified/cgroup.procs"
 _PERIOD_US: Final = 100_000
 _GONE_WITHIN_S: Final = 5.0
 _PROBE: Final = "taxtui-probe-"
@@ -67,13 +68,16 @@ class CgroupLimiter(Limiter):
     """A cgroup per sandbox: one directory in version 2, one for each controller in version 1."""
 
     def __init__(self, label: str, parents: tuple[Path, ...], files: tuple[str, ...]) -> None:
-        """``files``: the limit files ``cpu``, ``memory`` and ``pids`` in this version's names."""
+        """Keep the folders and files of the limits.
+
+        Args:
+            label: for ``Availability.limits``.
+            parents: of the sandboxes' cgroups; the last is of version 2, if any is: only version 2 can freeze.
+            files: the limit files ``cpu``, ``memory`` and ``pids`` in this version's names.
+        """
         self.label = label
         self._parents = parents
         self._cpu, self._memory, self._pids = files
-        # In version 1 the prologue's single-threaded shell enters by thread: an entry by process waits for a grace
-        # period of the kernel.
-        self._enter = "tasks" if self._cpu == "cpu.cfs_quota_us" else "cgroup.procs"
 
     def prepare(self, name: str, limits: Limits) -> str:
         quota_us = max(1000, round(limits.cpus * _PERIOD_US))
@@ -90,7 +94,12 @@ class CgroupLimiter(Limiter):
                         (group / file).write_text(value)
         except OSError as error:
             raise CreateFailed(f"cannot set up the {self.label} limits: {error.strerror}") from error
-        return "".join(f"echo 0 >{group}/{self._enter} && " for group in self.groups(name))
+        # In version 1 the prologue's single-threaded shell enters by thread: an entry by process waits for a grace
+        # period of the kernel.
+        files = (
+            group / "tasks" if (group / "tasks").exists() else group / "cgroup.procs" for group in self.groups(name)
+        )
+        return "".join(f"echo 0 >{file} && " for file in files)
 
     async def kill(self, name: str) -> None:
         await kill_all(lambda: self._processes(name))
@@ -112,7 +121,7 @@ class CgroupLimiter(Limiter):
                     break
 
     async def freeze(self, name: str, *, frozen: bool) -> None:
-        group, give_up = self.groups(name)[0], time.monotonic() + _GONE_WITHIN_S
+        group, give_up = self.groups(name)[-1], time.monotonic() + _GONE_WITHIN_S
         try:
             (group / "cgroup.freeze").write_text(str(int(frozen)))
             while f"frozen {int(frozen)}" not in (group / "cgroup.events").read_text():
@@ -124,7 +133,7 @@ class CgroupLimiter(Limiter):
 
     def usage(self, name: str) -> Usage:
         memory_bytes = cpu_ns = UNKNOWN
-        group = self.groups(name)[0]
+        group = self.groups(name)[-1]
         with contextlib.suppress(OSError, ValueError):
             memory_bytes = int((group / "memory.current").read_text())
         with contextlib.suppress(OSError, ValueError, KeyError):
@@ -155,7 +164,7 @@ async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
 
 def can_freeze() -> bool:
     """Whether sandboxes on this machine get a cgroup of version 2, which has a freezer."""
-    return _version_2(_CGROUPS) is not None
+    return _version_2(_CGROUPS) is not None or (os.geteuid() == 0 and _UNIFIED.exists())
 
 
 def _version_2(cgroups: Path) -> CgroupLimiter | None:
@@ -183,7 +192,9 @@ def _version_1(cgroups: Path) -> CgroupLimiter | None:
     if os.geteuid() != 0 or not all((path / "cgroup.procs").exists() for path in controllers):
         return None
     files = ("cpu.cfs_quota_us", "memory.limit_in_bytes", "pids.max")
-    return CgroupLimiter("cgroup v1", tuple(path / "taxtui" for path in controllers), files)
+    # Many machines with version 1 have version 2 beside it, without controllers but with the freezer.
+    folders = [*controllers, *([cgroups / "unified"] if (cgroups / "unified/cgroup.procs").exists() else [])]
+    return CgroupLimiter("cgroup v1", tuple(path / "taxtui" for path in folders), files)
 
 
 async def _usable(limiter: CgroupLimiter) -> bool:
