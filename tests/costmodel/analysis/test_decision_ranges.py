@@ -71,7 +71,7 @@ def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(r
     first = input_effects(found)[0]
     assert first.input.name == "limits"
     assert "0.0333 creates a second" in first.input.label(first.at)
-    told = to_text(page(found, input_effects(found), [], [], "taxtui decide"), 80)
+    told = to_text(page(found, input_effects(found), [], "taxtui decide"), 80)
     assert "Thresholds of single inputs, the nearest first" in told
     assert "Measure first: daytona, limits of the plan: ask for the limits of your plan" in told.replace("\n", " ")
     assert max(map(len, told.splitlines())) <= 80

@@ -120,5 +120,5 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
 
 
 def test_a_table_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions, health"):
+    with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions"):
         costmodel.frame(SMALL, table="x")

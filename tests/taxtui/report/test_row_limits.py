@@ -129,9 +129,9 @@ def test_many_rows_share_what_is_simulated(tmp_path: Path, monkeypatch: pytest.M
     efforts: list[float] = []
     simulated = wall_clock.expected_makespan
 
-    def counting(law: Distribution, jobs: int, workers: int, precision: Precision, **how: Any) -> Makespan:
+    def counting(law: Distribution, jobs: int, workers: int, precision: Precision, *how: Any) -> Makespan:
         efforts.append(precision.effort)
-        return simulated(law, jobs, workers, precision, **how)
+        return simulated(law, jobs, workers, precision, *how)
 
     monkeypatch.setattr(wall_clock, "expected_makespan", counting)
     for cells in (40, 80):

@@ -125,7 +125,7 @@ def test_the_answer_of_the_shipped_recording_takes_one_key_a_question_of_ones_ow
 BROKEN = """
 from taxtui.tui.live import panels
 
-def present(self, state, words):
+def present(self, state):
     if any(cell.finished > 3 for cell in state.cells.values()):
         raise RuntimeError("a bug in the interface")
     self.show([])
