@@ -39,7 +39,8 @@ ONE_IN: Final = 40
 _LEGEND: Final = (
     "worse, better: the interval of the change is on one side of 0. no difference: the interval is within ± the limit. "
     f"inconclusive: neither. needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
-    "failure_rate: limit and change are in percentage points; without a failed trial in AFTER the rate is never inconclusive."
+    "failure_rate: limit and change are in percentage points; without a failed trial in AFTER the rate is never "
+    "inconclusive."
 )
 
 
