@@ -37,7 +37,7 @@ MORE: Final = {
     "recordings": "List, inspect and verify recordings.",
     "export": "Export trials, commands or health as csv or JSON lines.",
     "site": "Write pages over a folder of recordings.",
-    "replay": "Open the terminal user interface on a recording.",
+    "replay": "Watch a measurement again, from its recording.",
     "tui": "Open the terminal user interface, as taxtui without a command.",
 }
 COMMANDS: Final = FIRST | MORE

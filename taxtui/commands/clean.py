@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from taxtui.errors import SubstrateError
+from taxtui.errors import SubstrateError, UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
@@ -53,11 +53,14 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     count = 0
     kept_runs: set[str] = set()
     unsearched: set[str] = set()
-    unusable: SubstrateError | None = None
+    unusable: SubstrateError | UsageError | None = None
     for reference in references:
         try:
-            spared, failed, due = asyncio.run(_clean(reference, run_id, min_age_s, force, dry_run))
-        except SubstrateError as error:
+            usable = reference if named else registry.without_unknown_options(reference)
+            spared, failed, due = asyncio.run(_clean(usable, run_id, min_age_s, force, dry_run))
+        except (SubstrateError, UsageError) as error:  # also a value in the ledger that this version refuses
+            if named and isinstance(error, UsageError):
+                raise
             unsearched.add(str(reference))
             if named:
                 unusable = unusable or error  # raised after the search

@@ -37,7 +37,7 @@ UNUSED: Final = ("baseline",)
 @click.command("decide", cls=TrainingCommand, params=list(TYPED), unused=UNUSED)
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option("--to", "goal", required=True, metavar="SUBSTRATE", help="Substrate to move to: daytona, docker:runsc.")
-@click.option("--from", "start", metavar="SUBSTRATE", help="Substrate to move from.  [the measured one]")
+@click.option("--from", "start", metavar="SUBSTRATE", help="Recorded substrate to move from.  [the measured one]")
 @choosing(ACTIONS)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a new file.")
 @click.option(

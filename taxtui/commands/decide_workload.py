@@ -38,11 +38,14 @@ def choose_start(start: str | None, goal: str, cells: Sequence[CellIdentity]) ->
     """Return the substrate to move from; without ``start`` the measured substrate, with the reason of the choice.
 
     Raises:
-        UsageError: no substrate was measured, or several.
+        UsageError: ``start`` was not recorded; without ``start``, no substrate was measured, or several.
     """
     from costmodel import matches_spec
 
     if start is not None:
+        if not any(matches_spec(cell, start) for cell in cells):
+            fix = "only the substrate of --to is estimated; measure or import the substrate of --from"
+            raise UsageError(f"nothing was recorded of {start}", fix=fix)
         return start, []
     labels = list(dict.fromkeys(cell.label for cell in cells if not matches_spec(cell, goal)))
     candidates = [label for label in labels if label.partition(":")[0] != BASELINE] if len(labels) > 1 else labels

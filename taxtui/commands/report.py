@@ -96,13 +96,13 @@ def command(
     limit = row_limits.ANSWER if BY_NAME[form].people and not full and name is None else row_limits.TABLES
     limit.check(len(rows), paths, CHOOSE)
     bounds = None if reference is None else load_reference(reference)
-    needed = name in (None, "all", "tax") or bounds is not None
+    needed = name in (None, "tax") or bounds is not None
     answer = measured.answer(rows, sources, run_sd, bounds) if needed else None
-    if name is not None and name != "all":
+    if name is not None:
         result = _table(name, rows, sources, answer, unfinished, prices)
     else:
         assert answer is not None
-        result = _answer(rows, sources, answer, unfinished, full=full or name == "all", tax=bounds is not None)
+        result = _answer(rows, sources, answer, unfinished, full=full, tax=bounds is not None)
     click.echo(BY_NAME[form].render(result))
 
 

@@ -82,12 +82,6 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.counts.values()) if self.outcome else None
 
     @property
-    def words(self) -> str:
-        """The text searched by a filter."""
-        facts = [*self.substrates, *self.workloads, *self.modes, "shipped" if self.shipped else ""]
-        return " ".join([self.name, self.state, self.fate, self.scenario, self.run_id, *facts])
-
-    @property
     def stamp(self) -> tuple[int, int]:
         """Differs once the file has been written to."""
         return self.size_bytes, self.modified_ns

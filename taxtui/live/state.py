@@ -39,7 +39,7 @@ class Runner:
     """Health of the measuring processes."""
 
     lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
-    fitness: WorkerFitness = field(default_factory=WorkerFitness)
+    fitness: WorkerFitness = field(default_factory=WorkerFitness, compare=False)
     latest: events.Health | None = None
 
     @property

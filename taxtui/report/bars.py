@@ -126,9 +126,8 @@ def _cost_unit(line: WorkLine) -> CostUnit | None:
 
 def bars_of(answer: Answer, line: WorkLine) -> list[Bar]:
     """Return a bar for each row with known causes, in the unit of the answer, the longest first."""
-    entries = sorted(line.entries, key=lambda entry: -(entry.amount.value if entry.amount else 0.0))
-    bars = (_bar(answer, line, entry) for entry in entries if entry.place in answer.places)
-    return [bar for bar in bars if bar is not None]
+    bars = (_bar(answer, line, entry) for entry in line.entries if entry.place in answer.places)
+    return sorted((bar for bar in bars if bar is not None), key=lambda bar: -sum(bar.parts.values()))
 
 
 def _bar(answer: Answer, line: WorkLine, entry: Entry) -> Bar | None:

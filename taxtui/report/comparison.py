@@ -39,7 +39,8 @@ ONE_IN: Final = 40
 _LEGEND: Final = (
     "worse, better: the interval of the change is on one side of 0. no difference: the interval is within ± the limit. "
     f"inconclusive: neither. needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
-    "failure_rate: without a failed trial in AFTER the rate is never inconclusive."
+    "failure_rate: limit and change are in percentage points; without a failed trial in AFTER the rate is never "
+    "inconclusive."
 )
 
 
@@ -64,9 +65,9 @@ class ComparisonTable:
         return Report(lambda: [self.section()], lambda: [_record(comparison) for comparison in self.result.comparisons])
 
     def name(self, comparison: Comparison) -> str:
-        """Return the name of the cell on one line, with the label before if changed."""
-        row, before = self.rows[comparison.after], self.rows[comparison.before]
-        return f"{'' if before.own_label == row.own_label else f'{before.own_label} → '}{row.label} {row.details}"
+        """Return the name of the cell on one line."""
+        row = self.rows[comparison.after]
+        return f"{row.label} {row.details}"
 
     def summary(self, *, beyond: bool | None) -> str:
         """Return ``2 of 24 comparisons …`` with the first three that are beyond their limit, or unknown."""
@@ -79,19 +80,20 @@ class ComparisonTable:
         return f"{len(listed)} of {len(self.ordered)} comparisons {meaning}: {'; '.join(texts[:3])}{more}"
 
     def in_words(self, comparison: Comparison) -> str:
-        """Return ``23 % (12–34), limit 10 %``, or the reason for a missing interval."""
+        """Return ``+23 % (+12 – +34), limit 10 %``, or the reason for a missing interval."""
         change = comparison.change
         if change is None:
             return comparison.reason
-        end = comparison.reason if change.low is None else f"limit {percent(comparison.metric.limit)}"
-        return f"{plus_minus(change, unit=SHARE)}, {end}"
+        end = comparison.reason if change.low is None else f"limit {_limit(comparison)}"
+        text = plus_minus(change, unit=SHARE, signed=True)
+        return f"{text.replace('%', 'points') if comparison.metric.name == FAILURE_RATE else text}, {end}"
 
     def section(self) -> Section:
         marks = marks_of(list(self.rows.values()))
         lines: list[list[Content]] = [
             [
                 name_of(self.rows[comparison.after], marks, self._flags(comparison)),
-                f"{comparison.metric.name}\n± {percent(comparison.metric.limit)}",
+                f"{comparison.metric.name}\n± {_limit(comparison)}",
                 _stacked(*(TableCell(side.values, COUNT) for side in (comparison.then, comparison.now))),
                 _stacked(*(_at(comparison, side) for side in (comparison.then, comparison.now))),
                 amount_cell(comparison.change, SHARE, signed=True),
@@ -136,6 +138,12 @@ class ComparisonTable:
             for side, pools in sides
             if pools
         ]
+
+
+def _limit(comparison: Comparison) -> str:
+    """Return ``10 %``, or ``1 points``: percentage points, of a failure rate."""
+    limit = comparison.metric.limit
+    return f"{100 * limit:g} points" if comparison.metric.name == FAILURE_RATE else percent(limit)
 
 
 def _without_failures(comparison: Comparison) -> bool:

@@ -139,9 +139,9 @@ def _places(value: float, unit: str, suffix: str, far: float | None) -> int:
     return decimals
 
 
-def plus_minus(interval: Interval | None, *, unit: str = "") -> str:
+def plus_minus(interval: Interval | None, *, unit: str = "", signed: bool = False) -> str:
     """Return a value with its interval: ``855 ±121``, ``254 (101–528)``, ``≥ 742``, ``3.48x ±0.12``."""
-    return NOTHING if interval is None else " ".join(filter(None, parts(interval, unit=unit)))
+    return NOTHING if interval is None else " ".join(filter(None, parts(interval, unit=unit, signed=signed)))
 
 
 def percent(share: float) -> str:

@@ -63,7 +63,6 @@ class Expense(NamedTuple):
     options: tuple[str, ...] = ()  # for ``taxtui run``; () if nothing is paid
     questions: Mapping[str, str] = {}  # paid substrate → question to confirm by its name
     obstacle: str = ""  # reason for refusing the launch
-    sheet: str = ""  # price sheet of the estimate
     paid: bool = False
 
 
@@ -72,12 +71,8 @@ def expense(
     expected: Sequence[Expected],
     answers: Mapping[str, CheckedSubstrate],
     sheet: str = "",
-    typed_limit: str = "",
 ) -> Expense:
-    """Return the cost of a plan and its limits.
-
-    ``sheet``: a price sheet; ``typed_limit``: a limit in dollars. "" leaves both to the plan and the substrates.
-    """
+    """Return the cost of a plan and its limits. ``sheet``: a price sheet; "": the sheets of the substrates."""
     expected = list(expected) * plan.repeat
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
     checks = {name: answers.get(name) for name in names}
@@ -85,8 +80,8 @@ def expense(
     if not paid:
         return Expense(" · ".join(_unpaid(name, answer) for name, answer in checks.items()))
     sheets = {name: sheet or _named_sheet(checks[name]) for name in paid}
+    limit_usd = None if plan.max_cost_usd is None else Fraction(plan.max_cost_usd)
     try:
-        limit_usd = _limit(typed_limit, plan)
         share = _share(plan, expected)
         loaded = {name: load_prices(name) for name in dict.fromkeys(sheets.values()) if name}
         bills = {name: _bill(name, expected, loaded.get(sheets[name]), plan.limits, share) for name in paid}
@@ -108,9 +103,7 @@ def expense(
     options += ["--max-cost", f"{float(most_usd):.2f}", "--prices", sheet]
     questions = {name: _question(bill, most_usd, alone=len(paid) == 1) for name, bill in bills.items()}
     together = "" if len(paid) == 1 else " in all"
-    return Expense(
-        f"{words} (max {dollars(float(most_usd))}{together})", tuple(options), questions, sheet=sheet, paid=True
-    )
+    return Expense(f"{words} (max {dollars(float(most_usd))}{together})", tuple(options), questions, paid=True)
 
 
 def _unpaid(name: str, answer: CheckedSubstrate | None) -> str:
@@ -131,19 +124,6 @@ def _share(plan: Plan, expected: Sequence[Expected]) -> Fraction:
     if plan.budget_s is None or len(walls_ns) < len(expected):
         return Fraction(1)
     return min(Fraction(1), Fraction(plan.budget_s) * 10**9 / Fraction(max(1.0, sum(walls_ns))))
-
-
-def _limit(typed: str, plan: Plan) -> Fraction | None:
-    """Raises ``PriceError``."""
-    if not typed:
-        return None if plan.max_cost_usd is None else Fraction(plan.max_cost_usd)
-    try:
-        usd = float(typed.removeprefix("$"))
-    except ValueError:
-        usd = math.nan
-    if not 0.01 <= usd < math.inf:
-        raise PriceError(f"the limit in dollars must be a number from 0.01 up, not {typed!r}")
-    return Fraction(round(usd * 100), 100)
 
 
 def _bill(

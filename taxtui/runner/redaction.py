@@ -24,9 +24,7 @@ from taxtui import shipped
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Plan
 
-SHOWN_OPTIONS: Final = frozenset(
-    {"runtime", "isolation", "disk_mib", "network", "region", "instance_type", "launch_type", "spot"}
-)
+SHOWN_OPTIONS: Final = frozenset({"runtime", "isolation", "network", "region", "instance_type", "spot"})
 """Options with recorded values. All other values are recorded as a digest."""
 MAX_CHARACTERS: Final = 300
 

@@ -73,6 +73,18 @@ def build(ref: SubstrateRef) -> Substrate:
     return cls(_options(ref.name, cls.Options, ref.options))  # type: ignore[call-arg]
 
 
+def without_unknown_options(ref: SubstrateRef) -> SubstrateRef:
+    """A reference of another version of taxtui, with the options that this version knows.
+
+    Raises:
+        UsageError: no such substrate.
+        SubstrateUnavailable: the SDK is not installed.
+    """
+    known = {field.name for field in msgspec.structs.fields(load(ref.name).Options)}
+    options = {key: value for key, value in ref.options.items() if key in known}
+    return msgspec.structs.replace(ref, options=options)
+
+
 @contextlib.contextmanager
 def blamed(name: str) -> Iterator[None]:
     """Turn an adapter's undocumented exceptions into a one-line error with the adapter's name.

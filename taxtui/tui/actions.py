@@ -25,7 +25,7 @@ class NumberedTab(NamedTuple):
 
 SCREENS: Final = (
     NumberedTab("1", "setup", "Setup", "Choose what to measure, and launch it", "SetupScreen"),
-    NumberedTab("2", "live", "Live", "Watch the measurement, or open a recording", "LiveScreen"),
+    NumberedTab("2", "live", "Live", "Watch the measurement, or replay a recording", "LiveScreen"),
     NumberedTab("3", "results", "Results", "Compare what was measured", "ResultsScreen"),
     NumberedTab("4", "projection", "Projection", "Project to a training run", "ProjectionScreen"),
     NumberedTab("5", "recordings", "Recordings", "Choose among the recordings of this machine", "RecordingsScreen"),
@@ -67,7 +67,7 @@ ACTIONS: Final = (
     Action("a", "a", "add", "Add", "Add a substrate with options: docker:runtime=runsc", ("setup",)),
     Action("r", "r", "renew", "Renew", "Check substrates, or read files again", ("setup", "results", "recordings")),
     Action("d", "d", "diff", "Diff", "Compare with another recording", ("results", "recordings"), ("recordings",)),
-    Action("p", "p", "pause", "Pause", "Start no more trials; again: continue", _LIVE, _LIVE),
+    Action("p", "p", "pause", "Pause", "Start no more trials, or stop a replay; again: continue", _LIVE, _LIVE),
     Action("c", "c", "cancel", "Cancel", "Cancel the measurement; asks first, and cleans up", _LIVE),
     Action("question_mark", "?", "help", "Help", "All keys of this screen", _APP, _APP),
     Action("q", "q", "quit", "Quit", "Leave; asks during a measurement, and cleans up", _APP, _APP),

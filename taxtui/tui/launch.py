@@ -12,7 +12,7 @@ from taxtui.terminal_text import clean
 from taxtui.tui.app import TaxtuiApp
 
 
-def launch(path: Path | None = None) -> int:
+def launch(path: Path | None = None, speed: float = 1.0) -> int:
     """Run the interface, with the recording ``path`` if any; return the exit code.
 
     Raises:
@@ -27,7 +27,7 @@ def launch(path: Path | None = None) -> int:
     if path:
         from taxtui.tui.live.replay import ReplayFeed
 
-        replay = ReplayFeed(path)
+        replay = ReplayFeed(path, speed)
     app = TaxtuiApp(replay)
     try:
         app.run()

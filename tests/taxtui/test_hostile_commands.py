@@ -80,7 +80,8 @@ def test_no_recording_ends_the_list_a_verification_or_a_replay(
     path.write_bytes(data)
     entry = catalogue.inspect(path)
     assert entry is not None
-    assert_harmless(f"{entry.words} {entry.detail}")
+    facts = [entry.name, entry.scenario, entry.run_id, *entry.substrates, *entry.workloads, *entry.modes]
+    assert_harmless(" ".join([*facts, entry.detail]))
     try:
         feed = ReplayFeed(path)
     except SourceError:

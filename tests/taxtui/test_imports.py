@@ -1,10 +1,11 @@
-"""Imports: a command loads no module that it does not need."""
+"""Imports: the contracts of pyproject.toml catch violations, and a command loads no module that it does not need."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,10 +13,29 @@ from collections import defaultdict
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
 import taxtui
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
+PLANTED = {
+    "One direction": ("taxtui/recording/writer.py", "import taxtui.report.numbers"),
+    "No circles": ("taxtui/errors.py", "import taxtui.folders"),
+    "The rooms of the cost model": ("costmodel/statistics/intervals.py", "import costmodel.training.run"),
+    "The cost model knows nothing of taxtui": ("costmodel/projection/warnings.py", "import taxtui.errors"),
+    "The cost model is used by its public names": ("taxtui/recording/writer.py", "import costmodel.recording.framing"),
+    "The cost model starts no process": ("costmodel/recording/load.py", "import multiprocessing.pool"),
+    "Nothing imports a substrate": ("taxtui/sandboxes/registry.py", "import taxtui.substrates.local.substrate"),
+    "No provider knows another": ("taxtui/substrates/docker/http.py", "import taxtui.substrates.aws.connection"),
+    "Substrates need no more than plug-ins": ("taxtui/substrates/local/folders.py", "import taxtui.recording.writer"),
+    "An SDK is imported by its own substrate only": ("taxtui/recording/writer.py", "import docker"),
+    "The TUI measures nothing": ("taxtui/tui/colours.py", "import taxtui.runner.health"),
+    "Only the TUI draws": ("taxtui/report/numbers.py", "import rich.text"),
+    "Only pages need what pages need": ("taxtui/report/marks.py", "import matplotlib.figure"),
+}
+"""Contract → a file and a forbidden import in that file."""
 SDKS = {
     *("aiohttp", "asyncssh", "boto3", "botocore", "daytona", "daytona_api_client_async", "docker", "kubernetes"),
     *("daytona_toolbox_api_client_async", "ray", "requests", "websockets"),
@@ -26,6 +46,34 @@ TUI_MODULES = sorted(
     for path in (Path(taxtui.__file__).parent / "tui").rglob("*.py")
     if path.stem != "__init__"
 )
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The output of import-linter for a copy with all forbidden imports."""
+    copy = tmp_path_factory.mktemp("planted")
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for package in ("taxtui", "costmodel"):
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, line in PLANTED.values():
+        with (copy / file).open("a") as source:
+            source.write(f"\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {line}\n")
+    argv = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
+    result = subprocess.run([*argv, "--no-cache"], cwd=copy, capture_output=True, text=True, check=False)
+    assert result.returncode == 1, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract["name"])
+def test_every_contract_catches_a_forbidden_import(contract: dict[str, object], verdicts: str) -> None:
+    name = str(contract["name"])
+    assert f"{name} BROKEN" in verdicts
+    file, line = PLANTED[name]
+    importer, imported = file.removesuffix(".py").replace("/", "."), line.removeprefix("import ")
+    evidence = [f"{importer} -> {imported}", f"{importer} -> {imported.partition('.')[0]} ", ".errors -> .folders"]
+    assert any(text in verdicts for text in evidence[: 3 if name == "No circles" else 2])
+    if "ignore_imports" in contract:
+        assert contract["unmatched_ignore_imports_alerting"] == "error", "an exception outlives its reason"
 
 
 def test_the_daytona_extra_names_every_imported_distribution() -> None:

@@ -17,10 +17,18 @@ from taxtui.terminal_text import clean
 
 
 def answer(rows: Sequence[Row], chosen: Sequence[Row], training_run: TrainingRun) -> Answer:
-    """Return the answer about the chosen rows and the baseline, which may be any row."""
+    """Return the answer about the chosen rows, with the baseline, which may be any row, beside them."""
     baseline, identities = training_run.baseline, {key_of(row) for row in chosen}
     shown = [row for row in rows if key_of(row) in identities or (baseline and matches_spec(row.identity, baseline))]
-    return answer_of(shown, run_sd=training_run.run_sd, baseline=baseline)
+    result = answer_of(shown, run_sd=training_run.run_sd, baseline=baseline)
+    lines = tuple(line for line in result.lines if any(key_of(entry.row) in identities for entry in line.entries))
+    entries = [entry for line in lines for entry in line.entries]
+    places, listed = {entry.place for entry in entries}, {key_of(entry.row) for entry in entries}
+    return result._replace(
+        places=tuple(place for place in result.places if place in places),
+        lines=lines,
+        modes=tuple(mode for mode in result.modes if {key_of(mode.row), key_of(mode.session)} <= listed),
+    )
 
 
 def by_substrate(rows: Sequence[Row], result: Answer) -> Sequence[Row]:

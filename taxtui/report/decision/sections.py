@@ -82,7 +82,7 @@ def page(
         _costs(decision),
         _causes(decision),
         Section("Not verified", [], [], _doubts(decision)),
-        Section("Measure next", [], [], steps),
+        Section("Measure next, the most useful first", [], [], steps),
         Section("Command that writes this page", [], [], [f"`{command}`"]),
         Section("Source of each input", [], [], list(sources_of(decision, inputs))),
     ]

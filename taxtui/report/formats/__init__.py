@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from taxtui.terminal_text import clean
+
 if TYPE_CHECKING:
     from taxtui.report.bars import BarChart
     from taxtui.report.cells import Content
@@ -26,6 +28,12 @@ class Section(NamedTuple):
     def items(self) -> bool:
         """Whether the notes are a list."""
         return bool(self.title and not self.head)
+
+    @property
+    def command(self) -> str:
+        """The command line, if this is the only note, between backticks; else ""."""
+        note = clean(self.notes[0]) if self.links and len(self.notes) == 1 else ""
+        return note[1:-1] if len(note) > 2 and note[0] == note[-1] == "`" else ""
 
 
 class Report(NamedTuple):

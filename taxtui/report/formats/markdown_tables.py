@@ -40,7 +40,9 @@ def _section(section: Section) -> str:
         rule = "|" + "|".join(["---", *("---:" for _ in section.head[1:])]) + "|"
         rows = (_row(list(map(text_of, row))) for row in section.rows)
         blocks.append("\n".join([_row(section.head), rule, *rows]))
-    if section.title or section.head:
+    if section.command:
+        blocks.append(f"```sh\n{section.command}\n```")
+    elif section.title or section.head:
         blocks.append("\n".join(f"- {line(note)}" for note in section.notes))
     else:
         blocks += map(line, section.notes)

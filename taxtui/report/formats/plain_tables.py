@@ -54,6 +54,8 @@ def laid_out(section: Section, width: int = WIDTH, pen: Pen = HATCHES) -> list[t
         lines += _fitted(section, width)
     if section.head and section.notes:
         lines.append(("", None))
+    if section.command:  # one line, for copying
+        return [*lines, (f"  {section.command}", None)]
     for note in section.notes:
         indent = ("   " if note[1:3] == "  " else "  ") if section.title or section.head else ""
         text = f"{'- ' * section.items}{clean(note)}"

@@ -82,7 +82,11 @@ _MEANS: Final = {
     "build": "",
 }
 """Column beside completion → note."""
-_OPTIONAL: Final = ("verify", "start_delay", "suspend", "resume", "snapshot", "fork", "build")
+_OPTIONAL: Final = {
+    **dict.fromkeys(("verify", "suspend", "resume", "snapshot", "fork", "build"), 0.0),
+    "start_delay": 1e6,
+}
+"""Column that is printed only if a mean is longer → that length in ns."""
 HEAD: Final = "sandbox\ntier actions mode"
 TAX: Final = "Tax of a delivered trajectory, and its occupied time by cause"
 
@@ -220,7 +224,11 @@ def _share(part_ns: float, total_ns: float | None) -> Content:
 
 def _other_means(names: dict[MeasuredRow, RowName]) -> Section:
     """Return means beside completion; optional columns only with data."""
-    columns = [name for name in _MEANS if name not in _OPTIONAL or any(row.mean_ns(name) for row in names)]
+    columns = [
+        name
+        for name in _MEANS
+        if name not in _OPTIONAL or any((row.mean_ns(name) or 0) > _OPTIONAL[name] for row in names)
+    ]
     lines: list[list[Content]] = [
         [named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()
     ]
@@ -254,8 +262,7 @@ def _tax(names: dict[MeasuredRow, RowName], answer: Answer) -> Section:
     """Return the tax of a delivered trajectory and the occupied time by cause."""
     entries = [entry.row for line in answer.lines for entry in line.entries]
     rows = {(row.identity, row.provenance, row.length.actions): row for row in entries}
-    named = [(name, rows[row.key]) for row, name in names.items() if row.key in rows]
-    section = causes(named, unit=NS)
+    section = causes([(name, rows.get(row.key)) for row, name in names.items()], unit=NS)
     return section._replace(title=TAX, head=[HEAD, *section.head[1:]])
 
 

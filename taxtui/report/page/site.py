@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from costmodel import (
     Answer,
+    CellIdentity,
     CostModelError,
     NoPrice,
     Pool,
@@ -171,6 +172,7 @@ def _projected(
         return answer_of([], run_sd=training_run.run_sd), []
     rows = project(sources, training_run)
     gaps: dict[str, Gap] = {}
+    unpriced = set()
     for row in rows:
         try:
             if prices is not None:
@@ -178,10 +180,16 @@ def _projected(
         except PriceError as error:
             why = "not among the dollars" if isinstance(error, NoPrice) else clean(str(error))
             gaps.setdefault(row.label, Gap(printable(row.label), f"no price: {why}"))
-    if prices is not None and any(row.label not in gaps for row in rows):
-        priced = project(sources, training_run, prices, wanted=lambda cell: cell.label not in gaps)
-        rows = [*priced, *(row for row in rows if row.label in gaps)]
+            unpriced.add(_sandbox(row.identity))
+    if prices is not None and any(_sandbox(row.identity) not in unpriced for row in rows):
+        priced = project(sources, training_run, prices, wanted=lambda cell: _sandbox(cell) not in unpriced)
+        rows = [*priced, *(row for row in rows if _sandbox(row.identity) in unpriced)]
     return answer_of(rows, run_sd=training_run.run_sd), list(gaps.values())
+
+
+def _sandbox(identity: CellIdentity) -> tuple[str, str, int, int]:
+    """Return what a price depends on; concurrencies of a cell share a row, whose identity is that of one of them."""
+    return identity.substrate, identity.variant, identity.cpu_milli, identity.memory_mib
 
 
 def _gaps(cells: Sequence[Pool], rows: Sequence[MeasuredRow]) -> list[Gap]:

@@ -21,7 +21,8 @@ def sections(
     rows: Sequence[Row], training_run: TrainingRun, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
     """Return all tables with rows, the main table first; ``reference``: dispatch for the limits of an unknown tax."""
-    by_cause = causes([(name, row) for name, row in zip(_names(rows), rows, strict=True)], training_run)
+    named = zip(_names(rows), rows, strict=True)
+    by_cause = causes([(name, row) for name, row in named if row.by_cause_worker_hours], training_run)
     others = (part(rows, training_run) for part in (_money, _steps, _gpu, _pool))
     results = [section for section in (_main(rows, training_run), by_cause, *others) if section.rows]
     notes = [
@@ -113,31 +114,39 @@ def _table(
     return Section(name, ["sandbox\n", *head], lines, list(notes))
 
 
-def causes(named: Sequence[tuple[Content, Row]], training_run: TrainingRun | None = None, unit: str = "") -> Section:
-    """Return the tax and the worker-hours by cause of named rows; ``unit`` NS: as durations."""
+def causes(
+    named: Sequence[tuple[Content, Row | None]], training_run: TrainingRun | None = None, unit: str = ""
+) -> Section:
+    """Return the tax and the worker-hours by cause of named rows, – if unknown; ``unit`` NS: as durations."""
     scale = NS_PER_HOUR if unit == NS else 1.0
 
     def cell(hours: float | None) -> TableCell:
         return TableCell() if hours is None else TableCell(hours * scale, unit)
 
-    parts = [(name, row, row.by_cause_worker_hours) for name, row in named if row.by_cause_worker_hours]
-    present = {cause for _, _, part in parts for cause, hours in part._asdict().items() if hours is not None}
+    rows = [row for _, row in named if row is not None]
+    parts = [row.by_cause_worker_hours for row in rows if row.by_cause_worker_hours]
+    present = {cause for part in parts for cause, hours in part._asdict().items() if hours is not None}
     head = ["tax\n", "share\n", "startup\nqueued", "dispatch\nharness"]
     head += ["slowdown\ncontention" if "contention" in present else "slowdown\n", "work\n", "think\n", "failed\n"]
-    head += [f"{cause}\n" for cause in ("unsplit", "wrapper", "cleanup", "wasted") if cause in present]
+    head += [f"{cause}\n" for cause in ("unsplit", "wrapper", "cleanup") if cause in present]
     lines: list[list[Content]] = []
-    for name, row, part in parts:
+    for name, row in named:
+        if row is None:
+            lines.append([name, *[NOTHING] * len(head)])
+            continue
         tax, total, limits = row.tax_worker_hours, row.worker_hours, row.tax_between_worker_hours
         amounts: list[Content] = [NOTHING, NOTHING]
         if tax is not None and total is not None and total.value:
             amounts = [amount_cell(tax.times(scale), unit), TableCell(tax.value / total.value, SHARE)]
         elif limits is not None:
             amounts[0] = TableCell(None, unit, limits.low * scale, limits.high * scale)
-        hours = part._asdict()
+        if row.by_cause_worker_hours is None:
+            lines.append([name, *amounts, *[NOTHING] * (len(head) - len(amounts))])
+            continue
+        hours = row.by_cause_worker_hours._asdict()
         groups = ([hours[cause] for cause in column.split()] for column in head[2:])
         stacks = (CellGroup(tuple(cell(amount) for amount in group), below=True) for group in groups)
         lines.append([name, *amounts, *stacks])
-    rows = [row for _, row, _ in parts]
     return Section(CAUSES, ["sandbox\n", *head], lines, _cause_notes(rows, training_run, present))
 
 
@@ -158,10 +167,6 @@ def _cause_notes(rows: Sequence[Row], training_run: TrainingRun | None, present:
     if shares := [row.cleanup_share_left_out for row in rows if row.cleanup_share_left_out]:
         more = "" if training_run is None else "; --set include_cleanup=true includes clean-up"
         notes.append(f"{left_out(shares)}{more}.")
-    if "wasted" in present:
-        notes.append(
-            "wasted: rollouts launched in excess, to their end or their cut; the other columns are the kept rollouts."
-        )
     return notes
 
 

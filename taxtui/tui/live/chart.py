@@ -1,10 +1,9 @@
-"""The chart and the phases of the Live screen: substrates with the workload of the chosen cell, side by side."""
+"""The histograms and the phases of the Live screen: substrates with the workload of the chosen cell."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Final, NamedTuple
 
 from rich.style import Style
@@ -14,7 +13,7 @@ from textual.color import Color
 from textual_plotext import PlotextPlot
 
 from taxtui.live.cell_state import CellState, TrialInFlight
-from taxtui.live.histogram import LogHistogram, lower
+from taxtui.live.histogram import LogHistogram
 from taxtui.live.state import RunState
 from taxtui.report.bars import Bar
 from taxtui.report.numbers import CLOSED_LOOP, short_duration
@@ -29,18 +28,20 @@ LEAST_SIZE: Final = (24, 5)
 """Columns and lines of the smallest chart."""
 MARGIN: Final = 1.02
 """Factor between the outermost value and the end of the axis."""
+MOST_COLUMNS: Final = 40
+LEAST_COLUMNS: Final = 12
 
 
 class ChartCurve(NamedTuple):
-    """A distribution function with its name in the legend."""
+    """A histogram with its name in the legend."""
 
     name: str
     colour: str  # #rrggbb
-    points: Sequence[tuple[float, float]]  # duration in ns, share of the values up to the duration
+    points: Sequence[tuple[float, float]]  # outline: duration in ns, number of values in the column
 
 
 class Chart(PlotextPlot):
-    """Curves over a logarithmic axis of durations, and a legend."""
+    """Outlines of histograms over a logarithmic axis of durations, and a legend."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -74,40 +75,50 @@ class Chart(PlotextPlot):
         number = max(2, width // TICK_COLUMNS)
         ticks = [low * (high / low) ** ((place + 0.5) / number) for place in range(number)]
         plot.xticks([math.log10(tick) for tick in ticks], [short_duration(tick) for tick in ticks])
-        plot.ylim(0, 1)
-        plot.yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+        top = max(count for curve in curves for _, count in curve.points)
+        plot.ylim(0, top)
+        labels = {f"{count:,.0f}": count for count in (top / 2, 0.0, top)}  # each label once
+        plot.yticks(list(labels.values()), list(labels))
         for curve in curves:
-            across, shares = zip(*curve.points, strict=True)
+            across, counts = zip(*curve.points, strict=True)
             plot.plot(
-                list(map(math.log10, across)), list(shares), marker="braille", color=Color.parse(curve.colour).rgb
+                list(map(math.log10, across)), list(counts), marker="braille", color=Color.parse(curve.colour).rgb
             )
         legend = Text(" ").join(Text(curve.name, Style(color=curve.colour)) for curve in self.curves)
         legend.truncate(width, overflow="ellipsis")
         return Text("\n", no_wrap=True, overflow="ellipsis").join([legend, Text.from_ansi(plot.build())])
 
 
-def steps(histogram: LogHistogram) -> list[tuple[float, float]]:
-    """Return the points of a distribution function: durations in ns, and the share of values up to each duration."""
-    if not histogram.n:
-        return []
-    indices = sorted(histogram.counts)
-    reached = accumulate(histogram.counts[index] for index in indices)
-    shortest = max(1.0, float(histogram.least))
-    ends = [max(shortest, float(min(lower(index + 1) - 1, histogram.greatest))) for index in indices]
-    return [(shortest, 0.0), *((end, count / histogram.n) for end, count in zip(ends, reached, strict=True))]
+def outlines(histograms: Sequence[LogHistogram]) -> list[list[tuple[float, float]]]:
+    """Return the outline of each histogram, in common columns of equal width on a logarithmic axis."""
+    filled = [histogram for histogram in histograms if histogram.n]
+    if not filled:
+        return [[] for _ in histograms]
+    most = max(histogram.n for histogram in filled)
+    number = min(MOST_COLUMNS, max(LEAST_COLUMNS, round(8 * math.sqrt(most))))  # few values need wide columns
+    low = max(1.0, min(histogram.least for histogram in filled))
+    high = max(1.0, max(histogram.greatest for histogram in filled))
+    if high / low < 1.1:  # a single value is in the middle
+        low, high = low / 1.05, high * 1.06
+    step = (high / low) ** (1 / number)
+    edges = [low * step**place for place in range(number + 1)]
+    return [_outline(histogram.columns(number, low, high), edges) if histogram.n else [] for histogram in histograms]
+
+
+def _outline(counts: Sequence[float], edges: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the top edge of each column, and both ends on the axis."""
+    tops = [(edge, count) for place, count in enumerate(counts) for edge in edges[place : place + 2]]
+    return [(edges[0], 0.0), *tops, (edges[-1], 0.0)]
 
 
 def paint_chart(chart: Chart, state: RunState, chosen: CellState | None, facet: str) -> None:
-    """Show the distributions of a duration, of all substrates with the workload of the chosen cell."""
+    """Show the histograms of a duration, of all substrates with the workload of the chosen cell."""
     cells = list(state.cells.values())
+    alike = [cell for cell in cells if chosen and same_workload(cell, chosen)]
+    points = outlines([cell.facets[facet] for cell in alike])
     curves = [
-        ChartCurve(
-            f"{glyph(cell.label)} {clean(cell.label)}",
-            colour(cell.label),
-            steps(cell.facets[facet]),
-        )
-        for cell in cells
-        if chosen and same_workload(cell, chosen)
+        ChartCurve(f"{glyph(cell.label)} {clean(cell.label)}", colour(cell.label), outline)
+        for cell, outline in zip(alike, points, strict=True)
     ]
     name = f" · {workload(chosen, cells)}" if chosen else ""
     chart.present(f"{facet.replace('_', ' ')}{name}", curves, empty=waiting(state, chosen, facet))

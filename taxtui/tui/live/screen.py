@@ -173,7 +173,9 @@ class LiveScreen(NumberedScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         match action:
-            case "pause" | "cancel":
+            case "pause":
+                return self.feed is not None and not self.over
+            case "cancel":
                 return self.running
             case "copy" | "page" | "open" | "switch":
                 return self.feed is not None and not self.failure
@@ -184,8 +186,8 @@ class LiveScreen(NumberedScreen):
         self.paint()
 
     def action_pause(self) -> None:
-        """Start no more trials, or continue."""
-        if isinstance(self.feed, RunFeed):
+        """Start no more trials, or continue; for a replay, stop or start the clock."""
+        if self.feed:
             self.feed.pause()
             self.paint()
 

@@ -43,7 +43,7 @@ def condition(state: RunState, feed: Feed, *, over: bool) -> str:
     if isinstance(feed, ReplayFeed):
         if over:
             return "DAMAGED" if feed.damage else "REPLAY END" if state.outcome else "INCOMPLETE"
-        return "REPLAY"
+        return f"REPLAY {'‖' if feed.paused else '▶'}"
     if over:
         return (state.outcome or "incomplete").upper()
     if feed.cancelled:

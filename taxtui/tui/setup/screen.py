@@ -51,6 +51,7 @@ class SetupScreen(NumberedScreen):
         self._reading: Newest[None, list[PastTrial]] | None = None
         self._whole = asyncio.Event()  # set after the parts below the first frame exist
         self._checked = asyncio.Event()  # no check of the substrates is in progress
+        self._touched = False  # a person has picked or dropped an item
         self.expense: Expense | None = None  # None: the form is not a valid plan
 
     def contents(self) -> ComposeResult:
@@ -137,6 +138,10 @@ class SetupScreen(NumberedScreen):
         return self.choices.missing or (self.expense.obstacle if self.expense else "")
 
     @on(PickList.Changed)
+    def touch(self) -> None:
+        self._touched = True
+
+    @on(PickList.Changed)
     @on(Input.Changed, "RunFields Input")
     @on(OptionList.OptionHighlighted, "#substrates")
     def refresh_plan(self) -> None:
@@ -196,7 +201,6 @@ class SetupScreen(NumberedScreen):
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
         from taxtui.tui.setup import lookups
-        from taxtui.tui.setup.form import Choices
 
         self.substrates.ask(keys)
         self._checked.clear()
@@ -207,8 +211,7 @@ class SetupScreen(NumberedScreen):
         except (TaxtuiError, OSError) as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
         self.substrates.hear(keys, answers)
-        untouched = self.choices == Choices(substrates=("local",))
-        if untouched and (usable := [name for name in FREE_HERE if name in answers and answers[name].ok]):
+        if not self._touched and (usable := [name for name in FREE_HERE if name in answers and answers[name].ok]):
             self.substrates.pick(usable)
         if not self.substrates.awaited:
             self._checked.set()
@@ -260,6 +263,7 @@ class SetupScreen(NumberedScreen):
         if ref.name not in registry.names():
             self.notify(f"no substrate {ref.name!r}; {', '.join(registry.names())}", severity="error")
             return
+        self._touched = True
         self.substrates.offer(str(ref), picked=True)
         self._check_options([str(ref)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
@@ -163,6 +164,15 @@ def test_failures_count_in_points_and_none_passes_however_few_trials(tmp_path: P
     assert found["change"]["value"] == 0.5
     few = recorded(tmp_path / "few.msgpack", runs=1, trials=2)
     assert checked(tmp_path, few, before, "--metric", "failure_rate").exception is None
+
+
+def test_a_change_of_failures_is_in_points_and_every_change_has_its_sign(tmp_path: Path) -> None:
+    options = "--metric", "failure_rate", "--fail-above", "5%"
+    result = checked(tmp_path, new(tmp_path, failing=6), base(tmp_path), *options)
+    assert re.search(r"failure_rate \+50(\.0)? points.*, limit 5 points", str(result.exception))
+    assert "± 5 points" in result.stdout
+    slower = checked(tmp_path, new(tmp_path, scale=2.0), base(tmp_path), "--fail-above", "5%")
+    assert re.search(r"mean:trajectory \+\d+ % .*, limit 5\.0 %", str(slower.exception))
 
 
 def test_what_never_succeeds_is_caught_by_failures_though_it_has_no_durations(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.sections import page as page_of
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
+from taxtui.report.formats.plain_tables import to_text
 from tests.support.cost_model.attributed import attribution
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -155,9 +156,8 @@ def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
     assert headings == [
         "### Costs of the training run",
         "### Costs of the sandbox by cause",
-        "### Thresholds of other inputs",
         "### Not verified",
-        "### Measure next",
+        "### Measure next, the most useful first",
         "### Command that writes this page",
         "### Source of each input",
     ]
@@ -285,6 +285,18 @@ def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_
     assert all(heading in written for heading in ("Costs of the training run", "Measure next", "Source of each input"))
     code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--format", "json")
     assert (code, json.loads(told)[0]["verdict"]) == (0, MOVE)
+
+
+def test_the_command_refuses_to_leave_a_substrate_that_was_not_recorded(recording: str) -> None:
+    code, told = asked(recording, "--from", "daytona", "--to", "docker", "--compose", "daytona", "--tier", "T2")
+    assert (code, told.startswith("nothing was recorded of daytona; only the substrate of --to")) == (2, True)
+
+
+def test_the_command_of_a_page_can_be_copied(rows: list[Row]) -> None:
+    command = "taxtui decide " + " ".join(f"recording-{number}.msgpack" for number in range(9))
+    sections = page_of(decided(rows, 3600, 1800), [], [], command)
+    assert f"\n  {command}\n" in to_text(sections, 80)
+    assert f"```sh\n{command}\n```" in to_markdown(sections)
 
 
 def test_the_command_names_what_to_measure_of_a_provider(recording: str) -> None:

@@ -149,6 +149,10 @@ def test_the_baseline_is_what_ratios_are_to_and_has_a_column() -> None:
     assert "0.276x" in text or "0.278x" in text, "local, in the table"
     heads = text.split("\n\n")[3].splitlines()[0]
     assert "docker" in heads
+    assert "T1 " in text
+    assert not {"T0", "T2"} & set(text.split())
+    chosen = json.loads(said("project", SHORT, *ASK, "--set", "baseline=docker", "--tier", "T1", *JSON))
+    assert {row["tier"] for row in chosen} == {"T1"}
 
 
 def test_tables_are_the_answer_or_one_or_all_and_nothing_is_ignored() -> None:

@@ -91,6 +91,14 @@ def test_what_is_narrower_than_a_column_is_named_with_its_share() -> None:
     assert re.match(r"startup [\d.]+ %, dispatch [\d.]+ %, wrapper time [\d.]+ %, command time [\d.]+ %,", narrow)
 
 
+def test_the_bars_of_a_run_in_steps_are_ordered_by_the_cost_that_they_show() -> None:
+    asked = TrainingRun(trajectories=512, workers=16, batch=64, gpus=8, gpu_usd_hour=2.0)
+    for line in (answer := answer_of(project([load(RUN)], asked))).lines:
+        sizes = [sum(bar.parts.values()) for bar in bars.bars_of(answer, line)]
+        assert sizes
+        assert sizes == sorted(sizes, reverse=True)
+
+
 def test_a_bar_has_at_least_one_column() -> None:
     assert bars.cells({"startup": 1.0, "work": 2.0}, 0.01) == {"work": 1}
     assert bars.cells({"startup": 1.0, "work": 2.0}, 2.0) == {"startup": 2, "work": 4}

@@ -184,6 +184,7 @@ def test_a_cell_without_a_success_is_a_row_of_nulls(tmp_path: Path) -> None:
     text = report(path)
     assert "100 %" in text
     assert "Cells without a finished trial are not listed (1)." in text
+    assert "docker" in report(path, "--table", "tax")
 
 
 def test_an_incomplete_recording_says_so(tmp_path: Path) -> None:

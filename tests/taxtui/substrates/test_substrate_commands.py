@@ -234,6 +234,21 @@ class TestClean:
         assert f"removed local {name}" in swept.stdout
         assert ledger.entries() == []
 
+    async def test_an_option_of_an_older_version_in_the_ledger_hides_no_sandbox(self) -> None:
+        name = await leave_one(8)
+        older = tuple(map(parse_substrate, ("local:isolation=plain,disk_mib=9", "local:isolation=gone", "vanished")))
+        for number, reference in enumerate(older):
+            run = f"{RUN}{'abc'[number]}" if number else RUN
+            ledger.write(LedgerEntry(run_id=run, substrates=(reference,), create_timeout_s=5))
+        done = await asyncio.to_thread(CliRunner().invoke, clean.command, [])
+        assert (done.exit_code, f"removed local {name}" in done.output) == (0, True)
+        for reference in older[1:]:
+            assert f"not searched: {reference.name}" in done.output or f"{reference.name!r}" in done.output
+        left = {entry.run_id for entry in ledger.entries()}
+        assert RUN not in left
+        for run in left:
+            ledger.remove(run)
+
     def test_an_unavailable_substrate_is_fatal_only_if_named(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

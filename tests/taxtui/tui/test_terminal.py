@@ -64,7 +64,7 @@ def test_a_run_is_launched_watched_paused_and_left_by_keys(tmp_path: Path) -> No
 
 def test_a_replay_ends_in_the_state_of_the_recording(tmp_path: Path) -> None:
     path = record(tmp_path / "story.msgpack", story.run(30))
-    with Terminal(tmp_path, "replay", str(path), width=120, height=40) as terminal:
+    with Terminal(tmp_path, "replay", str(path), "--speed", "0", width=120, height=40) as terminal:
         terminal.until("REPLAY END")
         terminal.until(r"30/30 +ok 30 +fail 0")
         terminal.until(r"30/30 +ok 26 +fail 4")

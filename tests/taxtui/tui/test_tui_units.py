@@ -8,7 +8,7 @@ from taxtui import shipped
 from taxtui.live.histogram import LogHistogram
 from taxtui.tui import units
 from taxtui.tui.colours import SUBSTRATES, colour, glyph
-from taxtui.tui.live.chart import steps
+from taxtui.tui.live.chart import outlines
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,17 @@ def test_the_needed_counts_are_the_least_that_bound_the_quantile(name: str) -> N
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=50))
-def test_the_chart_contains_every_value(values: list[int]) -> None:
-    histogram = LogHistogram()
-    histogram.add(values)
-    points = steps(histogram)
-    assert points == sorted(points)
-    assert (points[0], points[-1]) == ((max(1, min(values)), 0), (max(1, max(values)), 1))
+def test_the_chart_contains_every_value_of_each_cell(values: list[int]) -> None:
+    histograms = [LogHistogram(), LogHistogram(), LogHistogram()]
+    histograms[0].add(values)
+    histograms[1].add(values[:1])
+    drawn = outlines(histograms)
+    for histogram, points in zip(histograms[:2], drawn, strict=False):
+        edges = [edge for edge, _ in points]
+        assert edges == sorted(edges)
+        assert (points[0][1], points[-1][1]) == (0, 0)
+        assert sum(count for _, count in points[1:-1:2]) == pytest.approx(histogram.n)  # each top edge has two points
+    assert drawn[2] == []
 
 
 def test_variants_of_one_substrate_have_looks_of_their_own() -> None:

@@ -53,7 +53,6 @@ async def test_brackets_show_each_duration_of_all_substrates_with_the_workload()
         chart = pilot.app.screen.query_one(Chart)
         await until(pilot, lambda: chart.curves)
         assert [curve.name for curve in chart.curves] == ["○ local:bwrap", "● docker:runc"]
-        assert [curve.points[-1][1] for curve in chart.curves] == [1, 1]
         for facet in (*FACETS[1:], FACETS[0]):
             await pilot.press("right_square_bracket")
             await pilot.pause()
@@ -120,3 +119,20 @@ async def test_frames_of_a_measurement_wait_for_their_share_of_a_core_but_events
         assert painted == []
         await pilot.press("right_square_bracket")
         assert painted
+
+
+async def test_a_replay_can_be_paused_and_another_recording_can_take_its_place(tmp_path: Path) -> None:
+    feed = ReplayFeed(record(tmp_path / "story.msgpack", story.run()), speed=1.0)
+    other = tmp_path / "other.msgpack"
+    other.write_bytes(feed.path.read_bytes())
+    async with app(feed).run_test(size=SIZE) as pilot:
+        await pilot.press("p")
+        await pilot.pause()
+        assert feed.paused
+        assert "REPLAY ‖" in shown(pilot)
+        await live(pilot).taxtui.replay(other)
+        await until(pilot, lambda: "REPLAY END" in shown(pilot))
+        followed = live(pilot).feed
+        assert followed is not None
+        assert followed.path == other
+        followed.close()
