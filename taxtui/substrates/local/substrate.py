@@ -92,6 +92,8 @@ class LocalSandbox:
             raise
         code = process.returncode
         assert code is not None
+        if self._substrate.isolated and (unstarted := local_bwrap.not_started(code, stderr.kept)):
+            raise unstarted
         return exec_result(code, stdout, stderr)
 
     async def open_session(self) -> Session:
