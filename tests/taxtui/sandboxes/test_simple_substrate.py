@@ -197,3 +197,25 @@ async def test_a_request_that_the_sdk_cancels_is_a_failure_and_no_cancellation(a
         with pytest.raises(ExecFailed, match="one: the SDK cancelled a request"):
             await sandbox.exec(Command(script="true"))
         await sandbox.destroy()
+
+
+class Failing(Example):
+    """Fails every command of the test, and records the requests after it."""
+
+    asked: list[str]
+
+    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+        if any("sleep 77" in word for word in argv):
+            raise ApiError(500, "no answer")
+        self.asked.append("look" if list(argv) == ["true"] else "kill")
+        return await super().run(handle, argv, stdin, timeout_s)
+
+
+async def test_a_failed_command_is_killed_before_the_failure_is_explained(tmp_path: Path) -> None:
+    async with Failing(ExampleOptions(str(tmp_path))) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        substrate.asked = []
+        with pytest.raises(ExecFailed, match="no answer"):
+            await sandbox.exec(Command(script="sleep 77"))
+        assert substrate.asked == ["kill", "look"]
+        await sandbox.destroy()
