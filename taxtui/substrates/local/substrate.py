@@ -184,6 +184,8 @@ class LocalSubstrate:
             self.fixtures = await self.pool.run(fixtures.cached)
         self.root = private_folder.private_folder(self.name)
         self.limiter = await best_limiter()
+        if not self.limiter.freezes:
+            self.capabilities = msgspec.structs.replace(self.capabilities, lifecycle=())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
