@@ -138,7 +138,7 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     bracket: Label  # clock of run_ns: bash, none, date (old files)
     bracket_cost_ns: MaybeNanoseconds  # unknown, except in the first versions
     preload: Label  # none, image, trial
-    limits: Label  # in force: cgroup v2, prlimit, none …
+    limits: Label  # in force: cgroup v2, cgroup v1, none …
     provenance: Label  # measured, stand_in, imported
     capabilities: Annotated[tuple[Label, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()  # deadlines, unknowns
     length: Label = (

@@ -118,15 +118,16 @@ async def _clean(
     """Return spared sandboxes, a line per failed removal, and the number of sandboxes to remove.
 
     Raises:
-        SubstrateUnavailable: the substrate cannot be searched.
+        SubstrateError: the substrate cannot be searched.
     """
-    async with registry.build(reference) as substrate:
-        due: list[Found] = []
-        spared: list[Found] = []
-        for sandbox in await substrate.find(run_id):
-            if sandbox.age_s >= min_age_s:
-                (due if force or not _may_be_used(sandbox) else spared).append(sandbox)
-        return spared, await _remove(substrate, due, dry_run), len(due)
+    with registry.blamed(reference.name):
+        async with registry.build(reference) as substrate:
+            due: list[Found] = []
+            spared: list[Found] = []
+            for sandbox in await substrate.find(run_id):
+                if sandbox.age_s >= min_age_s:
+                    (due if force or not _may_be_used(sandbox) else spared).append(sandbox)
+            return spared, await _remove(substrate, due, dry_run), len(due)
 
 
 def _may_be_used(sandbox: Found) -> bool:

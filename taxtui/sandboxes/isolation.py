@@ -160,7 +160,8 @@ _SEARCHES: Final[dict[str, Probe]] = {
         "169.254.169.254 answers",
     ),
     "keys": _search(
-        "env | grep -q {secret} && echo the environment; for f in ~/.ssh ~/.aws ~/.kube ~/.docker ~/.config/gcloud "
+        'env | grep -q {secret} && echo "(this machine\'s environment)"; '
+        "for f in ~/.ssh ~/.aws ~/.kube ~/.docker ~/.config/gcloud "
         "/etc/docker/key.json /var/run/secrets/kubernetes.io/serviceaccount/token; do [ -r $f ] && echo $f; done",
         "no environment, no credentials",
     ),

@@ -87,7 +87,7 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     cache: Literal["cold", "node", "unknown"] = "unknown"
     holds_fixtures: bool = False  # the image has the fixtures of the shipped tiers: no preload
     tools: frozenset[str] | None = None  # programs in the sandbox; None = unknown without a sandbox
-    limits: str = ""  # in force: "cgroup v2", "prlimit", "none" …
+    limits: str = ""  # in force: "cgroup v2", "cgroup v1", "none" …
     effective: Effective = Effective()  # limits and network where different from the request
     region: str = ""
     latency_ns: int = 0  # round trip to the control plane; 0 = there is none

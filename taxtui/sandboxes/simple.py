@@ -17,12 +17,13 @@ from taxtui.errors import (
     CleanupFailed,
     CreateFailed,
     ExecFailed,
+    QuotaExceeded,
     SandboxLost,
     SubstrateError,
     SubstrateUnavailable,
     Throttled,
 )
-from taxtui.plan.spec import SandboxSpec
+from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark, require_killed
@@ -31,10 +32,29 @@ from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, ExplainedSession, FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.text_command import TextCommand
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
-from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Session
+from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Session
 
-__all__ = ["Capabilities", "SandboxLost", "SandboxSpec", "SimpleSubstrate", "SubstrateError", "Throttled"]
-"""Everything that the example imports."""
+__all__ = [
+    "Availability",
+    "ByteStream",
+    "Capabilities",
+    "CleanupFailed",
+    "CreateFailed",
+    "Effective",
+    "ExecFailed",
+    "Found",
+    "Limits",
+    "Marks",
+    "QuotaExceeded",
+    "Ran",
+    "SandboxLost",
+    "SandboxSpec",
+    "SimpleSubstrate",
+    "SubstrateError",
+    "SubstrateUnavailable",
+    "Throttled",
+]
+"""The names for authors; no other module of taxtui is needed."""
 
 Ran = tuple[int, bytes, bytes]
 """Exit code, standard output, standard error."""

@@ -139,6 +139,7 @@ class Bench:
         if self.mode not in self.capabilities.modes:
             raise NotApplicable(f"the substrate has no {self.mode} mode")
         await self.substrate.__aenter__()
+        self.capabilities = self.substrate.capabilities
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, complaint: BaseException | None, *exc: object) -> None:

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import time
 
+import msgspec
+
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, check, equal, expect, raises
+from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, Violation, check, equal, expect, raises
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE
 from taxtui.sandboxes.protocol import Marks, Prepares
 
@@ -16,6 +18,18 @@ _DEADLINE_SLACK_S = 60.0
 _FAILS_WITHIN_S = 20.0
 _OTHERS_S = 5.0
 """A sandbox of another run counts as made by ``check`` after this time."""
+
+
+@check("options")
+async def options(bench: Bench) -> None:
+    """Every option has a default, and an unknown option is refused."""
+    kind = type(bench.substrate).Options
+    try:
+        kind()
+    except TypeError as error:
+        raise Violation(f"Options has a field without a default: {error}") from error
+    with raises(msgspec.ValidationError, subject="an unknown option (declare Options with forbid_unknown_fields=True)"):
+        msgspec.convert({"no_such_option": "x"}, kind)
 
 
 @check("check answers")
@@ -32,6 +46,17 @@ async def check_answers(bench: Bench) -> None:
         await asyncio.sleep(0.1)
         new_names &= {sandbox.name for sandbox in await bench.substrate.find()}
     expect(not new_names, f"check made {', '.join(new_names)}")
+
+
+@check("two at once")
+async def two_at_once(bench: Bench) -> None:
+    """Sandboxes made and used at the same time do not see each other's files."""
+    first, second = await asyncio.gather(bench.create(), bench.create())
+    empty = await first.exec(Command(script="ls | wc -l"))
+    write = Command(script="echo mine > mine; sleep 0.5; ls | wc -l; cat mine")
+    expected = b"%d\nmine\n" % (int(empty.stdout) + 1)
+    results = await asyncio.gather(first.exec(write), second.exec(write))
+    equal([result.stdout for result in results], [expected, expected], "files of each sandbox")
 
 
 @check("from create to destroy")

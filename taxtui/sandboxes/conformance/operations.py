@@ -106,6 +106,18 @@ async def cancel_suspension(bench: Bench) -> None:
         await works(sandbox)
 
 
+@check("cancel destroy of a suspended sandbox")
+async def cancel_destroy_suspended(bench: Bench) -> None:
+    """A destroy of a suspended sandbox, cancelled at any await, can be repeated, and then the sandbox is gone."""
+    sandbox, life = await _suspendable(bench)
+    await life.suspend(Marks())
+    async for _ in cancellations(lambda: sandbox.destroy()):  # noqa: B023  # same turn
+        await sandbox.destroy()
+        await bench.eventually_gone(sandbox.name)
+        sandbox, life = await _suspendable(bench)
+        await life.suspend(Marks())
+
+
 @check("a command while suspended")
 async def command_while_suspended(bench: Bench) -> None:
     """A running command continues after the resume; a new command in a suspended sandbox fails or waits."""

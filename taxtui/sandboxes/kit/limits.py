@@ -38,6 +38,8 @@ class Limiter:
 
     label = "none"
     """For ``Availability.limits``."""
+    freezes = False
+    """Whether ``freeze`` is possible."""
 
     def prepare(self, name: str, limits: Limits) -> str:
         """Set up a new sandbox's limits; return shell commands for the calling process. Raises ``CreateFailed``."""
@@ -67,15 +69,17 @@ def or_exit(prologue: str) -> str:
 class CgroupLimiter(Limiter):
     """A cgroup per sandbox: one directory in version 2, one for each controller in version 1."""
 
-    def __init__(self, label: str, parents: tuple[Path, ...], files: tuple[str, ...]) -> None:
+    def __init__(self, label: str, parents: tuple[Path, ...], files: tuple[str, ...], *, freezes: bool = True) -> None:
         """Keep the folders and files of the limits.
 
         Args:
             label: for ``Availability.limits``.
-            parents: of the sandboxes' cgroups; the last is of version 2, if any is: only version 2 can freeze.
+            parents: of the sandboxes' cgroups; the last is of version 2, if any is.
             files: the limit files ``cpu``, ``memory`` and ``pids`` in this version's names.
+            freezes: the last parent is of version 2, which has a freezer.
         """
         self.label = label
+        self.freezes = freezes
         self._parents = parents
         self._cpu, self._memory, self._pids = files
 
@@ -193,8 +197,9 @@ def _version_1(cgroups: Path) -> CgroupLimiter | None:
         return None
     files = ("cpu.cfs_quota_us", "memory.limit_in_bytes", "pids.max")
     # Many machines with version 1 have version 2 beside it, without controllers but with the freezer.
-    folders = [*controllers, *([cgroups / "unified"] if (cgroups / "unified/cgroup.procs").exists() else [])]
-    return CgroupLimiter("cgroup v1", tuple(path / "taxtui" for path in folders), files)
+    freezes = (cgroups / "unified/cgroup.procs").exists()
+    folders = [*controllers, *([cgroups / "unified"] if freezes else [])]
+    return CgroupLimiter("cgroup v1", tuple(path / "taxtui" for path in folders), files, freezes=freezes)
 
 
 async def _usable(limiter: CgroupLimiter) -> bool:

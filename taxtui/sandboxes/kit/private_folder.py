@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from costmodel import read_regular
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
@@ -110,10 +111,9 @@ def _sandbox_in(folder: Path) -> Found | None:
     """The sandbox in a folder; None after a removal meanwhile."""
     path = folder / _RECORD
     try:
-        if path.is_symlink() or not path.is_file():  # a read of a pipe may never end
+        if path.is_symlink():
             raise FileNotFoundError
-        with path.open("rb") as file:
-            record = msgspec.json.decode(file.read(_RECORD_MAX_BYTES), type=_Record)
+        record = msgspec.json.decode(read_regular(path, _RECORD_MAX_BYTES), type=_Record)
     except (OSError, ValueError, msgspec.DecodeError):  # the creator died earlier, or the sandbox changed the record
         try:
             record = _Record(labels={}, created_unix_s=folder.stat().st_mtime)

@@ -81,9 +81,10 @@ class TextSandbox(ABC):
             result = read(answer.text, wrapped.nonce)
         except (SubstrateError, asyncio.CancelledError) as error:  # cancelled within the SDK: this command is not
             cancelled_by = ExecFailed(f"{self.name}: the SDK cancelled a request")
-            failure = await self.explained(error if isinstance(error, SubstrateError) else cancelled_by)
-            if isinstance(failure, ExecFailed):  # the command may still run
-                await with_cleanup(self.kill(wrapped.mark), failure)
+            failed = error if isinstance(error, SubstrateError) else cancelled_by
+            if isinstance(failed, ExecFailed):  # the command may still run
+                await with_cleanup(self.kill(wrapped.mark), failed)
+            failure = await self.explained(failed)
             if failure is error:
                 raise
             raise failure from error

@@ -16,9 +16,7 @@ from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, undo_if_cancelled, with_cleanup
 from taxtui.sandboxes.kit.kill import LEFT, kill_script, require_killed
-from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.refusal import connecting
-from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.kit.text_command import TextCommand
@@ -65,13 +63,10 @@ class DaytonaSandbox(TextSandbox):
         self._base_url = f"{made.toolbox_proxy_url.rstrip('/')}/{made.id}"
         self._clients = clients
         self._states = states
-        self._handle = f"{spec.labels[LABEL_RUN]}/{made.id}"
         self._marks = marks
         self._process = clients.process(self._base_url)
         self._state = SandboxState("", "")
-        self._launched_s = time.monotonic()
         self._looked_ns = time.monotonic_ns()
-        self._listed = False
         self.changed(SandboxState.of(made))
 
     def changed(self, state: SandboxState, resolution_ns: int = 0) -> bool:
@@ -84,13 +79,9 @@ class DaytonaSandbox(TextSandbox):
 
     async def _look(self) -> None:
         """Wait for the next lookup of the state. Raises ``SubstrateError``: Daytona refuses for good."""
-        state, late_ns = await self._states.next(self._handle)
+        state, late_ns = await self._states.next(self.id)
         last_ns, self._looked_ns = self._looked_ns, time.monotonic_ns()
-        if state is None:
-            if not self._listed and not settled(self._launched_s):
-                return  # Daytona has answered the create, and does not list the sandbox yet
-            state = SandboxState(GONE, "")
-        self._listed = True
+        state = state or SandboxState(GONE, "")
         if self.changed(state, self._looked_ns - last_ns) and state.name == STARTED:
             self._marks.queued(late_ns)
 
@@ -220,16 +211,18 @@ class DaytonaSandbox(TextSandbox):
                 await asyncio.sleep(_AGAIN_S)
 
     async def _reach(self, target: str, origin: str, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Request the change while the state is ``origin``, and return once the state is ``target``."""
+        """Request the change in the state ``origin`` until Daytona accepts, and return once the state is ``target``."""
+        accepted = False
         self._looked_ns = time.monotonic_ns()
         if self._state.name == target:  # a cancelled call may have requested another state since the last lookup
             await self._look()
         while self._state.name != target:
             if self._state.name in (GONE, "destroying", *BROKEN):
                 raise SandboxLost(failure.lost(self._state))
-            if self._state.name == origin:
+            if self._state.name == origin and not accepted:
                 try:
                     await finish_despite_cancel(change())
+                    accepted = True
                 except DaytonaRefused as error:
                     if error.status not in _CHANGING:
                         raise error.as_error(ExecFailed, f"the sandbox cannot become {target}") from error

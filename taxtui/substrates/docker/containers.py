@@ -151,8 +151,8 @@ class Containers:
         if reply.status != 200:
             raise exec_refused(reply.status, reply.message)
         stats = reply.read(dict[str, Any])
-        memory_bytes = stats["memory_stats"].get("usage", UNKNOWN)
-        cpu_ns = stats["cpu_stats"]["cpu_usage"].get("total_usage", UNKNOWN)
+        memory_bytes = (stats.get("memory_stats") or {}).get("usage", UNKNOWN)
+        cpu_ns = ((stats.get("cpu_stats") or {}).get("cpu_usage") or {}).get("total_usage", UNKNOWN)
         return Reply(reply.status, {"memory_bytes": memory_bytes, "cpu_ns": cpu_ns}).read(Usage)
 
     async def discard(self, container: str) -> None:

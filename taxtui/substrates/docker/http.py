@@ -20,6 +20,8 @@ from taxtui.substrates.docker.failure import garbled, reason, unanswered, unreac
 _BUFFER: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
 _REPLY_TIMEOUT_S: Final = 60.0
+_BODY_MAX_BYTES: Final = 16 << 20
+_RAW_MAX_BYTES: Final = 1 << 30
 _OK: Final = 200
 _MESSAGE_MAX: Final = 500  # characters
 _API_VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}")
@@ -241,17 +243,24 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 
 
 async def _body(reader: asyncio.StreamReader, headers: dict[str, str], *, raw: bool = False) -> Any:
+    limit = _RAW_MAX_BYTES if raw else _BODY_MAX_BYTES
     data = bytearray()
     if headers.get("transfer-encoding", "").lower() == "chunked":
         while size := int(await reader.readuntil(b"\r\n"), 16):
-            data += await reader.readexactly(size)
+            data += await reader.readexactly(_bounded(size, limit - len(data)))
             await reader.readexactly(2)
         await reader.readexactly(2)
     else:
-        data += await reader.readexactly(int(headers.get("content-length", "0")))
+        data += await reader.readexactly(_bounded(int(headers.get("content-length", "0")), limit))
     if raw:
         return bytes(data)
     try:
         return msgspec.json.decode(data) if data else None
     except msgspec.DecodeError:
         return {"message": data.decode(errors="replace")}
+
+
+def _bounded(size: int, limit: int) -> int:
+    if not 0 <= size <= limit:
+        raise ValueError
+    return size

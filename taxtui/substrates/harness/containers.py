@@ -66,7 +66,7 @@ class HarnessContainers(Sites):
             await docker("version", "--format", "{{.Server.Version}}")
         except DockerRefused as error:
             raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}", fix=_START) from error
-        self.root = private_folder.private_folder(self.kind, f"{self.kind}-compose")
+        self.root = private_folder.private_folder(self.kind, self.kind)
 
     async def check(self) -> Availability:
         """As ``Sites.check``: the command line, its daemon, the image, the compose plugin."""
@@ -85,7 +85,7 @@ class HarnessContainers(Sites):
         try:
             compose = (await docker("compose", "version", "--short")).strip() if self._compose else ""
         except DockerRefused as error:
-            fix = "install docker's compose plugin, 2.21 or newer"
+            fix = "install docker's compose plugin"
             return Availability(ok=False, detail=f"docker has no compose: {error}", fix=fix)
         return Availability(
             ok=True,

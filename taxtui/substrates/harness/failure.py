@@ -11,10 +11,12 @@ from taxtui.sandboxes.kit.refusal import last_line
 _CAUSES: Final = 5
 _TOO_MANY_REQUESTS: Final = 429
 _RATE: Final = re.compile("RateLimit|TooManyRequests|Throttl")
+_INSTALL_SWEREX: Final = "install swe-rex in the image: docs/substrates/harnesses.md"
 _FIXES: Final = {
     "No such image": "taxtui setup, or docs/substrates/harnesses.md for SWE-ReX",
     "address pool": "fewer at once, or more address pools for docker",
-    "swerex-remote: not found": "install swe-rex in the image: docs/substrates/harnesses.md",
+    "swerex-remote: not found": _INSTALL_SWEREX,
+    "swerex-remote: command not found": _INSTALL_SWEREX,
 }
 """Words in a harness's message → the fix for the user."""
 

@@ -26,7 +26,7 @@ from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
 from taxtui.substrates.kubernetes.connect import Cluster, discover
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
+from taxtui.substrates.kubernetes.options import NAME, KubernetesOptions, node_selector, tolerations
 from taxtui.substrates.kubernetes.pod import LABEL_NETWORK, Metadata, manifest
 from taxtui.substrates.kubernetes.pool import TemplateObject
 from taxtui.substrates.kubernetes.removal import remove
@@ -60,6 +60,8 @@ class KubernetesSubstrate:
         self._options = options or KubernetesOptions()
         node_selector(self._options.node_selector)
         tolerations(self._options.tolerations)
+        if (secret := self._options.pull_secret) and not NAME.fullmatch(secret):
+            raise UsageError(f"kubernetes: pull_secret {secret!r} is not the name of a secret", fix="name one secret")
         self.capabilities = Capabilities(
             deadline="provider",
             bash=self._options.shell == "bash",
@@ -213,14 +215,18 @@ class KubernetesSubstrate:
         """
 
         async def ask() -> Kept:
+            own = len(self._alive)
             try:
                 return await self._api.create(kind, self._namespace, wanted, marks)
             except ApiRefused as error:
                 refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
-                if not (self._alive and isinstance(refusal, QuotaExceeded)):
+                # The last sandbox may be removed during the request, and the quota's status may lag behind.
+                if not ((own or self._alive or room.refusals) and isinstance(refusal, QuotaExceeded)):
                     raise refusal from error
                 if not room.refusals:
-                    marks.notice(f"{refusal.problem}; waits for the removal of one of {len(self._alive)} sandboxes")
+                    marks.notice(
+                        f"{refusal.problem}; waits for the removal of one of {own or len(self._alive)} sandboxes"
+                    )
                 raise NoRoom(refusal.problem) from error
 
         room = Retry(longest_s=2.0, within_s=HOLD_S, on=lambda error: isinstance(error, NoRoom))

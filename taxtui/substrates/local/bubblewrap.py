@@ -19,6 +19,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit.refusal import last_line
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -43,6 +44,9 @@ _ETC_MADE: Final = {
 _BECOMING_NOBODY: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
 """Root's capabilities until the change of user; the last for entering a working folder of the user nobody."""
 _PROBE_TIMEOUT_S: Final = 10.0
+_LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
+_LAUNCHER_FAILED: Final = 1
+"""The exit code of both, and possibly of a command: the first words on stderr decide."""
 
 
 def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
@@ -81,6 +85,13 @@ def hand_over(folder: Path) -> None:
     """Let the sandbox write to a folder."""
     if _root():
         os.chown(folder, _NOBODY, _NOBODY)
+
+
+def not_started(exit_code: int, stderr: bytes) -> ExecFailed | None:
+    """The error for a failed launcher, or None."""
+    if exit_code != _LAUNCHER_FAILED or not stderr.startswith(_LAUNCHERS):
+        return None
+    return ExecFailed(stderr.decode(errors="replace").strip())
 
 
 def no_bubblewrap(exit_code: int, stderr: bytes) -> str:

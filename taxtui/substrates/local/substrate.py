@@ -92,6 +92,8 @@ class LocalSandbox:
             raise
         code = process.returncode
         assert code is not None
+        if self._substrate.isolated and (unstarted := local_bwrap.not_started(code, stderr.kept)):
+            raise unstarted
         return exec_result(code, stdout, stderr)
 
     async def open_session(self) -> Session:
@@ -182,6 +184,8 @@ class LocalSubstrate:
             self.fixtures = await self.pool.run(fixtures.cached)
         self.root = private_folder.private_folder(self.name)
         self.limiter = await best_limiter()
+        if not self.limiter.freezes:
+            self.capabilities = msgspec.structs.replace(self.capabilities, lifecycle=())
         return self
 
     async def __aexit__(self, *exc: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -15,7 +15,7 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """``-s ssh:host=box,user=agent,key=~/.ssh/id_ed25519``. Options left out are as in ``~/.ssh/config``."""
 
     host: str = ""  # required: a name, an address, or a Host of ~/.ssh/config
-    port: int = 0
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     user: str = ""
     key: str = ""  # a file; else the agent's keys and the usual files
     known_hosts: str = ""  # a file; else ~/.ssh/known_hosts

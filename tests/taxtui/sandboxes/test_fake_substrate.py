@@ -14,6 +14,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 
 WITHOUT_A_SHELL = {
+    "options",
     "check answers",
     "from create to destroy",
     "destroy twice",

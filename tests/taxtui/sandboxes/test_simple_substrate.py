@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes import simple
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
 from taxtui.sandboxes.example import Example, ExampleOptions
 from taxtui.sandboxes.fake_sdk import ApiError
@@ -197,3 +200,48 @@ async def test_a_request_that_the_sdk_cancels_is_a_failure_and_no_cancellation(a
         with pytest.raises(ExecFailed, match="one: the SDK cancelled a request"):
             await sandbox.exec(Command(script="true"))
         await sandbox.destroy()
+
+
+class Failing(Example):
+    """Fails every command of the test, and records the requests after it."""
+
+    asked: list[str]
+
+    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+        if any("sleep 77" in word for word in argv):
+            raise ApiError(500, "no answer")
+        self.asked.append("look" if list(argv) == ["true"] else "kill")
+        return await super().run(handle, argv, stdin, timeout_s)
+
+
+async def test_a_failed_command_is_killed_before_the_failure_is_explained(tmp_path: Path) -> None:
+    async with Failing(ExampleOptions(str(tmp_path))) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+        substrate.asked = []
+        with pytest.raises(ExecFailed, match="no answer"):
+            await sandbox.exec(Command(script="sleep 77"))
+        assert substrate.asked == ["kill", "look"]
+        await sandbox.destroy()
+
+
+HOOKS = (
+    "create_sandbox",
+    "run",
+    "delete",
+    "connect",
+    "disconnect",
+    "ping",
+    "list",
+    "start",
+    "error_of",
+    "check",
+    "find",
+)
+
+
+def test_an_author_imports_one_module() -> None:
+    """Every class in the annotations of a hook is a public name of ``taxtui.sandboxes.simple``."""
+    annotations = " ".join(str(inspect.signature(getattr(simple.SimpleSubstrate, hook))) for hook in HOOKS)
+    names = set(re.findall(r"\b[A-Z]\w+", annotations)) - {"Exception", "Mapping", "None", "Sequence"}
+    assert names <= set(simple.__all__)
+    assert all(getattr(simple, name) for name in simple.__all__)

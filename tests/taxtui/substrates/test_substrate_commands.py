@@ -117,6 +117,7 @@ class TestDoctor:
         ("reference", "detail"),
         [
             ("local:isolated=plain", "local has no option 'isolated'"),
+            ("ssh:host=box,port=99999", "Expected `int` <= 65535 - at `$.port`"),
             ("local:iso; lation=plain", "local has no option 'iso; lation'"),
             ("local:isolation=no", "Invalid enum value 'no' - at `$.isolation`"),
         ],

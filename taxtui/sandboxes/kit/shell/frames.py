@@ -46,9 +46,7 @@ class SplitFrames:
 
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
-        self._frames = {
-            channel: MarkedOutput(f"{begin}{{".encode(), f"{end}}}".encode()) for channel in (STDOUT, STDERR)
-        }
+        self._frames = {channel: _between(begin, end) for channel in (STDOUT, STDERR)}
 
     @property
     def complete(self) -> bool:

@@ -65,7 +65,16 @@ class Ec2Api(AwsApi[InstanceState]):
                 raise SubstrateUnavailable(
                     f"ec2: there is no image {image_id} in this region", fix="choose another ami"
                 )
-            self._images[wanted] = image_id, images[0].get("RootDeviceName", "/dev/xvda")
+            root = images[0].get("RootDeviceName", "/dev/xvda")
+            for disk in images[0].get("BlockDeviceMappings", ()):
+                name, ebs = disk["DeviceName"], disk.get("Ebs")
+                # The request of an instance decides about the root disk.
+                if ebs and name != root and not ebs.get("DeleteOnTermination"):
+                    raise SubstrateUnavailable(
+                        f"ec2: image {image_id} keeps its disk {name} after the instance",
+                        fix="choose another ami",
+                    )
+            self._images[wanted] = image_id, root
         return self._images[wanted]
 
     async def create_image(self, instance: str, name: str, labels: Mapping[str, str]) -> str:

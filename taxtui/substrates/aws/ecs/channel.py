@@ -51,6 +51,7 @@ class DataChannel:
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
         self.session = session
+        self.doubtful = asyncio.Event()  # the service hints at a dead agent
         self._socket = socket
         self._channel = channel
         self._output = bytearray()
@@ -157,6 +158,8 @@ class DataChannel:
             while self._channel.end is None:
                 data = await self._socket.recv(decode=False)
                 output = self._channel.receive(data, time.monotonic_ns())
+                if self._channel.pauses > 1:
+                    self.doubtful.set()
                 await self._flush()
                 if output and not self._dropping:
                     self._output += output

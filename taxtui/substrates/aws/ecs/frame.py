@@ -17,6 +17,7 @@ INPUT_DATA: Final = "input_stream_data"
 OUTPUT_DATA: Final = "output_stream_data"
 ACKNOWLEDGE: Final = "acknowledge"
 CHANNEL_CLOSED: Final = "channel_closed"
+PAUSED: Final = "pause_publication"
 
 OUTPUT: Final = 1
 HANDSHAKE_REQUEST: Final = 5
@@ -65,7 +66,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     def decode(cls, data: bytes) -> Frame:
         """The frame in ``data``, with a valid digest. Raises :class:`FrameError`, and no other exception."""
         try:
-            size, kind, _, created_ms, sequence, flags, id_, digest, payload_type = _HEADER.unpack_from(data)
+            size, _, _, created_ms, sequence, flags, id_, digest, payload_type = _HEADER.unpack_from(data)
             payload = data[size + _LENGTH.size :]  # a later version may have a longer header
             (length,) = _LENGTH.unpack_from(data, size)
         except struct.error as error:
@@ -75,7 +76,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         if payload and hashlib.sha256(payload).digest() != digest:
             raise FrameError("the payload does not match the digest")
         return cls(
-            kind=kind.strip(b" \0").decode("ascii", "replace"),
+            kind=kind_of(data),
             created_ms=created_ms,
             sequence=sequence,
             flags=flags,
@@ -83,6 +84,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             payload_type=payload_type,
             payload=payload,
         )
+
+
+def kind_of(data: bytes) -> str:
+    """The kind of a message, also without a valid digest."""
+    return data[4:36].strip(b" \0").decode("ascii", "replace")
 
 
 def _swap(id_: bytes) -> bytes:

@@ -32,10 +32,12 @@ from taxtui.substrates.aws.ecs.frame import (
     INPUT_DATA,
     OUTPUT,
     OUTPUT_DATA,
+    PAUSED,
     STDERR,
     TERMINATE,
     Frame,
     FrameError,
+    kind_of,
 )
 
 CLIENT_VERSION: Final = "1.2.707.0"
@@ -46,7 +48,7 @@ _T = TypeVar("_T")
 CHUNK: Final = 1024
 """Bytes per frame; as agents use."""
 WINDOW: Final = 128
-"""Unacknowledged frames at most. An agent without a terminal drops frames, and lost frames are resent singly."""
+"""Unacknowledged frames at most. An agent without a terminal drops frames."""
 EARLY_LIMIT: Final = 10_000
 """Frames that arrived early, at most."""
 
@@ -96,10 +98,12 @@ class Channel:
         end: the reason of the channel's end, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
             :class:`ExecFailed` when the agent never acknowledged or is unintelligible,
             :class:`SubstrateUnavailable` for an encrypted session.
+        pauses: number of requests for a pause in a row: repeated requests may be the only sign of a dead agent.
     """
 
     def __init__(self, token: str) -> None:
         self.end: SubstrateError | None = None
+        self.pauses = 0
         self._token = token
         self._open = False
         self._outbox: list[bytes] = []
@@ -136,21 +140,19 @@ class Channel:
         return frames
 
     def tick(self, now_ns: int) -> None:
-        """Send the oldest unacknowledged frame again when due."""
-        if self.end or not self._unacked:
-            return
-        oldest = next(iter(self._unacked.values()))
-        if now_ns < oldest.at_ns + RESEND_NS:
-            return
-        if oldest.resends >= RESENDS:
-            self.end = ExecFailed(
-                f"the session agent acknowledged nothing after {RESENDS} attempts",
-                fix="check the session agent of the task",
-            )
-            return
-        oldest.at_ns = now_ns
-        oldest.resends += 1
-        self._outbox.append(oldest.data)
+        """Send every unacknowledged frame again when due."""
+        for sent in self._unacked.values():
+            if self.end or now_ns < sent.at_ns + RESEND_NS:
+                continue
+            if sent.resends >= RESENDS:
+                self.end = ExecFailed(
+                    f"the session agent acknowledged nothing after {RESENDS} attempts",
+                    fix="check the session agent of the task",
+                )
+                return
+            sent.at_ns = now_ns
+            sent.resends += 1
+            self._outbox.append(sent.data)
 
     def lost(self, reason: str) -> None:
         """Record that the socket is gone; an earlier end stays the reason."""
@@ -160,6 +162,7 @@ class Channel:
         """Take one binary message; return the new terminal output, often none. The sender repeats unreadable frames."""
         if self.end:
             return b""
+        self.pauses = self.pauses + 1 if kind_of(data) == PAUSED else 0
         with contextlib.suppress(FrameError):
             frame = Frame.decode(data)
             if frame.kind == OUTPUT_DATA:

@@ -39,9 +39,12 @@ async def watched(poller: StatePoller[TaskState], arn: str, channel: DataChannel
 
 
 async def watch(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> None:
-    """Poll until the task has ended, and end the channel."""
+    """Poll until the task has ended, and end the channel; poll earlier after a hint of the service."""
     while True:
-        await asyncio.sleep(POLLS * poller.interval_ns / 1e9)
+        channel.doubtful.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLLS * poller.interval_ns / 1e9):
+                await channel.doubtful.wait()
         try:
             state = (await poller.next(arn)).state
         except SubstrateError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import random
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from taxtui.plan.spec import Command
 from taxtui.runner.cleanup import watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.sandboxes.protocol import Marks
@@ -120,6 +122,14 @@ async def reap(substrate: Any) -> None:
         await substrate.reap(left)
 
 
+async def use(made: Any) -> None:
+    await made.wait_ready(Marks())
+    session = await made.open_session()
+    await session.exec(Command(script="sleep 300 & setsid sleep 300 & echo a"))
+    await made.exec(Command(script="sleep 300 & echo b"))
+    await session.close()
+
+
 async def test_cancelling_create_at_any_await_leaves_nothing(account: Account) -> None:
     """The runner's rule: after a cancelled create it finds and reaps by label."""
     number, going_on = 0, True
@@ -132,6 +142,22 @@ async def test_cancelling_create_at_any_await_leaves_nothing(account: Account) -
     async with account.connect() as substrate:
         await reap(substrate)
     assert number > account.kind.create_awaits
+    await account.nothing_is_left()
+    assert account.registered() == []
+
+
+async def test_cancelling_anything_else_at_any_await_leaves_nothing(account: Account) -> None:
+    """The runner's rule: after anything but a create it destroys, and again if that was cancelled."""
+    async with account.connect() as substrate:
+        number, going_on = 0, True
+        while going_on:
+            number += 1
+            made = await substrate.create(spec(f"taxtui-r1-u{number}"), Marks())
+            going_on = await cancelled_at(number, use(made))
+            if await cancelled_at(1 + number % 3, made.destroy()):
+                await made.destroy()
+        assert number > 10
+    gc.collect()  # a connection that nobody has closed tells so here
     await account.nothing_is_left()
     assert account.registered() == []
 

@@ -14,7 +14,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.shell.over_ssh import no_channel
@@ -208,3 +208,25 @@ def test_cloud_init_takes_the_user_data(tmp_path: Path) -> None:
     broken = given.read_text().replace('"ssh_pwauth": false', '"ssh_pwauth": false, "ssh_genkeytypes": []')
     given.write_text(broken)
     assert subprocess.run(["cloud-init", "schema", "--config-file", given], capture_output=True, check=False).returncode
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_an_image_that_keeps_a_disk_after_the_instance_is_refused(
+    kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disks = [
+        {"DeviceName": "/dev/sda1", "Ebs": {"DeleteOnTermination": False}},  # the instance's request says otherwise
+        {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"},
+        {"DeviceName": "/dev/sdc", "Ebs": {"DeleteOnTermination": not kept}},
+    ]
+
+    async def call(*_: object, **__: object) -> dict[str, Any]:
+        return {"Images": [{"RootDeviceName": "/dev/sda1", "BlockDeviceMappings": disks}]}
+
+    api = Ec2Api(Ec2Options(subnet="subnet-1", security_group="sg-1", ami="ami-1"))
+    monkeypatch.setattr(api, "call", call)
+    if kept:
+        with pytest.raises(SubstrateUnavailable, match="ami-1 keeps its disk /dev/sdc"):
+            await api.image()
+    else:
+        assert await api.image() == ("ami-1", "/dev/sda1")

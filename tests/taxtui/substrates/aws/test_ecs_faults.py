@@ -76,6 +76,18 @@ async def test_an_agent_that_dies_in_a_container_that_lives_is_a_lost_sandbox(
             await running
 
 
+async def test_a_pause_that_is_asked_for_again_is_looked_into_at_once(
+    ecs: EcsStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "POLLS", 10_000)  # without the reason there is no look
+    async with sandbox(ecs) as made:
+        running = asyncio.ensure_future(run(made, "exec", Command(script=f"touch {tmp_path}/begun; sleep 600")))
+        await until((tmp_path / "begun").exists, "the command runs")
+        ecs.kill_agent(ecs.running()[0])
+        with pytest.raises(SandboxLost, match="session agent"):
+            await running
+
+
 async def test_a_look_that_is_refused_is_made_again(ecs: EcsStandin, tmp_path: Path) -> None:
     async with sandbox(ecs) as made:
         running = asyncio.ensure_future(run(made, "exec", Command(script=f"touch {tmp_path}/begun; sleep 600")))

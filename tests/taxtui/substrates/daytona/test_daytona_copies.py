@@ -17,7 +17,7 @@ from taxtui.sandboxes.lifecycle import fork
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona import DaytonaOptions, snapshots
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
-from taxtui.substrates.daytona.substrate import POLL_S, DaytonaSubstrate
+from taxtui.substrates.daytona.substrate import LOOKS_PER_S, DaytonaSubstrate
 from tests.support.standins.daytona_standin import DaytonaStandin
 from tests.support.waiting import until
 
@@ -108,7 +108,26 @@ async def test_suspensions_of_many_sandboxes_share_their_lookups(standin: Dayton
         standin.requests.clear()
         began_s = time.monotonic()
         await asyncio.gather(*(sandbox.suspend(Marks()) for sandbox in sandboxes))
-        assert standin.requests.count("list") <= (time.monotonic() - began_s) / POLL_S + 1
+        assert standin.requests.count("get") <= LOOKS_PER_S * (time.monotonic() - began_s) + 20
+        assert (standin.requests.count("autodelete"), standin.requests.count("stop")) == (20, 20)
+
+
+async def test_a_stale_origin_after_an_accepted_stop_requests_no_second_stop(standin: DaytonaStandin) -> None:
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
+        sandbox = await ready(substrate)
+        standin.stale_looks = 3
+        await sandbox.suspend(Marks())
+        assert standin.requests.count("stop") == 1
+
+
+async def test_a_throttled_lookup_pauses_all_lookups_of_a_suspension(standin: DaytonaStandin) -> None:
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
+        sandbox = await ready(substrate)
+        standin.requests.clear()
+        standin.start_s = 0
+        standin.fail("get", status=429, retry_after_s=2)
+        await sandbox.suspend(Marks())
+        assert (standin.faults.struck, standin.requests.count("get")) == (1, 2)
 
 
 async def test_a_cancelled_snapshot_is_deleted(standin: DaytonaStandin) -> None:

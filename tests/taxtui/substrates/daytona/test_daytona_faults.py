@@ -47,12 +47,12 @@ async def test_lookups_tell_their_resolution(standin: DaytonaStandin, measure: M
     got = await measure()
     (started,) = [mark for mark in got.marks if mark.name == "started"]
     assert 50_000_000 < started.resolution_ns < time.monotonic_ns() - began_ns
-    assert standin.requests.count("list") < 10
+    assert standin.requests.count("get") < 10
 
 
 async def test_a_hiccup_while_polling_is_looked_at_again(standin: DaytonaStandin, measure: Measure) -> None:
     standin.start_s = 0.05
-    standin.fail("list", status=500, times=2)
+    standin.fail("get", status=500, times=2)
     assert (await measure()).end.outcome == "ok"
 
 
@@ -132,10 +132,10 @@ async def run(sandbox: DaytonaSandbox, mode: str, command: Command) -> ExecResul
 
 async def test_a_throttled_lookup_waits_as_long_as_it_is_told_and_that_is_queued(standin: DaytonaStandin) -> None:
     async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
-        standin.fail("list", status=429, retry_after_s=2)
+        standin.fail("get", status=429, retry_after_s=2)
         marks = Marks()
         sandbox = await made(substrate, marks)
-        assert standin.requests.count("list") == 2  # in steps of 0.1 s it would have been twenty
+        assert standin.requests.count("get") == 2  # in steps of 0.1 s it would have been twenty
         assert marks.queued_ns >= 2_000_000_000
         [told] = marks.notices
         assert told.startswith("throttled while looking up states, waited 2.")

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from taxtui.errors import CreateFailed, ExecFailed
+from taxtui.commands.clean import _clean
+from taxtui.errors import CreateFailed, ExecFailed, SubstrateError
+from taxtui.plan.spec import SubstrateRef
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.exec import Exec
@@ -84,6 +87,9 @@ def answer(body: bytes, status: int = 200) -> bytes:
         b"\r\n\r\n",
         b"HTTP/1.1 many x\r\n\r\n",
         b"HTTP/1.1 200 x\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nContent-Length: 99999999999999\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n",
+        b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
         b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"x" * (2 << 20),
         b"HTTP/1.1 200 x\r\n",
@@ -186,3 +192,18 @@ async def test_a_daemon_without_a_version_is_one_line(kind: bytes, tmp_path: Pat
         assert not found.ok
         assert found.fix == "check DOCKER_HOST and the daemon"
         assert "\n" not in found.detail
+
+
+async def test_a_list_of_another_shape_is_one_line_of_clean(tmp_path: Path) -> None:
+    async with daemon(tmp_path, answer(b'{"ApiVersion": "1.47"}'), answer(b"[{}]")) as client:
+        reference = SubstrateRef(name="docker", options={"host": f"unix://{client._address.path}"})
+        with pytest.raises(SubstrateError, match="docker: unexpected KeyError"):
+            await _clean(reference, None, 0.0, force=True, dry_run=True)
+
+
+@pytest.mark.parametrize(
+    "stats", [b"{}", b'{"memory_stats": null, "cpu_stats": {}}', b'{"cpu_stats": {"cpu_usage": null}}']
+)
+async def test_missing_figures_are_unknown(stats: bytes, tmp_path: Path) -> None:
+    async with daemon(tmp_path, answer(stats)) as client:
+        assert await connected(client).containers.usage("c") == Usage()

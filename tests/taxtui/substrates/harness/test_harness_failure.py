@@ -33,6 +33,12 @@ SETUP = "taxtui setup, or docs/substrates/harnesses.md for SWE-ReX"
             "/bin/sh: 1: swerex-remote: not found",
             "install swe-rex in the image: docs/substrates/harnesses.md",
         ),
+        (
+            "swe-rex",
+            "stderr:\n/bin/sh: line 1: swerex-remote: command not found\n",
+            "/bin/sh: line 1: swerex-remote: command not found",
+            "install swe-rex in the image: docs/substrates/harnesses.md",
+        ),
     ],
 )
 def test_a_failed_start_has_the_reason_and_a_fix(package: str, message: str, problem: str, fix: str) -> None:

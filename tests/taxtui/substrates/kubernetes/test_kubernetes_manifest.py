@@ -97,3 +97,8 @@ def test_selectors_and_tolerations() -> None:
 def test_a_malformed_selector_is_refused_before_anything_is_contacted(options: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="kubernetes: "):
         KubernetesSubstrate(KubernetesOptions(**options))  # type: ignore[arg-type]
+
+
+def test_several_pull_secrets_are_refused() -> None:
+    with pytest.raises(UsageError, match="'a;b' is not the name of a secret"):
+        KubernetesSubstrate(KubernetesOptions(pull_secret="a;b"))

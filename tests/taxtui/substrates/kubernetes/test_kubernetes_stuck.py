@@ -101,3 +101,17 @@ async def test_who_waits_for_room_is_not_forgotten(
     again = await substrate.create(spec(), Marks())
     await again.destroy()
     await until(lambda: standin.left() == (0, 0), "nothing is left")
+
+
+async def test_a_create_that_has_waited_for_room_goes_on_after_the_last_removal(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    standin.quota = 0
+    substrate._alive.add("one")
+    waiting = asyncio.ensure_future(substrate.create(spec(), marks := Marks()))
+    await until(lambda: marks.notices, "the create waits for room")
+    substrate._alive.clear()  # the quota's status lags behind the removal
+    await asyncio.sleep(1.0)
+    standin.quota = 1
+    made = await waiting
+    await made.destroy()

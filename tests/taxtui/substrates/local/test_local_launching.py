@@ -7,11 +7,12 @@ import subprocess
 
 import pytest
 
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.local import LocalOptions
-from taxtui.substrates.local.bubblewrap import no_bubblewrap
+from taxtui.substrates.local.bubblewrap import no_bubblewrap, not_started
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import sandbox_of, spec
 
@@ -58,6 +59,32 @@ async def test_a_command_without_its_limits_does_not_run(monkeypatch: pytest.Mon
 
 
 USERNS = b"bwrap: setting up uid map: Permission denied\n"
+SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "text"),
+    [
+        # The launcher gave up before it became the command.
+        (1, USERNS, "bwrap: setting up uid map: Permission denied"),
+        (1, SETPRIV, "setpriv: setgroups failed: Operation not permitted"),
+        # A command that fails, with the words of others or after words of its own.
+        (1, b"", None),
+        (1, b"grep: bwrap: No such file or directory\n", None),
+        (2, USERNS, None),
+        (0, USERNS, None),
+    ],
+)
+def test_a_failed_launcher_is_no_failed_command(exit_code: int, stderr: bytes, text: str | None) -> None:
+    error = not_started(exit_code, stderr)
+    assert (str(error) if error else None) == text
+
+
+async def test_a_failed_launcher_is_an_error_of_the_sandbox() -> None:
+    async with sandbox_of(LocalSubstrate(LocalOptions(isolation="plain"))) as sandbox:
+        sandbox._substrate.isolated = True
+        with pytest.raises(ExecFailed, match="uid map"):
+            await sandbox.exec(Command(script="echo 'bwrap: setting up uid map: denied' >&2; exit 1"))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed
@@ -16,6 +17,7 @@ from taxtui.sandboxes.kit.limits import CgroupLimiter, Limiter, best_limiter
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.substrates.local import LocalOptions
+from taxtui.substrates.local import substrate as local_substrate
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
 from tests.support.waiting import until
@@ -158,3 +160,14 @@ async def test_without_cgroup_version_2_nothing_is_suspended(tmp_path: Path) -> 
         assert limiter.usage("box") == Usage()
         with pytest.raises(ExecFailed, match="cannot"):
             await limiter.freeze("box", frozen=True)
+
+
+async def test_a_suspension_without_a_usable_cgroup_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(local_substrate, "best_limiter", lambda: best_limiter(tmp_path))
+    monkeypatch.setattr(
+        LocalSubstrate, "capabilities", msgspec.structs.replace(LocalSubstrate.capabilities, lifecycle=("suspend",))
+    )
+    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+        assert substrate.capabilities.lifecycle == ()
