@@ -106,26 +106,28 @@ class RayConnection(ByteConnection):
         """``relay``: the handle of an actor, perhaps before the actor's start."""
         super().__init__()
         self._ray, self._relay, self._node, self._assignment = ray, relay, node, assignment
-        self._begun = self._lost = False
+        self._begun = self._lost = self._posting = False
         self._waiting: list[bytes] = []
         self._posts: set[asyncio.Task[None]] = set()
 
     def write(self, lines: bytes) -> None:
-        """As ``ByteConnection.write``. Lines of one turn of the event loop travel together."""
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._post)
+        """As ``ByteConnection.write``. Lines written during a call travel together in the next."""
         self._waiting.append(lines)
-
-    def _post(self) -> None:
-        lines, self._waiting = b"".join(self._waiting), []
-        if not self._lost:
-            post = asyncio.ensure_future(self._posted(lines))
+        if not self._posting:
+            self._posting = True
+            post = asyncio.ensure_future(self._post())
             self._posts.add(post)
             post.add_done_callback(self._posts.discard)
 
-    async def _posted(self, lines: bytes) -> None:
-        with contextlib.suppress(self._ray.exceptions.RayError):  # a loss shows in the read under way
-            await self._relay.write.remote(lines)
+    async def _post(self) -> None:
+        """Send the waiting lines, one call at a time: calls to an asynchronous actor may overtake each other."""
+        try:
+            while self._waiting and not self._lost:
+                lines, self._waiting = b"".join(self._waiting), []
+                with contextlib.suppress(self._ray.exceptions.RayError):  # a loss shows in the read under way
+                    await self._relay.write.remote(lines)
+        finally:
+            self._posting = False
 
     async def read(self) -> Chunk:
         """As ``ByteConnection.read``; closed once the node or the actor is gone.
