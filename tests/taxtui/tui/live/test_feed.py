@@ -225,7 +225,7 @@ def test_a_damaged_recording_is_shown_up_to_the_damage(path: Path) -> None:
         read_events(path, intact.apply)
     feed = ReplayFeed(path)
     assert to_the_end(feed) == intact
-    assert intact.actions > 0
+    assert sum(cell.ok for cell in intact.cells.values()) > 0
     assert feed.damage == f"damaged at byte {offset}: checksum mismatch"
 
 
