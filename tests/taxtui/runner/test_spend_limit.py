@@ -119,13 +119,17 @@ def test_a_price_that_is_missing_is_asked_for(sheet: Prices) -> None:
 
 
 @pytest.mark.parametrize(
-    ("planned", "ended", "before", "left_s"),
+    ("planned", "ended", "in_flight", "before", "left_s"),
     [
-        (10, 4, 0, 15.0),
-        (10, 10, 0, 0.0),
-        (10, 6, 5, 40.0),  # a resumption: the pace is that of this part
-        (10, 5, 5, None),
+        (10, 4, 0, 0, 15.0),
+        (10, 10, 0, 0, 0.0),
+        (10, 6, 0, 5, 40.0),  # a resumption: the pace is that of this part
+        (10, 5, 0, 5, None),
+        (6, 1, 5, 0, 10 * 2.5 / 3.5),  # all started together: the others are nearly done
     ],
 )
-def test_the_pace_so_far_gives_the_remaining_time(planned: int, ended: int, before: int, left_s: float | None) -> None:
-    assert Progress(planned=planned, ended=ended, before=before).left_s(10.0) == left_s
+def test_the_pace_so_far_gives_the_remaining_time(
+    planned: int, ended: int, in_flight: int, before: int, left_s: float | None
+) -> None:
+    progress = Progress(planned=planned, ended=ended, in_flight=in_flight, before=before)
+    assert progress.left_s(10.0) == (left_s and pytest.approx(left_s))
