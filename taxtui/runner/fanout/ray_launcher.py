@@ -7,7 +7,8 @@ import contextlib
 import importlib
 import importlib.util
 import logging
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -82,7 +83,10 @@ class RayLauncher:
         if not problem:
             ray = await asyncio.to_thread(importlib.import_module, "ray")
             try:
-                nodes = await asyncio.to_thread(_join, ray, self._address)
+                async with asyncio.timeout(REACHED_WITHIN_S):
+                    nodes = await _from_daemon(lambda: _join(ray, self._address))
+            except TimeoutError:
+                problem = f"no answer within {REACHED_WITHIN_S:g} s"
             except Exception as error:  # any error of Ray or the client
                 problem = next(iter(str(error).splitlines()), type(error).__name__)
         if problem:
@@ -190,6 +194,36 @@ async def _unanswered(address: str) -> str:
         return error.strerror or str(error)
     writer.close()
     return ""
+
+
+async def _from_daemon(call: Callable[[], list[RayNode]]) -> list[RayNode]:
+    """Return the result of a call in a daemon thread: Ray retries for minutes, and neither Ctrl-C nor the exit waits.
+
+    Raises what ``call`` raises.
+    """
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[list[RayNode]] = loop.create_future()
+
+    def settle(nodes: list[RayNode], error: Exception | None) -> None:
+        if result.done():  # too late
+            return
+        if error is None:
+            result.set_result(nodes)
+        else:
+            result.set_exception(error)
+
+    def run() -> None:
+        nodes: list[RayNode] = []
+        error: Exception | None = None
+        try:
+            nodes = call()
+        except Exception as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, nodes, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await result
 
 
 def _join(ray: Any, address: str) -> list[RayNode]:

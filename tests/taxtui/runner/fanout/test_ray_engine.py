@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.machinery import ModuleSpec
@@ -267,6 +268,12 @@ async def test_without_ray_or_a_cluster_there_is_one_line(
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(UsageError, match=r"no cluster at --ray auto: Could not find any running Ray instance"):
         await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
+    over = threading.Event()
+    monkeypatch.setattr(ray, "init", lambda **_: over.wait(60))  # Ray retries for minutes
+    monkeypatch.setattr(ray_launcher, "REACHED_WITHIN_S", 0.05)
+    with pytest.raises(UsageError, match=r"no cluster at --ray auto: no answer within 0\.05 s"):
+        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
+    over.set()
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SubstrateUnavailable, match="the module 'ray' is not installed"):
         RayLauncher("auto", 2)
