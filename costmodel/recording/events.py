@@ -124,7 +124,7 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     actions: Count  # of a trajectory
     mode: Label  # exec, session
     concurrency: Count  # trials at a time
-    arrival: Label  # closed, staggered:500ms: as --arrival takes it
+    arrival: Label  # closed, open:20/s: as --arrival takes it; imports also staggered:500ms
     think: Label  # 0s, 8s, lognormal:8s,0.6
     acquire: Label  # create, reset, pool:NAME
     cache: Label  # cold, node, unknown
