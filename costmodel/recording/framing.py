@@ -95,6 +95,7 @@ class Chain:
     """Checks the order and integrity of frames by their links."""
 
     def __init__(self, *, within: bool = False) -> None:
+        """``within``: the first frame is within the file, so that frames before it are unknown."""
         self.chained: bool | None = None  # None: unknown before the second frame
         self._within = within
         self._frame = 0
@@ -128,8 +129,9 @@ class Chain:
 class FrameParser:
     """Cuts a growing stream of bytes into the payloads of its frames."""
 
-    def __init__(self) -> None:
-        self.offset = 0  # first byte after the complete frames
+    def __init__(self, offset: int = 0) -> None:
+        """``offset``: of the first byte of the stream in the file."""
+        self.offset = offset  # first byte after the complete frames
         self._buffer = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
@@ -188,14 +190,13 @@ def damaged(offset: int, problem: str) -> SourceError:
     return SourceError(f"damaged at byte {offset}: {problem}", offset)
 
 
-def intact_frames(
-    data: bytes | bytearray, start: int = 0, max_searched: int = MAX_SEARCHED
-) -> Iterator[tuple[int, bytes]]:
+def intact_frames(data: bytes | bytearray, start: int = 0) -> Iterator[tuple[int, bytes]]:
     """Yield offset and payload of each frame with a valid checksum in arbitrary bytes, from ``start``.
 
     Raises:
-        SourceError: more than ``max_searched`` bytes of false beginnings.
+        SourceError: more than ``MAX_SEARCHED`` bytes of false beginnings.
     """
+    searched = 0
     while (match := _BEGINNING.search(data, start)) is not None:
         start = match.start()
         del match  # releases the buffer
@@ -203,8 +204,8 @@ def intact_frames(
             payload = payload_at(data, start, start)
         except SourceError:
             payload = None
-            max_searched -= PREFIX.unpack_from(data, start)[1]
-            if max_searched < 0:
+            searched += PREFIX.unpack_from(data, start)[1]
+            if searched > MAX_SEARCHED:
                 raise SourceError("too many beginnings of frames", start) from None
         if payload is None:
             start += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
 from typing import Final
 
 from costmodel.recording.events import Health
@@ -22,14 +23,14 @@ the ratio of the idle machine.
 """
 
 
+@dataclass(slots=True)
 class WorkerFitness:
     """All seconds of one measuring process. A second extends from the previous report to its own."""
 
-    def __init__(self) -> None:
-        self._seconds: list[Health] = []
-        self._bad: list[tuple[int, int]] = []
-        self._late = 0  # seconds with an event loop lag (p99) above LAG_LIMIT_NS
-        self._busy = 0  # seconds with more CPU time than CPU_LIMIT_PERMILLE of a core
+    _seconds: list[Health] = field(default_factory=list)
+    _bad: list[tuple[int, int]] = field(default_factory=list)
+    _late: int = 0  # seconds with an event loop lag (p99) above LAG_LIMIT_NS
+    _busy: int = 0  # seconds with more CPU time than CPU_LIMIT_PERMILLE of a core
 
     def add(self, second: Health) -> None:
         """Add the next second."""

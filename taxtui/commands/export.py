@@ -14,7 +14,7 @@ import msgspec
 
 from costmodel import TableRow, table_columns, table_rows
 from taxtui.commands.files import find_recording, write_new_file
-from taxtui.errors import RecordingError
+from taxtui.errors import RecordingError, UsageError
 from taxtui.report.formats.csv_rows import harmless
 from taxtui.terminal_text import clean
 
@@ -42,7 +42,10 @@ def command(recordings: tuple[str, ...], form: str | None, table: str, out: Path
 
     An unknown value is empty in CSV and null in JSON lines. docs/columns.md has every column.
     """
-    lines = out is not None and out.suffix.lower() == ".jsonl"
+    suffix = "" if out is None else out.suffix.lower()
+    if form is None and suffix not in ("", ".csv", ".jsonl"):
+        raise UsageError(f"{out}: {suffix} is the ending of no format", fix=f"add --format: {', '.join(FORMATS)}")
+    lines = suffix == ".jsonl"
     paths = [find_recording(name) for name in recordings]
     pieces = json_pieces(paths, table) if (form or FORMATS[lines]) == "jsonl" else csv_pieces(paths, table)
     if out is not None:

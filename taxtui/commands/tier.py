@@ -79,6 +79,7 @@ def from_repo(
         comment = f"Made by taxtui tier from-repo; run with -s local:fixtures={fixtures.name}, in this folder."
         path = output / f"{tier.name}.toml"
         write_new_file([repository.to_toml(tier, comment).encode()], path, "-o")
+        path.chmod(0o600)  # a command or a line of the repository may have a credential
         click.echo(str(path))
     click.echo(str(fixtures))
     options = " ".join(f"-t {output / tier.name}.toml" for tier in tiers)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
-from costmodel import Event, Header, RunFinished, SourceError, TrialStarted, events, framing
+from costmodel import Event, Header, RunFinished, SourceError, TrialEnded, TrialStarted, events, framing
 from taxtui import folders
 from taxtui.errors import UsageError
 from taxtui.live.state import RunState
@@ -229,7 +229,7 @@ def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Cata
     except OSError as error:
         return CatalogueEntry(state="unreadable", detail=error.strerror or str(error), **facts)
     fresh = running or abs(time.time() - status.st_mtime_ns / 1e9) < FRESH_S
-    return _described(facts, head, tail, whole=tail_start == 0, fresh=fresh)
+    return _described(facts, head, tail, tail_start, fresh=fresh)
 
 
 def stamp(path: Path) -> tuple[int, int]:
@@ -241,9 +241,9 @@ def stamp(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _described(facts: dict[str, Any], head: bytes, tail: bytes, *, whole: bool, fresh: bool) -> CatalogueEntry:
-    """Return the entry of a file. ``whole``: the tail is the whole file; ``fresh``: it may still be written."""
-    run, detail = RunState(), ""
+def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, fresh: bool) -> CatalogueEntry:
+    """Return the entry of a file. ``tail_start``: the tail's offset in the file; ``fresh``: it may still be written."""
+    run, detail, succeeded = RunState(), "", False
     state: State = "incomplete"
     latest: list[Event] = []
     try:
@@ -260,9 +260,11 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, *, whole: bool, 
             if isinstance(event, TrialStarted):
                 break
             run.apply(event)
-        begins = 0 if whole else next((start for start, _ in framing.intact_frames(tail)), None)
-        latest, problem = ([], "") if begins is None else _frames(tail[begins:])
+        begins = next((start for start, _ in framing.intact_frames(tail)), None) if tail_start else 0
+        latest, problem = ([], "") if begins is None else _frames(tail[begins:], tail_start + begins)
         for event in latest:
+            if isinstance(event, TrialEnded) and event.trial not in run.open:  # started before the tail
+                succeeded |= event.outcome == events.OK
             if not isinstance(event, Header):
                 run.apply(event)
     except SourceError as error:
@@ -291,7 +293,7 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, *, whole: bool, 
         imported=any(cell.provenance == "imported" for cell in cells),
         outcome=run.outcome or "",
         counts={clean(key): n for key, n in counts.items()},
-        succeeded=counts.get(events.OK, 0) > 0 or any(cell.ok for cell in cells),
+        succeeded=succeeded or counts.get(events.OK, 0) > 0 or any(cell.ok for cell in cells),
         software=run.software,
         **facts,
     )
@@ -306,12 +308,19 @@ def _head_of(file: BinaryIO) -> bytes:
     return head
 
 
-def _frames(data: bytes) -> tuple[list[Event], str]:
-    """Return the events of whole frames, and the problem after the last; a torn frame at the end is none."""
+def _frames(data: bytes, start: int = 0) -> tuple[list[Event], str]:
+    """Return the events of whole frames, and the problem after the last; a torn frame at the end is none.
+
+    ``start``: the offset of the data in the file.
+    """
+    parser, chain = framing.FrameParser(start), framing.Chain(within=start > 0)
     result: list[Event] = []
     try:
-        for offset, payload in framing.FrameParser().feed(data):
-            result += framing.decode(payload, offset).events
+        for offset, payload in parser.feed(data):
+            batch = framing.decode(payload, offset)
+            chain.add(batch, payload, offset)
+            result += batch.events
+        parser.finish()
     except SourceError as error:
         return result, error.problem
     return result, ""

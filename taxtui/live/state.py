@@ -1,8 +1,8 @@
 """State of a run from the events of a recording: for the TUI, the replay and summaries.
 
 ``RunState.apply`` is called once per event, so that a live run and a replay end in the same state. Memory is bounded by
-the number of cells and trials in flight. The histograms count the trials of the exact tables: successful, no warm-ups.
-``cleanup`` counts every trial.
+the number of cells and trials in flight; only the workers' health grows, by a report a second. The histograms count the
+trials of the exact tables: successful, no warm-ups. ``cleanup`` counts every trial.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Runner:
-    """Health of the measuring processes."""
+    """Health of one measuring process."""
 
     lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
     fitness: WorkerFitness = field(default_factory=WorkerFitness, compare=False)
@@ -63,13 +63,20 @@ class RunState:
     cells: dict[int, CellState] = field(default_factory=dict)
     open: dict[int, TrialInFlight] = field(default_factory=dict)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
-    runner: Runner = field(default_factory=Runner)
+    runners: dict[int, Runner] = field(default_factory=dict)  # by worker
     started_unix_ns: int = 0
     now_unix_ns: int = 0  # the latest instant in any event
     outcome: str | None = None  # None: in progress, or cut off
     repetition: int = 1  # the current one, from 1
     repetitions: int = 1  # planned, or at most
     _anchor_unix_ns: int = 0  # of the worker
+    _worker: int = 0  # whose events follow
+
+    @property
+    def runner(self) -> Runner:
+        """The worker least fit to measure."""
+        fitness = [(bool(runner.problems), runner.lag_p99_ns, worker) for worker, runner in self.runners.items()]
+        return self.runners[max(fitness)[-1]] if fitness else Runner()
 
     def apply(self, event: Event) -> None:
         at_unix_ns = self.instant_unix_ns(event)
@@ -120,6 +127,7 @@ class RunState:
         return self.cells[key]
 
     def _clock(self, event: events.Clock) -> None:
+        self._worker = event.worker
         self._anchor_unix_ns = event.unix_ns
         self.started_unix_ns = self.started_unix_ns or event.unix_ns
 
@@ -133,10 +141,12 @@ class RunState:
         self.name = clean(str(scenario.get("name", "")))
         self.repetitions = max(1, _whole(scenario.get("repeat")))
         planned = scenario.get("cells")
+        open_end = bool(scenario.get("until"))  # of earlier versions: repetitions up to a precision
         for key, plan in enumerate(planned if isinstance(planned, list | tuple) else ()):
             if isinstance(plan, Mapping):  # the rest of the plan is in the events of cells
                 cell = self._cell(key)
-                cell.planned = self.repetitions * _whole(plan["trials"]) if "trials" in plan else None
+                known = "trials" in plan and not open_end
+                cell.planned = self.repetitions * _whole(plan["trials"]) if known else None
                 cell.planned_warm_ups = self.repetitions * _whole(plan.get("warmup"))
 
     def _describe(self, event: events.Cell) -> None:
@@ -183,9 +193,10 @@ class RunState:
             trial.doing = f"action {trial.actions_done}"
 
     def _health(self, event: events.Health) -> None:
-        self.runner.latest = event
-        self.runner.lag.add((event.lag_p99_ns,))
-        self.runner.fitness.add(event)
+        runner = self.runners.setdefault(self._worker, Runner())
+        runner.latest = event
+        runner.lag.add((event.lag_p99_ns,))
+        runner.fitness.add(event)
 
     def _notice(self, event: events.Notice) -> None:
         self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))

@@ -54,7 +54,7 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     seed: Recordable = 0
     bracket: bool = True
     budget: str = ""
-    max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    max_cost_usd: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None
     max_sandboxes: Positive | None = None
     repeat: Positive = 1
     workers: Positive = 1  # processes
@@ -197,6 +197,11 @@ def _checked(scenario: ScenarioFile, folder: Path) -> Plan:
     if scenario.max_sandboxes is not None and any(cell.acquire == "reset" for cell in cells):
         raise UsageError(
             "max_sandboxes counts new sandboxes, and acquire reset reuses sandboxes", fix="leave one of them out"
+        )
+    if scenario.workers > (widest := max(cell.concurrency for cell in cells)):
+        raise UsageError(
+            f"{scenario.workers} processes share concurrency {widest}, and some would have nothing to do",
+            fix=f"raise the concurrency, or ask for at most {widest} processes",
         )
     return Plan(
         name=scenario.name,

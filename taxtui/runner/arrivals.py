@@ -18,6 +18,7 @@ class Block(NamedTuple):
     cell: int
     number: int
     trials: int
+    before: int = 0  # trials of an earlier part of the run
 
 
 def blocks(plan: Plan, cells: Sequence[int]) -> list[Block]:
@@ -44,10 +45,13 @@ def _sizes(cell: CellPlan) -> list[int]:
 def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
     """Return when each trial of a block starts, in ns after the block; None: as soon as a slot is free.
 
-    The plan's seed decides the times.
+    The plan's seed decides the times. A resumed block continues the schedule at the next trial.
     """
     source = random.Random(f"{plan.seed}:{block.cell}:{block.number}")
-    return plan.cells[block.cell].arrival.starts_ns(block.trials, source)
+    starts_ns = plan.cells[block.cell].arrival.starts_ns(block.before + block.trials, source)
+    if starts_ns is None or not block.before:
+        return starts_ns
+    return [start_ns - starts_ns[block.before] for start_ns in starts_ns[block.before :]]
 
 
 async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:

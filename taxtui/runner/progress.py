@@ -23,6 +23,9 @@ class Progress(msgspec.Struct):
         return self.limit if self.ended < self.planned else ""
 
     def left_s(self, elapsed_s: float) -> float | None:
-        """Return the remaining time by the pace so far; None before the first end in this part of the run."""
-        done = self.ended - self.before
-        return elapsed_s * max(0, self.planned - self.ended) / done if done else None
+        """Return the remaining time by the pace so far; None before the first end in this part of the run.
+
+        A trial in flight counts as half done.
+        """
+        done, half = self.ended - self.before, self.in_flight / 2
+        return elapsed_s * max(0.0, self.planned - self.ended - half) / (done + half) if done else None

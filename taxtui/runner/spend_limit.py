@@ -14,7 +14,7 @@ from taxtui.sandboxes.protocol import Substrate
 
 class _Use(NamedTuple):
     cell: int
-    began_ns: int
+    began_ns: int | None = None  # None: assigned, and not started as far as known
 
 
 class SpendLimit:
@@ -55,8 +55,14 @@ class SpendLimit:
         return ""
 
     def began(self, trial: int, cell: int) -> None:
+        """Count an assigned trial, at the least cost until the trial starts."""
         self._created += 1
-        self._in_use[trial] = _Use(cell, self._clock())
+        self._in_use[trial] = _Use(cell)
+
+    def started(self, trial: int) -> None:
+        """Bill an assigned trial from now on."""
+        if (use := self._in_use.get(trial)) is not None:
+            self._in_use[trial] = use._replace(began_ns=self._clock())
 
     def withdrawn(self, trial: int) -> None:
         """Forget an assigned trial that did not start."""
@@ -65,12 +71,12 @@ class SpendLimit:
     def ended(self, trial: int) -> None:
         if (use := self._in_use.pop(trial, None)) is None:
             return
-        cost = self._bill_usd(use)
+        cost = self._cost_usd(use) if use.began_ns is None else self._bill_usd(use)  # a lost trial may have run unseen
         self._spent_usd += cost
         self._dearest_usd[use.cell] = max(cost, self._dearest_usd.get(use.cell, cost))
 
     def _bill_usd(self, use: _Use) -> Fraction:
-        if use.cell not in self._bills:
+        if use.began_ns is None or use.cell not in self._bills:
             return Fraction(0)
         price, identity = self._bills[use.cell]
         return price.usd(identity, self._clock() - use.began_ns)

@@ -67,6 +67,7 @@ def build(base: str | None = None, *, push: str | None = None, progress: Callabl
         *("build", "--quiet", "--network=none", f"--file={DOCKERFILE}", f"--tag={DEFAULT_IMAGE}"),
         *(f"--build-arg=BASE={base}", f"--build-arg=PRELOAD={PRELOAD}", f"--label={FIXTURES_LABEL}={DIGEST}"),
         str(context),
+        fix="the base needs bash, git, python3, venv and pip",
     )
     if push:
         progress(f"pushing {push}")
@@ -75,6 +76,6 @@ def build(base: str | None = None, *, push: str | None = None, progress: Callabl
     return DEFAULT_IMAGE
 
 
-def _docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
+def _docker(failure: str, *arguments: str, stdin: bytes = b"", fix: str = "") -> str:
     """Return the output of a docker command. Raises ``SubstrateUnavailable``."""
-    return run_program(["docker", *arguments], failure, SubstrateUnavailable, stdin=stdin).decode().strip()
+    return run_program(["docker", *arguments], failure, SubstrateUnavailable, stdin=stdin, fix=fix).decode().strip()

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.plan.spec import Step, Tier
 from taxtui.workloads import fixtures
-from taxtui.workloads.programs import run_program
+from taxtui.workloads.programs import run_program, without_userinfo
 
 BARE: Final = "repo.git"
 """The bare clone in the fixtures' folder."""
@@ -118,7 +118,7 @@ def clone(source: str, folder: Path) -> RepositoryCopy:
     try:
         snapshot = RepositoryCopy(bare)
     except TaxtuiError as error:
-        raise UsageError(f"{source} has no commit", fix="commit something first") from error
+        raise UsageError(f"{without_userinfo(source)} has no commit", fix="commit something first") from error
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # also with a strict umask: sandboxes have other users
     return snapshot

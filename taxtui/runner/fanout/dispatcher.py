@@ -196,6 +196,8 @@ class Dispatcher:
             self._run.journal.pass_on(clock, events)
         ended: Counter[TrialQueue] = Counter()
         for event in events:
+            if isinstance(event, TrialStarted):
+                self._run.spend_limit.started(event.trial)
             trial = worker.follow(event)
             if trial is None or not isinstance(event, TrialEnded):
                 continue
@@ -279,11 +281,15 @@ class Dispatcher:
             queue.check()
 
     def _take_back(self, worker: WorkerHandle, started: dict[int, RunningTrial] | None = None) -> None:
-        """Queue a worker's assigned trials again, trials in ``started`` at most once."""
+        """Queue a worker's assigned trials again, trials in ``started`` at most once.
+
+        ``started`` is of a lost worker, whose other trials may have started unseen: the limits count each of them.
+        """
+        give_up = self._run.spend_limit.withdrawn if started is None else self._run.spend_limit.ended
         started = started or {}
         back: dict[TrialQueue, list[tuple[int, int]]] = {}
         for number, assigned in worker.assigned.items():
-            (self._run.spend_limit.ended if number in started else self._run.spend_limit.withdrawn)(number)
+            give_up(number)
             attempt = assigned.trial.attempt + (number in started)
             if attempt < MOST_ATTEMPTS and assigned.queue.batch != WARM_UP and not self._stopping:
                 back.setdefault(assigned.queue, []).append((assigned.trial.place, attempt))

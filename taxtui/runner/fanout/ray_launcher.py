@@ -7,7 +7,8 @@ import contextlib
 import importlib
 import importlib.util
 import logging
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -82,7 +83,10 @@ class RayLauncher:
         if not problem:
             ray = await asyncio.to_thread(importlib.import_module, "ray")
             try:
-                nodes = await asyncio.to_thread(_join, ray, self._address)
+                async with asyncio.timeout(REACHED_WITHIN_S):
+                    nodes = await _from_daemon(lambda: _join(ray, self._address))
+            except TimeoutError:
+                problem = f"no answer within {REACHED_WITHIN_S:g} s"
             except Exception as error:  # any error of Ray or the client
                 problem = next(iter(str(error).splitlines()), type(error).__name__)
         if problem:
@@ -106,26 +110,28 @@ class RayConnection(ByteConnection):
         """``relay``: the handle of an actor, perhaps before the actor's start."""
         super().__init__()
         self._ray, self._relay, self._node, self._assignment = ray, relay, node, assignment
-        self._begun = self._lost = False
+        self._begun = self._lost = self._posting = False
         self._waiting: list[bytes] = []
         self._posts: set[asyncio.Task[None]] = set()
 
     def write(self, lines: bytes) -> None:
-        """As ``ByteConnection.write``. Lines of one turn of the event loop travel together."""
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._post)
+        """As ``ByteConnection.write``. Lines written during a call travel together in the next."""
         self._waiting.append(lines)
-
-    def _post(self) -> None:
-        lines, self._waiting = b"".join(self._waiting), []
-        if not self._lost:
-            post = asyncio.ensure_future(self._posted(lines))
+        if not self._posting:
+            self._posting = True
+            post = asyncio.ensure_future(self._post())
             self._posts.add(post)
             post.add_done_callback(self._posts.discard)
 
-    async def _posted(self, lines: bytes) -> None:
-        with contextlib.suppress(self._ray.exceptions.RayError):  # a loss shows in the read under way
-            await self._relay.write.remote(lines)
+    async def _post(self) -> None:
+        """Send the waiting lines, one call at a time: calls to an asynchronous actor may overtake each other."""
+        try:
+            while self._waiting and not self._lost:
+                lines, self._waiting = b"".join(self._waiting), []
+                with contextlib.suppress(self._ray.exceptions.RayError):  # a loss shows in the read under way
+                    await self._relay.write.remote(lines)
+        finally:
+            self._posting = False
 
     async def read(self) -> Chunk:
         """As ``ByteConnection.read``; closed once the node or the actor is gone.
@@ -188,6 +194,36 @@ async def _unanswered(address: str) -> str:
         return error.strerror or str(error)
     writer.close()
     return ""
+
+
+async def _from_daemon(call: Callable[[], list[RayNode]]) -> list[RayNode]:
+    """Return the result of a call in a daemon thread: Ray retries for minutes, and neither Ctrl-C nor the exit waits.
+
+    Raises what ``call`` raises.
+    """
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[list[RayNode]] = loop.create_future()
+
+    def settle(nodes: list[RayNode], error: Exception | None) -> None:
+        if result.done():  # too late
+            return
+        if error is None:
+            result.set_result(nodes)
+        else:
+            result.set_exception(error)
+
+    def run() -> None:
+        nodes: list[RayNode] = []
+        error: Exception | None = None
+        try:
+            nodes = call()
+        except Exception as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, nodes, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await result
 
 
 def _join(ray: Any, address: str) -> list[RayNode]:

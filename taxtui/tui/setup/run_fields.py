@@ -12,7 +12,7 @@ from taxtui.tui.setup.form import Choices
 
 LINES: Final = (
     {"actions": "10, 50", "trials": "", "warmup": "", "concurrency": ""},
-    {"repeat": "", "budget": "none", "arrival": "default, or burst, staggered:500ms, open:20/s"},
+    {"repeat": "", "budget": "none", "arrival": "default, or burst, open:20/s"},
 )
 """Fields of ``Choices``, with the text of an empty field."""
 COUNTS: Final = ("trials", "warmup", "concurrency", "repeat")

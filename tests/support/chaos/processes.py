@@ -78,8 +78,8 @@ def _struck(case: Case, victim: Victim, blow: Callable[[], None]) -> Verdict:
     mode, warmup = source.choice(places.modes(case.group)), source.randint(0, 1)
     place = places.named(case.group)
     scenario.write_text(SCENARIO.format(place=place, tier="tier.toml", mode=mode, warmup=warmup, trials=TRIALS))
-    words = ("run", str(scenario), "--progress", "none", "-o", str(victim.path), "--run-id", case.run_id)
-    victim.process = home.start(*words)
+    words = ("run", str(scenario), "--progress", victim.progress, "-o", str(victim.path), "--run-id", case.run_id)
+    victim.process = home.start(*words, prefix=victim.prefix, **victim.streams)
     _await_moment(victim)
     in_time = victim.process.poll() is None
     blow()

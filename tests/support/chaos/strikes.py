@@ -7,6 +7,8 @@ import os
 import resource
 import signal
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from tests.support.command_line import Home
 
 Blow = Callable[[], None]
 WATCHDOG: Final = b"taxtui.runner.cleanup.watchdog"
+PIDS: Final = Path("/sys/fs/cgroup/pids")
 
 
 class NotHere(Exception):
@@ -32,6 +35,10 @@ class Victim:
     path: Path
     source: Random
     process: Any = None
+    prefix: list[str] = field(default_factory=list)
+    """In front of its command."""
+    streams: dict[str, Any] = field(default_factory=dict)
+    progress: str = "none"
     signals: set[int] = field(default_factory=set)
     """That may end it."""
     tampered: bool = False
@@ -114,6 +121,27 @@ def _stop(which: str) -> Callable[[Victim], contextlib.AbstractContextManager[Bl
 
 
 @contextlib.contextmanager
+def _terminal(victim: Victim) -> Iterator[Blow]:
+    """Closed, as by a lost connection."""
+    ours, theirs = os.openpty()
+    controlled = f"import fcntl,os,sys;fcntl.ioctl(0,{termios.TIOCSCTTY},0);os.execvp(sys.argv[1],sys.argv[1:])"
+    victim.prefix = [sys.executable, "-SIc", controlled]
+    victim.streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    victim.progress = "auto"
+    victim.signals.add(signal.SIGHUP)
+    ends = [ours, theirs]
+
+    def blow() -> None:
+        while ends:
+            os.close(ends.pop())
+
+    try:
+        yield blow
+    finally:
+        blow()
+
+
+@contextlib.contextmanager
 def _file_system(folder: Path, options: str) -> Iterator[None]:
     folder.mkdir(exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
@@ -143,6 +171,24 @@ def _disk_full(victim: Victim) -> Iterator[Blow]:
 
     victim.mend = lambda: (folder / "ballast").unlink(missing_ok=True)
     with _file_system(folder, "size=512k"):
+        yield blow
+
+
+@contextlib.contextmanager
+def _read_only(victim: Victim) -> Iterator[Blow]:
+    """From the start, or from a moment on; then the disk of a recording that is being written cannot be had so."""
+    which = victim.source.choice(("output", "state", "tmp"))
+    folder, at_once = _folder(victim, which), victim.source.random() < 0.4
+
+    def blow() -> None:
+        if not at_once:
+            subprocess.run(["mount", "-o", "remount,ro", str(folder)], capture_output=True, check=False)
+
+    def mend() -> None:
+        subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
+
+    victim.mend = mend
+    with _file_system(folder, "size=64m,ro" if at_once else "size=64m"):
         yield blow
 
 
@@ -189,6 +235,36 @@ def _descriptors(victim: Victim) -> Iterator[Blow]:
 
 
 @contextlib.contextmanager
+def _processes(victim: Victim) -> Iterator[Blow]:
+    """A control group that has no room for another thread or process."""
+    group = PIDS / victim.home.folder.parent.name
+    room = victim.source.randint(0, 6)
+    try:
+        group.mkdir()
+    except OSError as error:
+        raise NotHere("a control group for processes, version 1, as root") from error
+    enter = f'echo 0 >{group}/cgroup.procs && exec "$@"'
+    victim.prefix = ["/bin/sh", "-c", enter, "sh"]
+
+    def blow() -> None:
+        now = int((group / "pids.current").read_text())
+        (group / "pids.max").write_text(str(now + room))
+
+    def mend() -> None:
+        (group / "pids.max").write_text("max")
+
+    victim.mend = mend
+    try:
+        yield blow
+    finally:
+        for pid in (group / "cgroup.procs").read_text().split():
+            (PIDS / "cgroup.procs").write_text(pid)
+        for inner in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+            inner.rmdir()
+        group.rmdir()
+
+
+@contextlib.contextmanager
 def _clock(victim: Victim) -> Iterator[Blow]:
     """The wall clock as its Python reads it is set, once or again and again."""
     step_s = victim.source.choice((-86_400.0, -3600.0, -1.0, 0.7, 5.0, 3600.0, 1e9))
@@ -221,9 +297,12 @@ STRIKES: Final = {
     "stopped: runner": _stop("runner"),
     "stopped: watchdog": _stop("watchdog"),
     "stopped: all": _stop("all"),
+    "terminal closed": _terminal,
     "disk full": _disk_full,
+    "read-only": _read_only,
     "output changed": _output,
     "no descriptors": _descriptors,
+    "no processes": _processes,
     "clock set": _clock,
 }
 """All that is done to processes, by its name."""

@@ -122,3 +122,10 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
 def test_a_table_that_does_not_exist_is_refused() -> None:
     with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions"):
         costmodel.frame(SMALL, table="x")
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.prom"])
+def test_the_ending_of_no_format_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is the ending of no format; add --format: csv, jsonl"):
+        exported(SMALL, "-o", tmp_path / name)
+    assert not list(tmp_path.iterdir())

@@ -169,6 +169,8 @@ def test_a_terminal_gets_one_line_that_is_rewritten(home: Home) -> None:
         ("--set timeout=soon", "'soon' is not a duration"),
         ("--set timeout=0s", "timeout must be above 0, not 0"),
         ("--budget 0s", "budget must be above 0, not 0"),
+        ("--max-cost inf", "max_cost_usd: expected `float` <= "),
+        ("--processes 4", "4 processes share concurrency 1, and some would have nothing to do; raise the concurrency"),
         ("--max-sandboxes 0", "'--max-sandboxes': must be above 0, not 0"),
         ("--think lognormal:8s", "--think: 'lognormal:8s' is not a think time"),
         ("qiuck", "no scenario 'qiuck'; did you mean 'quick'?"),

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from costmodel.errors import SourceError
 from costmodel.recording import events
+from costmodel.recording.follower import read_events
 from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.errors import UsageError
@@ -171,6 +173,26 @@ def test_only_the_ends_of_a_file_are_read(folder: Path) -> None:
     assert (entry.run_id, entry.cells, entry.state) == ("7f3a0c11", 2, "incomplete")
 
 
+def test_damage_near_the_end_of_a_long_file_has_the_offset_that_a_reader_finds(folder: Path) -> None:
+    run = story.run(400)
+    path = folder / "a.msgpack"
+    sealer = Sealer()
+    frames = [frame for event in run for frame in sealer.seal([event])]
+    whole = b"".join(frames)
+    assert len(whole) > 3 * END_BYTES
+    at = len(whole) - len(frames[-1]) - 1  # in the last frame but one
+    for data, problem in (
+        (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], "checksum mismatch"),
+        (b"".join([*frames[:-2], frames[-1]]), "frame"),
+        (b"".join([*frames[:-2], frames[-2][:-1], frames[-1]]), "checksum mismatch"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(SourceError, match=problem) as raised:
+            read_events(path, lambda event: None)
+        entry = told(aged(path))
+        assert (entry.state, f"{path}: {entry.detail}") == ("damaged", raised.value.problem)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_recording_cut_anywhere_is_never_called_complete_and_never_raises(
@@ -294,6 +316,13 @@ def test_the_newest_that_can_be_projected_has_a_success(folder: Path) -> None:
     assert newest(succeeded=True) == good
     good.unlink()
     assert newest(succeeded=True) == bad  # which says what is amiss
+
+
+def test_a_success_whose_start_lies_before_the_end_that_is_read_counts(folder: Path) -> None:
+    begin, *_, end = story.trial(1, 0, 0)
+    filling = [events.Notice(1, "info", "x" * 1000)] * (END_BYTES // 500)
+    path = written(folder / "a.msgpack", [HEADER], [begin], filling, [end])
+    assert told(path).succeeded
 
 
 def test_in_a_checkout_newest_is_the_reference_until_there_is_one_of_ones_own(

@@ -120,6 +120,24 @@ def test_the_runner_is_badged_for_lag_and_for_cpu() -> None:
     assert state.runner.problems == ["loop lag", "client CPU"]
 
 
+def test_one_late_worker_of_many_is_the_runner_that_is_badged() -> None:
+    state = RunState()
+    for second in range(1, 101):
+        for worker in range(8):
+            state.apply(clock(worker))
+            state.apply(health(second * S, lag_p99_ns=6 * MS if worker == 5 and second % 20 == 0 else 1 * MS))
+    assert state.runner is state.runners[5]
+    assert state.runner.problems == ["loop lag"]
+
+
+def test_a_repetition_until_a_precision_had_no_planned_number_of_trials() -> None:
+    head = header([planned("local", trials=5)])
+    repeated = msgspec.structs.replace(head, scenario={**head.scenario, "repeat": 100, "until": 0.05})
+    assert fold([repeated]).cells[0].planned is None
+    repeated = msgspec.structs.replace(head, scenario={**head.scenario, "repeat": 100, "until": None})
+    assert fold([repeated]).cells[0].planned == 500
+
+
 def test_elapsed_time_follows_the_instants_of_whichever_worker_writes() -> None:
     state = fold([clock(), health(3 * S), clock(1, story.UNIX_NS + 10 * S), health(1 * S)])
     assert state.elapsed_ns == 11 * S

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os
+from random import Random
 
 import pytest
 
 from tests.support.chaos.__main__ import STRUCK, again, tried
 from tests.support.chaos.cases import cases
+from tests.support.chaos.strikes import STRIKES, Victim
+from tests.support.command_line import PLAIN, Home, last, tier
+from tests.support.waiting import block_until, left_s
 
 pytestmark = pytest.mark.processes
 
@@ -29,3 +33,17 @@ async def test_whatever_strikes_a_run_nothing_is_left_and_everything_is_said(par
         pytest.skip("; ".join(sorted(missing)))
     assert [(again(verdict.case), verdict.problems) for verdict in verdicts if verdict.problems] == []
     assert any(verdict.ending for verdict in verdicts)
+
+
+def test_a_run_whose_terminal_is_closed_is_interrupted(home: Home) -> None:
+    victim = Victim(home, home.cwd / "r.msgpack", Random(1))
+    slow = str(tier(home.cwd / "slow.toml", "touch started; sleep 60"))
+    with STRIKES["terminal closed"](victim) as close:
+        words = ("run", *PLAIN, "-t", slow, "-n", "1", "--trials", "2", "--warmup", "0", "-o", str(victim.path))
+        process = home.start(*words, prefix=victim.prefix, **victim.streams)
+        block_until(home.running, "a command runs")
+        close()
+        assert process.wait(left_s()) == 130
+    assert last(victim.path).outcome == "interrupted"
+    block_until(lambda: not home.processes(), "its watchdog has ended")
+    home.assert_nothing_left()

@@ -102,6 +102,20 @@ async def test_a_substrate_is_prepared_once_before_the_first_trial(
     assert [call for call in fake.calls if "prepare" in call] == fake.calls[:1] == [f"prepare {run.run_id} 64"]
 
 
+async def test_a_substrate_that_cannot_be_prepared_is_still_measured(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(run_id: str, limits: Limits) -> None:
+        raise CreateFailed("no subnet")
+
+    monkeypatch.setattr(fake, "prepare", prepare, raising=False)
+    run, got = await execute(tmp_path, plan())
+    assert "fake: not prepared: CreateFailed no subnet; the first create includes it" in [
+        notice.text for notice in of(got, Notice)
+    ]
+    assert run.counts == {"ok": 3}
+
+
 @pytest.mark.parametrize(("limit", "refused"), [(35, True), (36, False), (resource.RLIM_INFINITY, False)])
 async def test_a_limit_of_open_files_that_is_too_low_is_refused_with_the_number_needed(
     limit: int, refused: bool, tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch

@@ -74,12 +74,12 @@ def test_each_second_of_a_standstill_is_a_late_one(monkeypatch: pytest.MonkeyPat
     assert {report.lag_p99_ns for report in told} == {12 * 10**9}
     judged = costmodel.recording.runner_health.WorkerFitness()
     for second in range(8):  # before it all was well
-        judged.add(costmodel.recording.runner_health.RunnerSecond(second * 10**9, 0, 0, 0, 0))
+        judged.add(Health(second * 10**9, 0, 0, 0, 0, 0, 0, 0))
     for report in told:
-        lags_ns = report.lag_p50_ns, report.lag_p99_ns
-        judged.add(
-            costmodel.recording.runner_health.RunnerSecond(
-                report.at_ns, *lags_ns, report.cpu_permille, report.pool_waits
-            )
-        )
+        judged.add(report)
     assert judged.share(10 * 10**9, 15 * 10**9) == 1.0, "a trial within is marked as exposed from end to end"
+
+
+def test_a_suspended_machine_marks_the_second_in_which_it_woke() -> None:
+    reports = health.LoopLag(lambda: 20 * 10**9, lambda: 1)
+    assert [report.lag_p99_ns for report in reports.after(0, slept_ns=3600 * 10**9)] == [3600 * 10**9]

@@ -68,6 +68,14 @@ def test_a_schedule_is_plain_data_that_the_seed_decides() -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(plans[0]), type=Plan) == plans[0]
 
 
+def test_a_resumed_block_continues_its_schedule() -> None:
+    plan = Plan(cells=(cell("open:1/s:poisson", 50),))
+    (block,) = blocks(plan, [0])
+    whole, rest = schedule(plan, block), schedule(plan, block._replace(trials=30, before=20))
+    assert whole is not None
+    assert rest == [due_ns - whole[20] for due_ns in whole[20:]]
+
+
 def test_a_scenario_says_how_many_may_be_in_flight() -> None:
     block = CellBlock(substrates=["fake"], tiers=["T0"], actions=[1], arrival="open:20/s")
     with pytest.raises(ScenarioError, match="does not say how many trials may be in flight; add a concurrency"):

@@ -46,34 +46,39 @@ def limit(prices: Prices | None, clock: Clock | None = None, **plan: float) -> S
     return made
 
 
+def begin(limits: SpendLimit, trial: int) -> None:
+    limits.began(trial, 0)
+    limits.started(trial)
+
+
 def test_without_limits_nothing_is_refused() -> None:
     free = limit(None)
     for number in range(100):
         assert free.refuses(0) == ""
-        free.began(number, 0)
+        begin(free, number)
 
 
 def test_never_more_sandboxes_than_said() -> None:
     two = limit(None, max_sandboxes=2)
-    two.began(1, 0)
+    begin(two, 1)
     two.ended(1)
     assert two.refuses(0) == ""
-    two.began(2, 0)
+    begin(two, 2)
     assert two.refuses(0) == "--max-sandboxes 2 is used up"
 
 
 def test_the_minimum_of_those_in_flight_is_committed(sheet: Prices) -> None:
     dollars = limit(sheet, max_cost_usd=1.5)
-    dollars.began(1, 0)
+    begin(dollars, 1)
     assert dollars.refuses(0) == "", "0.60 in flight and 0.60 more"
-    dollars.began(2, 0)
+    begin(dollars, 2)
     assert dollars.refuses(0) == "--max-cost 1.5 USD would be passed, 1.20 USD are committed"
 
 
 def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
     clock = Clock()
     dollars = limit(sheet, clock, max_cost_usd=10.0)
-    dollars.began(1, 0)
+    begin(dollars, 1)
     clock.now_ns = HOUR_NS
     dollars.ended(1)
     refusal = dollars.refuses(0)  # another hour would pass ten dollars
@@ -83,10 +88,24 @@ def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
 def test_one_in_flight_is_counted_by_its_own_clock(sheet: Prices) -> None:
     clock = Clock()
     dollars = limit(sheet, clock, max_cost_usd=6.5)
-    dollars.began(1, 0)
+    begin(dollars, 1)
     assert dollars.refuses(0) == ""
     clock.now_ns = HOUR_NS
     assert "6.00 USD are committed" in dollars.refuses(0)
+
+
+def test_a_trial_that_waits_for_its_start_costs_the_least(sheet: Prices) -> None:
+    clock = Clock()
+    dollars = limit(sheet, clock, max_cost_usd=1.5)
+    dollars.began(1, 0)
+    dollars.began(2, 0)
+    clock.now_ns = HOUR_NS
+    assert "1.20 USD are committed" in dollars.refuses(0)
+    dollars.withdrawn(2)
+    assert dollars.refuses(0) == ""
+    dollars.began(2, 0)
+    dollars.ended(2)  # lost with its worker: it may have run
+    assert "1.20 USD are committed" in dollars.refuses(0)
 
 
 def test_a_price_that_is_missing_is_asked_for(sheet: Prices) -> None:
@@ -100,13 +119,17 @@ def test_a_price_that_is_missing_is_asked_for(sheet: Prices) -> None:
 
 
 @pytest.mark.parametrize(
-    ("planned", "ended", "before", "left_s"),
+    ("planned", "ended", "in_flight", "before", "left_s"),
     [
-        (10, 4, 0, 15.0),
-        (10, 10, 0, 0.0),
-        (10, 6, 5, 40.0),  # a resumption: the pace is that of this part
-        (10, 5, 5, None),
+        (10, 4, 0, 0, 15.0),
+        (10, 10, 0, 0, 0.0),
+        (10, 6, 0, 5, 40.0),  # a resumption: the pace is that of this part
+        (10, 5, 0, 5, None),
+        (6, 1, 5, 0, 10 * 2.5 / 3.5),  # all started together: the others are nearly done
     ],
 )
-def test_the_pace_so_far_gives_the_remaining_time(planned: int, ended: int, before: int, left_s: float | None) -> None:
-    assert Progress(planned=planned, ended=ended, before=before).left_s(10.0) == left_s
+def test_the_pace_so_far_gives_the_remaining_time(
+    planned: int, ended: int, in_flight: int, before: int, left_s: float | None
+) -> None:
+    progress = Progress(planned=planned, ended=ended, in_flight=in_flight, before=before)
+    assert progress.left_s(10.0) == (left_s and pytest.approx(left_s))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Awaitable, Callable, Sequence
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from costmodel.recording.events import UNKNOWN
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
 from taxtui.sandboxes.kit import text_command
@@ -136,6 +139,43 @@ async def test_nothing_is_left_in_the_temporary_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.fixture
+def everybodys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files in which every user may write."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder.chmod(0o777)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("path", [text, inside])
+async def test_a_user_who_is_not_root_leaves_nothing_either(
+    path: Callable[..., Awaitable[ExecResult]], everybodys: Path
+) -> None:
+    """Whose files need names: nobody but root may write to what bash has unlinked."""
+    result = await path(wrap("echo out; echo err >&2; exit 5", NONCE, "bash"), "bash", NOBODY)
+    assert list(everybodys.iterdir()) == []
+    stderr, run_ns, _, wrapper_ns = timed(result)
+    assert (result.exit_code, result.stdout, stderr) == (5, b"out\n", b"err\n")
+    assert run_ns >= 0
+    assert wrapper_ns > 0
+
+
+async def test_named_files_of_a_session_do_not_pile_up(everybodys: Path) -> None:
+    opened = await FramedShell.open(shell_process([*NOBODY, *launch_argv()], TMPDIR=str(everybodys)), merged=True)
+    try:
+        late = f"(while [ ! -e {everybodys}/go ]; do sleep 0.01; done; echo late) &"
+        assert (await opened.exec(Command(script=f"echo before; {late}"))).stdout == b"before\n"
+        assert (await opened.exec(Command(script=f"echo after; : >{everybodys}/go; sleep 0.2"))).stdout == b"after\n"
+        for number in range(120):
+            result = await opened.exec(Command(script=f"echo {number}"))
+            assert (result.exit_code, result.stdout, result.stderr) == (0, b"%d\n" % number, b"")
+        assert len(list(everybodys.rglob("[oe]*"))) <= 100
+    finally:
+        await opened.close()
+
+
 @USERS
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 async def test_merged_output_in_every_form(shell: str, user: list[str]) -> None:
@@ -188,3 +228,10 @@ def test_a_forged_end_marker_is_not_searched_for_its_line_end(kind: type[SplitFr
     shell.feed(STDOUT, b"1" * LAST_LINE)
     with pytest.raises(ValueError, match="no exit code"):
         shell.feed(STDOUT, b"1")
+
+
+def test_a_forged_captured_marker_is_not_searched_for_its_line_end() -> None:
+    stream = Captured(b"\1NONCE ")
+    stream.feed(b"\1NONCE " + b"1" * LAST_LINE)
+    with pytest.raises(ExecFailed, match="garbled"):
+        stream.feed(b"1")

@@ -19,7 +19,7 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError
 from taxtui.plan.spec import Limits, SandboxSpec, SubstrateRef
 from taxtui.runner.cleanup import ledger, watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
-from taxtui.runner.cleanup.watchdog import Watchdog, sweep
+from taxtui.runner.cleanup.watchdog import DONE, READY, Watchdog, sweep
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
@@ -170,6 +170,22 @@ def opened(fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrat
     monkeypatch.setattr(watchdog, "build", lambda ref: fake)
     fake.alive = {"ours": RUN}
     return fake
+
+
+async def test_done_ends_it_without_a_look(opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = Conversation(monkeypatch, ENTRY_LINE + DONE)
+    await watchdog._main()
+    assert conversation.heard() == READY
+    assert opened.alive == {"ours": RUN}
+    assert opened.calls == ["closed"]
+
+
+async def test_silence_makes_it_sweep(opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = Conversation(monkeypatch, ENTRY_LINE)
+    await watchdog._main()
+    assert conversation.heard() == READY
+    assert opened.alive == {}
+    assert ledger.entries() == []
 
 
 async def test_a_runner_that_died_before_the_answer_is_cleaned_up_after(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import math
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from costmodel.recording.events import Notice, TrialEnded
+from costmodel.recording.events import Actions, Notice, TrialEnded, TrialStarted
 from taxtui import installed
 from tests.support import paced_fake, waiting
 from tests.support.command_line import PLAIN, Finished, Home, ended, events, last, tier, without_modules
@@ -22,6 +24,8 @@ pytestmark = [
     pytest.mark.processes,
 ]  # they share the cluster, and the last takes a node of it away
 RAY = ("--ray", "auto")
+UNLIKELY = 1.95
+"""The Kolmogorov–Smirnov statistic, times √(n·m ÷ (n + m)), is above it once in a thousand samples of one law."""
 
 
 class Nodes:
@@ -50,6 +54,40 @@ class Nodes:
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with contextlib.closing(Nodes(tmp_path_factory.mktemp("ray"))) as found:
         yield found
+
+
+def paced(home: Home, name: str, *more: str) -> list[int]:
+    """How long the commands of a run took, each of whose pace is decided by its trial's number."""
+    path = home.cwd / f"{name}.msgpack"
+    words = ("-t", str(tier(home.cwd / f"{name}.toml", "true")), "-n", "5", "--trials", "60", "--warmup", "1")
+    told = home.run(
+        *("run", "-s", f"{paced_fake.NAME}:median_s=0.2", *words, "--concurrency", "30", "--mode", "exec"),
+        *("--set", "bracket=false", "-o", str(path), "--progress", "none", *more),
+    )
+    assert told.code == 0, told
+    warm = {event.trial for event in events(path) if isinstance(event, TrialStarted) and event.warm_up}
+    rows = [event for event in events(path) if isinstance(event, Actions) and event.trial not in warm]
+    return sorted(took for row in rows if row.step == "action" for took in row.duration_ns)
+
+
+def apart(one: list[int], other: list[int]) -> float:
+    """The two-sample Kolmogorov–Smirnov statistic of sorted samples, scaled by their sizes."""
+
+    def below(sample: list[int], x: int) -> float:
+        return bisect.bisect_right(sample, x) / len(sample)
+
+    gaps = (abs(below(one, x) - below(other, x)) for x in one + other)
+    return max(gaps) * math.sqrt(len(one) * len(other) / (len(one) + len(other)))
+
+
+def test_one_process_two_workers_and_two_nodes_find_the_same_law(nodes: Nodes) -> None:
+    alone = paced(nodes.here, "alone")
+    pair = paced(nodes.here, "pair", "--processes", "2")
+    spread = paced(nodes.here, "spread", "--processes", "2", "--ray", nodes.cluster.address)
+    assert len(alone) == len(pair) == len(spread) == 300
+    assert max(apart(alone, pair), apart(alone, spread), apart(pair, spread)) < UNLIKELY
+    assert apart(alone, [2 * took for took in alone]) > UNLIKELY, "it would tell twice the time"
+    nodes.assert_nothing_left()
 
 
 @pytest.mark.parametrize("blow", [signal.SIGTERM, signal.SIGKILL])

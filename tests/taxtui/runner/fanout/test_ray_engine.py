@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.machinery import ModuleSpec
@@ -13,17 +14,21 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from costmodel.recording.events import Clock, Event, Notice, TrialEnded, TrialStarted
 from costmodel.recording.follower import read_events
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import run as run_module
+from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout import ray_launcher
-from taxtui.runner.fanout.ray_launcher import RayLauncher, RayNode, place_workers
+from taxtui.runner.fanout.messages import Assignment
+from taxtui.runner.fanout.ray_launcher import RayConnection, RayLauncher, RayNode, place_workers
 from taxtui.runner.fanout.ray_node import NodeRelay
 from taxtui.runner.run import Run
 from tests.support import paced_fake
+from tests.support.waiting import until
 from tests.taxtui.runner.test_engine import QuietWatchdog
 
 RUN_ID = "20260101t000000z-00000000"
@@ -184,6 +189,51 @@ async def test_a_node_that_is_lost_costs_no_trial(tmp_path: Path, ray: FakeRay) 
     await asyncio.gather(*(handle.actor.close(0.0) for handle in ray.handles))
 
 
+async def test_a_limit_counts_what_a_lost_worker_may_have_made_unseen(tmp_path: Path, ray: FakeRay) -> None:
+    assigned = set[Handle]()
+
+    def struck(handle: Handle, name: str) -> None:
+        if name == "write":
+            assigned.add(handle)
+        elif name == "read" and handle is ray.handles[1] and handle in assigned:  # with the starts of its two trials
+            assert handle.actor._worker is not None
+            with contextlib.suppress(ProcessLookupError):
+                handle.actor._worker._process.kill()
+            raise RayActorError
+
+    ray.struck = struck
+    what = plan(median_s="0.2")
+    cells = tuple(replace(cell, warmup=0) for cell in what.cells)
+    got = await measured(tmp_path, replace(what, cells=cells, max_sandboxes=8))
+    assert sum(isinstance(event, TrialStarted) for event in got) == 6
+
+
+async def test_lines_arrive_in_order_though_calls_may_overtake_each_other() -> None:
+    arrived = b""
+
+    class Relay:
+        class write:  # noqa: N801
+            @staticmethod
+            async def remote(lines: bytes) -> None:
+                nonlocal arrived
+                await asyncio.sleep(0.02 if lines == b"1" else 0)
+                arrived += lines
+
+        class close:  # noqa: N801
+            @staticmethod
+            async def remote(patience_s: float) -> None:
+                pass
+
+    assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1)
+    connection = RayConnection(FakeRay(), Relay(), ONE, assignment)
+    for number in range(1, 5):
+        connection.write(b"%d" % number)
+        await asyncio.sleep(0)
+    await until(lambda: len(arrived) == 4, "all have arrived")
+    assert arrived == b"1234"
+    await connection.close(0)
+
+
 async def test_what_an_actor_dies_of_is_said_in_a_line(tmp_path: Path, ray: FakeRay) -> None:
     def struck(handle: Handle, name: str) -> None:
         raise RayActorError("The actor died.\n\nModuleNotFoundError: No module named 'taxtui'\n")
@@ -218,6 +268,12 @@ async def test_without_ray_or_a_cluster_there_is_one_line(
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(UsageError, match=r"no cluster at --ray auto: Could not find any running Ray instance"):
         await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
+    over = threading.Event()
+    monkeypatch.setattr(ray, "init", lambda **_: over.wait(60))  # Ray retries for minutes
+    monkeypatch.setattr(ray_launcher, "REACHED_WITHIN_S", 0.05)
+    with pytest.raises(UsageError, match=r"no cluster at --ray auto: no answer within 0\.05 s"):
+        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
+    over.set()
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SubstrateUnavailable, match="the module 'ray' is not installed"):
         RayLauncher("auto", 2)

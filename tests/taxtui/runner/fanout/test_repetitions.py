@@ -57,6 +57,15 @@ def told(path: Path) -> list[Event]:
     return found
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_limit_holds_for_all_runs_and_workers_together(workers: int, tmp_path: Path) -> None:
+    cell = {"trials": 3, "concurrency": 2}
+    run = repeated(tmp_path / "r.msgpack", cell, repeat=3, workers=workers, max_sandboxes=7)
+    await run.execute()
+    assert run.outcome == "budget"
+    assert sum(isinstance(event, TrialStarted) for event in told(run.path)) == 7
+
+
 async def test_runs_follow_one_another_in_one_recording(tmp_path: Path) -> None:
     run = repeated(tmp_path / "r.msgpack")
     await run.execute()

@@ -147,6 +147,23 @@ async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(
     assert set(seat.ends().values()) == {"interrupted" if op == "interrupt" else "cancelled"}
 
 
+async def test_a_bug_of_it_is_told_and_ends_it(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any, **__: Any) -> bool:
+        raise RuntimeError("boom")
+
+    for method in ("_trial", "_deliver"):
+        seat = Seat(tmp_path / method, plan(trials=8))
+        seat.path.parent.mkdir()
+        await seat.begun()
+        monkeypatch.setattr(seat.worker, method, broken)
+        seat.deal(1)
+        await seat.running
+        assert str(seat.worker.control.crash) == "boom"
+        assert not seat.program.clean
+
+
 async def served(*lines: bytes) -> list[FromWorker]:
     """The messages of a worker program that reads a line, after the answer the others, and the end of its input."""
     (reader, writer), (theirs, mouth) = [await asyncio.open_connection(sock=end) for end in socket.socketpair()]
