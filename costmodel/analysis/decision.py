@@ -75,6 +75,7 @@ def decide_between(
 ) -> Decision:
     """Decide whether moving saves money, or worker-hours where nothing has a price.
 
+    ``sides`` refuses sandboxes that are free on one side only; sides built otherwise are not checked for that.
     ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
 
     Raises:

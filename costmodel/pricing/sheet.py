@@ -124,6 +124,8 @@ class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 USD_RATES: Final = tuple(key for key in PricedSandbox.__struct_fields__ if key.startswith("usd_per_"))
+BILLED_RATES: Final = tuple(rate for rate in USD_RATES if rate != "usd_per_egress_gib")
+"""Rates that are part of a bill."""
 
 
 class SandboxPrice(PricedSandbox, frozen=True, kw_only=True):
