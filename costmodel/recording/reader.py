@@ -105,7 +105,7 @@ class _Reader:
     def apply(self, event: events.Event) -> None:
         if isinstance(event, PARTS):  # most frequent first
             if (trial := self._open.get(event.trial)) is None:
-                self._recording.skipped += 1  # its start was lost, as in a salvaged file
+                self._recording.skipped += 1  # its start was lost, as in a cut file
             else:
                 trial.add(event)
         elif isinstance(event, events.TrialStarted):

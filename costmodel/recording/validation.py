@@ -94,7 +94,7 @@ class Causality:
         if event.trial not in self._warm_ups:
             self.outcomes[event.outcome] += 1
         if trial is None:
-            return  # start is missing, as in a salvaged file
+            return  # start is missing, as in a cut file
         taken_ns = event.end_ns - trial.start_ns
         if trial.last_ns > event.end_ns:
             raise ValueError(f"trial {event.trial} ends before a phase of it does")

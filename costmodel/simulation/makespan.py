@@ -28,8 +28,8 @@ DRAWN_LAW: Final = 16_000
 MIN_REPLICATES: Final = 4
 MAX_REPLICATES: Final = 100
 CONFIDENCE: Final = 0.997
-HARMONICS: Final = 400
-"""Frequencies at which the characteristic function is checked."""
+HARMONICS: Final = (400, 8_000)
+"""Least and largest number of frequencies at which the characteristic function is checked."""
 SETTLED: Final = 2
 """Least length of a run, in longest jobs, for the equilibrium of jobs in progress."""
 
@@ -187,14 +187,14 @@ def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) ->
     """Whether the workers lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
 
     The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics beyond
-    1/(π · tolerance · N/W) are below the tolerance for any φ. For the duration of the longest job fewer jobs are in
-    progress, which φ does not show.
+    1/(π · tolerance · N/W) are below the tolerance for any φ. Tolerances below 1e-4 need too many harmonics.
+    For the duration of the longest job fewer jobs are in progress, which φ does not show.
     """
-    waves = jobs / workers
-    if SETTLED * law.values[-1] > waves * law.mean:
+    waves, (count, most) = jobs / workers, HARMONICS
+    if SETTLED * law.values[-1] > waves * law.mean or 0.8 / tolerance > most:
         return False
-    beyond = tolerance * math.pi * waves
-    grid = (0.5 + (1 / beyond - 0.5) * (step + 0.5) / HARMONICS for step in range(HARMONICS))
+    beyond, count = tolerance * math.pi * waves, max(count, math.ceil(0.8 / tolerance))
+    grid = (0.5 + (1 / beyond - 0.5) * (step + 0.5) / count for step in range(count))
     return 1 / beyond <= 0.5 or all(
         _characteristic(law, 2 * math.pi * r / law.mean) <= (beyond * r) ** (1 / waves) for r in grid
     )

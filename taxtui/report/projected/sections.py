@@ -124,7 +124,7 @@ def causes(named: Sequence[tuple[Content, Row]], training_run: TrainingRun | Non
     present = {cause for _, _, part in parts for cause, hours in part._asdict().items() if hours is not None}
     head = ["tax\n", "share\n", "startup\nqueued", "dispatch\nharness"]
     head += ["slowdown\ncontention" if "contention" in present else "slowdown\n", "work\n", "think\n", "failed\n"]
-    head += [f"{cause}\n" for cause in ("unsplit", "wrapper", "cleanup", "wasted") if cause in present]
+    head += [f"{cause}\n" for cause in ("unsplit", "wrapper", "cleanup") if cause in present]
     lines: list[list[Content]] = []
     for name, row, part in parts:
         tax, total, limits = row.tax_worker_hours, row.worker_hours, row.tax_between_worker_hours
@@ -158,10 +158,6 @@ def _cause_notes(rows: Sequence[Row], training_run: TrainingRun | None, present:
     if shares := [row.cleanup_share_left_out for row in rows if row.cleanup_share_left_out]:
         more = "" if training_run is None else "; --set include_cleanup=true includes clean-up"
         notes.append(f"{left_out(shares)}{more}.")
-    if "wasted" in present:
-        notes.append(
-            "wasted: rollouts launched in excess, to their end or their cut; the other columns are the kept rollouts."
-        )
     return notes
 
 

@@ -271,8 +271,8 @@ def test_flags_say_what_to_doubt(folder: Path) -> None:
         "beyond_measured_concurrency",
         "tail_unsupported",
         "few_trials",
-        "few_runs",
         "no_failures_seen",
+        "few_runs",
         "lockstep",
     )
     torn = write(folder / "b", [trial(1)], cell(provenance="stand_in"), complete=False)
@@ -280,7 +280,7 @@ def test_flags_say_what_to_doubt(folder: Path) -> None:
     assert one(torn).flags[0] == "stand_in"
     assert "incomplete_recording" in one(torn).flags
     enough = one(write(folder / "c", [trial(n) for n in range(300)]), workers=1)
-    assert enough.flags == ("few_runs", "no_failures_seen")
+    assert enough.flags == ("no_failures_seen", "few_runs")
 
 
 def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
