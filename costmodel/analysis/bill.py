@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from costmodel.errors import TrainingRunError
+from costmodel.pricing.sheet import BILLED_RATES
 from costmodel.projection import warnings
 from costmodel.projection.row import Row
 from costmodel.statistics.intervals import Interval
@@ -65,10 +66,16 @@ def check_prices(start: Alternatives, goal: Alternatives) -> None:
 
 
 def _bills_sandboxes(side: Alternatives) -> bool | None:
-    """Whether sandboxes or their nodes have a price; None: nothing has one, not even GPUs."""
-    training_run = side.training_run
-    if side.prices is not None or training_run.suspended_usd_hour or training_run.node_usd_hour:
+    """Whether sandboxes, workers or nodes cost more than 0; None: nothing has a price, not even GPUs.
+
+    Raises ``NoPrice``: the sheet lacks the substrate.
+    """
+    training_run, prices = side.training_run, side.prices
+    if training_run.suspended_usd_hour or training_run.node_usd_hour:
         return True
+    if prices is not None:
+        rates = prices.sandbox(side.value.identity).rates
+        return bool(prices.worker_usd_hour) or any(high for rate, (_, high) in rates.items() if rate in BILLED_RATES)
     return None if training_run.gpu_usd_hour is None and training_run.node_usd_hour is None else False
 
 

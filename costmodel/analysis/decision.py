@@ -30,7 +30,7 @@ UNMEASURED_PROVENANCES: Final = (warnings.COMPOSED, warnings.PUBLISHED, warnings
 PAIRED: Final = 0.3
 """Budget of two simulated runs, relative to a row."""
 PARTS: Final = 3
-"""Simulated differences with unmeasured inputs: as assumed, at their worst, at their best."""
+"""Shares of the budget with unmeasured inputs: as assumed, at their worst, at their best."""
 End = Literal["best", "worst"]
 """The end of an unmeasured input's range with the least or the highest bill."""
 _SAID: Final = (warnings.COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
@@ -75,6 +75,7 @@ def decide_between(
 ) -> Decision:
     """Decide whether moving saves money, or worker-hours where nothing has a price.
 
+    ``sides`` refuses sandboxes that are free on one side only; sides built otherwise are not checked for that.
     ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
 
     Raises:
@@ -155,7 +156,9 @@ class Savings:
         """``effort``: budget of both simulations, relative to a row."""
         self._start, self._goal, self._unit, self._effort, self._progress = start, goal, unit, effort, progress
         self._parts = 1 if goal.candidate is None else PARTS
-        self._finished = 0
+        self._finished, self._all = 0, 1  # simulated differences
+        if goal.candidate is not None:
+            self._all += 2 * 2 ** sum(unmeasured.either for unmeasured in goal.candidate.inputs)
         self._shared: Shared = {}
         self.first: Share | None = None  # first simulated difference
 
@@ -176,9 +179,12 @@ class Savings:
             pairs = [(start.inputs, goal), *ends]
             effort, progress = self._effort / self._parts / len(pairs), None
             if self._progress is not None:
-                progress = part_of(self._progress, min(self._finished, self._parts - 1), self._parts)
+                progress = part_of(self._progress, self._finished, self._all)
             self._finished += 1
-            differences = [run_difference(*pair, effort, progress, self._shared) for pair in pairs]
+            differences = [
+                run_difference(*pair, effort, progress and part_of(progress, number, len(pairs)), self._shared)
+                for number, pair in enumerate(pairs)
+            ]
             complete = [difference for difference in differences if difference is not None]
             if len(complete) == len(pairs):
                 self.first = self.first or complete[0]

@@ -71,12 +71,15 @@ def decide(
         PriceError, SourceError: as ``project``.
     """
     goal_run = candidate_run or training_run
-    if provider is None and candidate.partition(":")[0] in known_providers():
-        provider = load_provider(candidate)
     names = (field.name for field in fields(goal_run))
     stated = frozenset(name for name in names if getattr(goal_run, name) not in (None, getattr(training_run, name)))
     start, goal = SubstrateRun(current, training_run, prices), SubstrateRun(candidate, goal_run, prices)
-    both = sides(data, start, goal, _workload(tier, mode), provider, stated=stated, effort=effort)
+    workload = _workload(tier, mode)
+    if provider is None and candidate.partition(":")[0] in known_providers():
+        cells = cells_of(files_of(data), training_run)
+        if not any(_is_of(pool.identity, goal, workload) for pool in cells):
+            provider = load_provider(candidate)
+    both = sides(data, start, goal, workload, provider, stated=stated, effort=effort)
     return decide_between(*both, effort=effort)
 
 

@@ -63,10 +63,8 @@ def _settings(training_run: TrainingRun) -> Iterator[Assumption]:
         if value is True:
             text = "yes"
         elif isinstance(value, Think):
-            seconds = f"{value.median_ns / 1e9:g} s"
-            text = (
-                f"lognormal, median {seconds}, sigma {value.sigma}" if value.sigma else f"{seconds} before each action"
-            )
+            text = f"{value.median_ns / 1e9:g} s"
+            text = f"lognormal, median {text}, sigma {value.sigma:g}" if value.sigma else f"{text} before each action"
         elif isinstance(value, int | float):
             text = f"{value:g}{next((unit for end, unit in _UNITS.items() if name.endswith(end)), '')}"
         yield Assumption(name, text, REQUESTED)

@@ -34,8 +34,8 @@ BUDGET: Final = 12_000_000
 """Attempts of a row: about fifteen seconds. The interval contains the remaining error."""
 FIRST: Final = 600_000
 """Approximate attempts of the first round, for any number of causes, so that all rows have the same draws."""
-SIMULATED: Final = 4
-"""Cost of a simulated attempt, in attempts of the budget."""
+SHARED: Final = 4
+"""Relative cost of a run that waits for more than workers."""
 MOST_STEPS: Final = 16
 """Steps of a stream in a round."""
 ROUGH: Final = 0.2
@@ -140,7 +140,8 @@ class Replications:
             RandomStream(training_run, trials, self._thinking, training_run.precision.seed),
             StepRules.of(training_run),
         )
-        cost_per_rollout = SIMULATED * len(self._without) / _chance_of_success(training_run, trials, first)
+        cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
+        cost_per_rollout *= 1 if rules.workers_only else SHARED
         rollouts = training_run.trajectories
         smallest = cost_per_rollout * rollouts_of(training_run, rules) * 2 * STREAMS[0]
         scale, training_run = smaller(

@@ -19,7 +19,7 @@ from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import StepTaken
-from costmodel.statistics.intervals import Interval
+from costmodel.statistics.intervals import Between, Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
@@ -166,6 +166,8 @@ def _answered(
         weighted = (zip(sample.stands_for, stream[0], strict=True) for stream in simulated.plain)
         return math.fsum(times * value(step) for stream in weighted for times, step in stream) / len(simulated.plain)
 
+    assert row.worker_hours is not None
+    between = row.tax_between_worker_hours if row.worker_hours.value else None
     attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
     hours, wall = attribution.run.worker_hours, attribution.run.step_s.times(sample.steps / 3600)
     fluid = hours.value / training_run.usable_workers
@@ -190,7 +192,7 @@ def _answered(
         delivered=delivered / training_run.trajectories,
         worker_hours=hours,
         tax_worker_hours=attribution.sandbox.worker_hours if simulated.causes["dispatch"] is not None else None,
-        tax_between_worker_hours=None,
+        tax_between_worker_hours=between and Between(*(end * hours.value / row.worker_hours.value for end in between)),
         by_cause_worker_hours=None,
         wall_clock_hours=wall_clock,
         steps=Steps(sample.steps, rules.size, launched, step, max(0.0, held - hours.value), wasted_hours),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -69,6 +70,7 @@ UsdSpan = Usd | Annotated[tuple[Usd, ...], msgspec.Meta(min_length=2, max_length
 Amount = Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)]
 _NEEDS: Final = {"usd_per_unit_hour": "gib_per_unit", "usd_per_disk_gib_hour": "disk_gib"}
 """Key → needed key."""
+_OF_NODES: Final = re.compile(r"\.(usd_per_node_hour|sandboxes_per_node|node_vcpus|node_gib): unknown key$")
 
 
 class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,15 +94,15 @@ class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     usd_per_disk_gib_hour: UsdSpan | None = None  # GiB of disk; needs `disk_gib`
     usd_per_create: UsdSpan | None = None  # creation of a sandbox
     usd_per_egress_gib: UsdSpan | None = None  # GiB of egress; not in the bill, and rows carry a warning
-    disk_gib: Amount = 0.0  # disk of a sandbox
-    gib_per_unit: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)] = 0.0  # GiB of a unit
+    disk_gib: Amount | None = None  # disk of a sandbox
+    gib_per_unit: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None  # GiB of a unit
 
     def __post_init__(self) -> None:
         """Check for a price, and for missing keys."""
         if not self.rates:
             raise ValueError(f"no price; give at least one of {', '.join(USD_RATES)}")
         for key, needed in _NEEDS.items():
-            if key in self.rates and not getattr(self, needed):
+            if key in self.rates and getattr(self, needed) is None:
                 raise ValueError(f"{key} needs {needed}; add {needed} = ?")
         if self.cpu != PROVISIONED and self.usd_per_vcpu_hour is None:
             raise ValueError(f"cpu = {self.cpu!r} needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?")
@@ -124,6 +126,8 @@ class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 USD_RATES: Final = tuple(key for key in PricedSandbox.__struct_fields__ if key.startswith("usd_per_"))
+BILLED_RATES: Final = tuple(rate for rate in USD_RATES if rate != "usd_per_egress_gib")
+"""Rates that are part of a bill."""
 
 
 class SandboxPrice(PricedSandbox, frozen=True, kw_only=True):
@@ -175,7 +179,7 @@ class SandboxPrice(PricedSandbox, frozen=True, kw_only=True):
             "usd_per_unit_hour": max(vcpus, gib / self.gib_per_unit) if self.gib_per_unit else 0.0,
             "usd_per_address_hour": 1.0,
             "usd_per_disk_hour": 1.0,
-            "usd_per_disk_gib_hour": self.disk_gib,
+            "usd_per_disk_gib_hour": self.disk_gib or 0.0,
         }
         cpu_usd_hour = 0.0 if self.cpu == PROVISIONED else usd.get("usd_per_vcpu_hour", 0.0)
         return Meter(
@@ -197,7 +201,7 @@ class SandboxPrice(PricedSandbox, frozen=True, kw_only=True):
 
     def suspended_usd_hour(self) -> float:
         """Return the hourly rate of a suspended sandbox: its disk."""
-        return self.rate("usd_per_disk_hour") + self.disk_gib * self.rate("usd_per_disk_gib_hour")
+        return self.rate("usd_per_disk_hour") + (self.disk_gib or 0.0) * self.rate("usd_per_disk_gib_hour")
 
     def usd(self, identity: CellIdentity, sandbox_ns: int, cpu_ns: int | None = None) -> Fraction:
         """Return the cost of a sandbox with a lifetime of ``sandbox_ns``.
@@ -291,6 +295,8 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
         shipped = ", ".join(sorted(sheet.stem for sheet in SHIPPED_PRICES.glob("*.toml")))
         raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {shipped}") from error
     except MalformedDocument as error:
+        if _OF_NODES.search(error.problem):
+            raise PriceError(f"{error.problem}; price nodes with node_usd_hour of the training file") from error
         raise PriceError(str(error)) from error
     title, now = sheet.title or file.name, today or datetime.datetime.now(datetime.UTC).date()
     sandboxes = []

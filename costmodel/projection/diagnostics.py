@@ -66,7 +66,7 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
     tally, run = timed.tally, timed.run
     sample = tally.attempts
     beyond = any(attempt.ok and attempt.actions > len(pool.trials[attempt.trial].durations_ns) for attempt in sample)
-    simulated = run.rollouts.method == "simulation" and training_run.over_provision == 0
+    simulated = run.rollouts.method == "simulation"
     loose = (
         run.rollouts.method == "bounds"
         and run.rollouts.error_ns > training_run.precision.tolerance * run.rollouts.value_ns
@@ -79,7 +79,7 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
         warnings.FEW_TRIALS: tally.successes < warnings.FEW,
         warnings.FEW_RUNS: len(pool.runs) < MIN_RUNS,
         warnings.NO_FAILURES: tally.failure == 0,
-        warnings.LOCKSTEP: simulated or loose,
+        warnings.LOCKSTEP: (simulated or loose) and not training_run.step_model,
         warnings.RUN_UNKNOWN: not tally.run_known,
         warnings.OPTION_UNUSED: bool(options_without_data(pool, tally, training_run)),
         warnings.CONTENTION_UNKNOWN: pool.contention_unknown,

@@ -64,6 +64,7 @@ WORDS: Final = {
     ACTIONS_UNTOLD: "the source does not separate commands from model time",
     SPEED_ASSUMED: "speed was not measured at this provider: assumed equal to the recording's",
     DISTURBED: "the runner was late or busy most of the time: durations are too long by an unknown amount, not ranked",
+    DISTORTED: "trials during busy seconds of the runner differ by more than the interval of this row",
     BEYOND_CONCURRENCY: "more sandboxes at a time than were measured: contention may slow them down",
     ENVIRONMENT: "compared with a row from another machine, region or kernel",
     INCOMPLETE: "the recording ends early, or is partly unreadable",
@@ -79,9 +80,8 @@ WORDS: Final = {
     FEW_TRIALS: f"fewer than {FEW} successes: the interval is rough",
     EGRESS_LEFT_OUT: "egress is billed too, and not in the bill: no recording has egress",
     BILLED_MEAN: "billed as if every trajectory took the mean, because only the mean was published",
-    FEW_RUNS: "one or two repetitions: the variation between repetitions is assumed, not measured",
-    DISTORTED: "trials during busy seconds of the runner differ by more than the interval of this row",
     NO_FAILURES: "no failure seen, so none is projected: with K trials up to 3/K may still fail",
+    FEW_RUNS: "one or two repetitions: the variation between repetitions is assumed, not measured",
     BEYOND_LENGTH: "longer than recorded: each trial continues with its later cycles",
     LOCKSTEP: "workers move in waves: the wall-clock is simulated, or the middle of its bounds",
 }

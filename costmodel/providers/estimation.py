@@ -107,7 +107,7 @@ def _sources(
     assumptions = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
     doubts = []
     if provider.dispatch is None:
-        source = f"{', '.join(pool.sources)}: give dispatch=100ms..300ms"
+        source = f"{', '.join(pool.sources)}: give --compose {provider.substrate}:dispatch=100ms..300ms"
         assumptions.append(Assumption("dispatch", f"as it was on {pool.identity.label}", source))
         doubts.append(warnings.DISPATCH_BORROWED)
     if provider.slowdown.high == 1.0:

@@ -250,7 +250,7 @@ def _disk(candidate: Candidate) -> Input | None:
     billed = [price for price in sheet.sandboxes if price.rate("usd_per_disk_gib_hour") > 0]
     if not billed:
         return None
-    disk = candidate.range_of(DISK, billed[0].disk_gib)
+    disk = candidate.range_of(DISK, billed[0].disk_gib or 0.0)
     worst = max(disk.worst, *candidate.images_gb) if candidate.images_gb else disk.worst
     return disk._replace(worst=worst, best=min(disk.best, disk.assumed))
 

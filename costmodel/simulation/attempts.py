@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate, compress
 from random import Random
 from typing import Final, NamedTuple
@@ -199,9 +200,8 @@ def with_retries(
     rng.shuffle(strata)
     ranks = ((number + 0.5) / CHAINS for number in range(CHAINS))
     pairs = zip(ranks, ((stratum + 0.5) / CHAINS for stratum in strata), strict=True)
-    law = Distribution(
-        Counter(_chain(success, failure, retries, backoff_ns, *pair, rng) for pair in pairs), success.trials
-    )
+    chain = partial(_chain, success, failure, *_limits(retries), backoff_ns, rng)
+    law = Distribution(Counter(chain(*pair) for pair in pairs), success.trials)
     retried = retries.attempts - 1
     exact = (
         retries.delivered * Fraction(success.total, success.size)
@@ -216,23 +216,34 @@ def chained(
     success: Distribution, failure: Distribution, retries: Retries, backoff_ns: int, jobs: int, rng: Random
 ) -> list[int]:
     """Draw the busy times of a worker for so many trajectories, with failed attempts and back-off."""
-    random = rng.random
-    return [_chain(success, failure, retries, backoff_ns, 1 - random(), random(), rng) for _ in range(jobs)]
+    random, limits = rng.random, _limits(retries)
+    return [_chain(success, failure, *limits, backoff_ns, rng, 1 - random(), random()) for _ in range(jobs)]
+
+
+def _limits(retries: Retries) -> tuple[float, float]:
+    """Return the logarithm of the failure probability and the largest number of attempts."""
+    return math.log(float(retries.failure)), math.inf if retries.cap is None else retries.cap
 
 
 def _chain(
     success: Distribution,
     failure: Distribution,
-    retries: Retries,
+    scale: float,
+    longest: float,
     backoff_ns: int,
+    rng: Random,
     rank: float,
     place: float,
-    rng: Random,
 ) -> int:
-    """Return the busy time of a trajectory; ``rank`` is the quantile of its failures, ``place`` of its success."""
-    longest = math.inf if retries.cap is None else retries.cap
-    failures = min(int(math.log(rank) / math.log(float(retries.failure))), longest)
-    busy = sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=int(failures)))
+    """Return the busy time of a trajectory; ``rank`` is the quantile of its failures, ``place`` of its success.
+
+    ``scale`` and ``longest`` are of ``_limits``.
+    """
+    failures = int(math.log(rank) / scale)
+    if not failures:
+        return success.quantile(place)
+    failures = int(min(failures, longest))
+    busy = sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=failures))
     busy += backoff_ns * int(min(failures, longest - 1))
     return busy + success.quantile(place) if failures < longest else busy
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from heapq import heapreplace
 from itertools import pairwise
 from random import Random
@@ -21,12 +22,14 @@ from costmodel.statistics.intervals import student_t
 from costmodel.training.run import USUAL, Precision, check_counts
 
 DRAWS: Final = 400_000
-"""Random durations of one simulated expectation at most: about a fifth of a second."""
+"""Random durations of one simulated expectation at most: about a fifth of a second, with retries half a second."""
+DRAWN_LAW: Final = 16_000
+"""Durations drawn for the distribution of a run too large to simulate."""
 MIN_REPLICATES: Final = 4
 MAX_REPLICATES: Final = 100
 CONFIDENCE: Final = 0.997
-HARMONICS: Final = 400
-"""Frequencies at which the characteristic function is checked."""
+HARMONICS: Final = (400, 8_000)
+"""Least and largest number of frequencies at which the characteristic function is checked."""
 SETTLED: Final = 2
 """Least length of a run, in longest jobs, for the equilibrium of jobs in progress."""
 
@@ -40,7 +43,7 @@ class Makespan(NamedTuple):
 
     ``order-statistic`` is exact; ``bounds`` is the middle of guaranteed bounds; ``renewal`` is the closed form for
     workers out of step; ``simulation`` is a mean of seeded replicates with its 99.7 % interval; ``events`` is a
-    simulation of attempts.
+    simulation of events (``simulation.run``).
     """
 
     value_ns: float
@@ -68,7 +71,7 @@ def expected_makespan(
 
     Accepts a larger error than the tolerance where a simulation would exceed about a second at an effort of 1.
     O(distinct durations) usually, never O(trajectories). ``draw`` draws durations where ``law`` has precise moments,
-    but not the longest of many jobs.
+    but not the longest of many jobs; of a run too large to simulate they make the distribution.
 
     Raises:
         TrainingRunError: trajectories below 0, or workers below 1.
@@ -90,7 +93,11 @@ def expected_makespan(
         return middle
     replicates, rng = min(MAX_REPLICATES, int(precision.effort * DRAWS / trajectories)), Random(precision.seed)
     if replicates < MIN_REPLICATES:
-        return middle
+        drawn = None if draw is None else Distribution.of(draw(DRAWN_LAW, rng))
+        if drawn is None or not drawn.total:
+            return middle
+        exact = (Fraction(law.total, law.size) * drawn.size / drawn.total).limit_denominator(10**12)
+        return expected_makespan(drawn.scaled(*exact.as_integer_ratio()), trajectories, workers, precision)
     if draw is None:
         ends = [random_makespan(law, trajectories, workers, rng) for _ in range(replicates)]
         value = min(max(sum(ends) / len(ends), low), high)
@@ -98,7 +105,7 @@ def expected_makespan(
         ends = [list_makespan(draw(trajectories, rng), workers) for _ in range(replicates)]
         value = sum(ends) / len(ends)
     error = _error_of_mean(ends, high - low) + _unseen(law, trajectories, workers, ends)
-    return Makespan(value, error, "simulation" if draw is None else "events") if error < middle.error_ns else middle
+    return Makespan(value, error, "simulation") if error < middle.error_ns else middle
 
 
 def unseen_chance(replicates: int) -> float:
@@ -180,14 +187,14 @@ def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) ->
     """Whether the workers lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
 
     The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics beyond
-    1/(π · tolerance · N/W) are below the tolerance for any φ. For the duration of the longest job fewer jobs are in
-    progress, which φ does not show.
+    1/(π · tolerance · N/W) are below the tolerance for any φ. Tolerances below 1e-4 need too many harmonics.
+    For the duration of the longest job fewer jobs are in progress, which φ does not show.
     """
-    waves = jobs / workers
-    if SETTLED * law.values[-1] > waves * law.mean:
+    waves, (count, most) = jobs / workers, HARMONICS
+    if SETTLED * law.values[-1] > waves * law.mean or 0.8 / tolerance > most:
         return False
-    beyond = tolerance * math.pi * waves
-    grid = (0.5 + (1 / beyond - 0.5) * (step + 0.5) / HARMONICS for step in range(HARMONICS))
+    beyond, count = tolerance * math.pi * waves, max(count, math.ceil(0.8 / tolerance))
+    grid = (0.5 + (1 / beyond - 0.5) * (step + 0.5) / count for step in range(count))
     return 1 / beyond <= 0.5 or all(
         _characteristic(law, 2 * math.pi * r / law.mean) <= (beyond * r) ** (1 / waves) for r in grid
     )

@@ -40,6 +40,7 @@ class StepRules:
     include_cleanup: bool = False
     staleness: int = 0  # 0: no limit
     on_failure: str = RETRY
+    suspends: bool = False
     forks: bool = False  # each prompt has a snapshot, prepared and billed before its rollouts start
     recycle_ns: int | None = None  # reset time of a sandbox for the next rollout of its image; None: no recycling
 
@@ -75,6 +76,7 @@ class StepRules:
             include_cleanup=training_run.include_cleanup,
             staleness=training_run.staleness or 0,
             on_failure=training_run.effective_on_failure,
+            suspends=training_run.suspend_after_s is not None,
             forks=training_run.fork_s is not None and "create" not in without,
             recycle_ns=None
             if training_run.recycle_s is None
@@ -84,3 +86,10 @@ class StepRules:
     def launched(self, size: int) -> int:
         """Return the number of rollouts launched by a step of ``size`` kept rollouts."""
         return launched(size, self.over_provision)
+
+    @property
+    def workers_only(self) -> bool:
+        """Whether rollouts wait for nothing but workers, and are never cut."""
+        shared = self.cluster is not None or self.gap_ns or self.pool is not None or self.timeout_ns
+        shared = shared or self.suspends or self.recycle_ns is not None
+        return not shared and not self.over_provision and self.policy.barrier and self.on_failure == RETRY

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import Final
 
 from costmodel.simulation.attempts import AttemptTimes
@@ -76,7 +76,33 @@ class Simulator:
                 worker.sandbox = old.sandbox.later(now)
                 state.occupy(worker.sandbox)
             self._next(worker, now + old.due, old.stage)
-        self._begin(self._workers[first:], now)
+        if state.rules.workers_only:
+            self._one_after_another()
+        else:
+            self._begin(self._workers[first:], now)
+
+    def _one_after_another(self) -> None:
+        """Run the queue where rollouts wait for workers only: each starts on the worker that is free first."""
+        state, rules = self.state, self.state.rules
+        first, clocks, include = state.launched, state.clocks_ns, rules.include_cleanup
+        free = [self.now] * len(self._workers)
+        for rollout, attempt in enumerate(state.first[first:], first):
+            tries, busy = 1, 0
+            while attempt.ok is False and tries != rules.cap:
+                clocks.append(attempt.span - attempt.queued + attempt.cleanup)
+                busy += attempt.span + attempt.cleanup * include + rules.backoff_ns
+                attempt = state.attempt(rollout, tries, warm=False)
+                tries += 1
+            ok, span, queued, cleanup, *_ = attempt
+            clocks.append(span - queued + cleanup)
+            busy += span + cleanup * include
+            heapreplace(free, free[0] + busy)
+            state.held_ns += busy
+            state.attempts += tries
+            state.delivered += bool(ok)
+        self.ended += len(state.first) - first
+        state.launched = len(state.first)
+        self.now = max(free)
 
     def work(self, keep: int) -> None:
         """Go on until ``keep`` rollouts are done in all, or nothing is left to do."""

@@ -2,7 +2,7 @@
 
 Contains confidence intervals and Student's t (``intervals``), the spread between repetitions of a measurement
 (``repetitions``), order-statistic limits of percentiles (``quantiles``), weighted empirical distributions
-(``distribution``), the decision between two estimates (``verdict``), sums of
-lognormal times (``lognormal_sum``) and the scalability law (``scalability``).
+(``distribution``), the decision between two estimates (``verdict``), sums of lognormal times (``lognormal_sum``) and
+curves over concurrency (``scalability``).
 No module of this room imports another room.
 """

@@ -64,6 +64,8 @@ def test_a_measured_and_an_estimated_candidate_are_decided(data: cm.Recording) -
     measured = cm.decide(data, RUN, current="docker", candidate="local", **SMALL)
     assert (measured.start.row.identity.substrate, measured.goal.row.identity.substrate) == ("docker", "local")
     assert measured.goal.candidate is None
+    published_too = cm.decide(data, RUN, current="local", candidate="docker", **SMALL)
+    assert published_too.goal.candidate is None
     docker = replace(RUN, nodes=10, pods_per_node=10, node_usd_hour=0.8)
     candidate_run = replace(RUN, failure_rate=0.01)
     estimated = cm.decide(data, docker, current="docker", candidate="daytona", candidate_run=candidate_run, **SMALL)

@@ -1,4 +1,4 @@
-"""A few combinations of policies against the SimPy twin; all of them are in tests/studies/study_policies.py."""
+"""A few combinations of limits against the SimPy twin; all of them are in tests/studies/study_policies.py."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import pytest
 
 from tests.support.cost_model.policy_cases import POLICIES, a_case, compared
 
-SEEDS = (4, 8, 16, 21, 22)
-"""Together they have every policy; every kind of pool is in tests/studies/study_policies.py."""
+SEEDS = (4, 8, 9, 21, 27)
+"""Together they have every limit and every kind of pool."""
 
 
-def test_the_seeds_cover_every_policy() -> None:
-    assert {policy for seed in SEEDS for policy in a_case(seed).policies} == set(POLICIES)
+def test_the_seeds_cover_every_limit() -> None:
+    cases = [a_case(seed) for seed in SEEDS]
+    assert {limit for case in cases for limit in case.policies} == set(POLICIES)
+    pooled = [case.training_run for case in cases if case.training_run.warm_pool]
+    assert {run.refill_s and "refill_s" or run.refill_rate and "refill_rate" for run in pooled} == {
+        "refill_s", "refill_rate", None,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -17,6 +17,7 @@ from costmodel.analysis.bill import USD, WORKER_HOURS, Side, check_prices
 from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between, verdict
 from costmodel.attribution import paired_comparison
 from costmodel.errors import CostModelError
+from costmodel.pricing.sheet import load_prices
 from costmodel.projection.row import Share
 from costmodel.training.run import Think
 from costmodel.workload.pool import Pool
@@ -196,7 +197,7 @@ def test_without_the_models_time_there_is_no_verdict(rows: list[Row]) -> None:
     assert decided(rows, 3600, 1800, none).verdict == MOVE
 
 
-def test_with_one_side_free_there_is_no_verdict(cells: list[Pool]) -> None:
+def test_with_one_side_free_there_is_no_verdict(cells: list[Pool], tmp_path: Path) -> None:
     free, billed = ([Alternatives(pool, run, None) for pool in cells] for run in (DEMAND, PRICED))
     with pytest.raises(
         TrainingRunError, match=r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
@@ -206,6 +207,15 @@ def test_with_one_side_free_there_is_no_verdict(cells: list[Pool]) -> None:
         check_prices(billed[0], free[1])
     check_prices(*free)  # GPUs alone, on both
     check_prices(billed[0], Alternatives(cells[1], TrainingRun(trajectories=9, workers=9), None))  # worker-hours
+    sheet = tmp_path / "prices.toml"
+    sheet.write_text(
+        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nminimum_s = 0\nincrement_s = 1\nsource = "us"\n'
+        "usd_per_vcpu_hour = 0\nusd_per_egress_gib = 1\n"
+    )
+    paid_for_otherwise = Alternatives(cells[0], DEMAND, load_prices(sheet))
+    with pytest.raises(TrainingRunError, match="docker costs nothing here and kubernetes is billed"):
+        check_prices(paid_for_otherwise, billed[1])
+    check_prices(paid_for_otherwise, free[1])
     composed = copy.copy(cells[1])
     composed.provenance, composed.identity = "composed", cells[1].identity._replace(substrate="daytona")
     with pytest.raises(TrainingRunError, match=r"daytona costs nothing here .*: add .* --compose daytona:prices=FILE"):

@@ -117,6 +117,7 @@ def test_disks_units_and_creates(tmp_path: Path) -> None:
     trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
     for keys, usd in {
         "usd_per_disk_gib_hour = 2\ndisk_gib = 20": 40,
+        "usd_per_hour = 1\nusd_per_disk_gib_hour = 2\ndisk_gib = 0": 1,
         "usd_per_unit_hour = 2\ngib_per_unit = 0.25": 8,
         "usd_per_create = 7": 7,
     }.items():
@@ -179,6 +180,18 @@ def test_a_harness_costs_what_the_provider_behind_it_costs(provider: str) -> Non
         prices.sandbox(priced_cell("harbor", "elsewhere", 2, 4096))
 
 
+def test_fargate_sells_memory_by_the_vcpu() -> None:
+    identity = priced_cell("ecs", "fargate", 1.0, 1024)
+    ecs = load_prices("aws-fargate").sandbox(identity)
+    assert ecs.usd_hour(identity) == pytest.approx(0.04048 + 2 * 0.004445 + 0.005)  # 1 GiB is sold as 2
+    assert ecs.minimum_ns == 60 * S
+
+
+def test_a_missing_sheet_names_the_shipped_ones() -> None:
+    with pytest.raises(PriceError, match="shipped sheets: aws-fargate, blaxel"):
+        load_prices("nowhere")
+
+
 def test_two_sheets_as_one(tmp_path: Path) -> None:
     ours = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
     both = ours.combined_with(load_prices("e2b"))
@@ -192,6 +205,8 @@ def test_two_sheets_as_one(tmp_path: Path) -> None:
     [
         ("usd_per_unit_hour = 1", "usd_per_unit_hour needs gib_per_unit; add gib_per_unit = ?"),
         ("usd_per_disk_gib_hour = 1", "usd_per_disk_gib_hour needs disk_gib"),
+        ("usd_per_unit_hour = 1\ngib_per_unit = 0", "gib_per_unit: expected `float` > 0"),
+        ("usd_per_node_hour = 1", "usd_per_node_hour: unknown key; price nodes with node_usd_hour"),
         ('usd_per_hour = 1\ncpu = "active"', "cpu = 'active' needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?"),
         ('usd_per_vcpu_hour = 1\ncpu = "used"', "cpu: invalid enum value 'used'; known: provisioned, active, greater"),
         ('usd_per_hour = 1\nidle = "cheap"', "idle: invalid enum value 'cheap'; known: billed, free"),

@@ -44,6 +44,21 @@ def test_free_suspension_at_once_bills_the_active_time(
 
 @settings(max_examples=30, deadline=None)
 @given(trials=TRIALS, workers=st.integers(1, 20), failing=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99))
+def test_a_threshold_above_all_pauses_changes_nothing(
+    trials: list[Parts], workers: int, failing: float, seed: int
+) -> None:
+    """The plain run has no events: each rollout starts on the worker that is free first."""
+    plain = training_run(workers=workers, think=THINK, failure_rate=failing)
+    never = replace(plain, suspend_after_s=1e6, suspend_s=4.0, resume_s=1.0)
+    for one, other in zip(
+        stepped(plain, trials, steps=2, seed=seed), stepped(never, trials, steps=2, seed=seed), strict=True
+    ):
+        assert one.usd == pytest.approx(other.usd)  # summed in another order
+        assert one == other._replace(usd=one.usd)
+
+
+@settings(max_examples=30, deadline=None)
+@given(trials=TRIALS, workers=st.integers(1, 20), failing=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99))
 def test_a_free_fork_equals_no_create(trials: list[Parts], workers: int, failing: float, seed: int) -> None:
     plain = training_run(workers=workers, failure_rate=failing)
     free = stepped(replace(plain, fork_s=0.0), trials, steps=2, seed=seed)
@@ -71,7 +86,25 @@ def test_recycling_without_reset_equals_a_warm_pool_of_hits(trial: Parts, worker
     assert recycled.usd * 3600 * S == pytest.approx(lived)
 
 
-@pytest.mark.parametrize("seed", [7, 8])
+@settings(max_examples=20, deadline=None)
+@given(
+    trials=TRIALS,
+    workers=st.integers(1, 16),
+    rate=st.sampled_from([None, 0.5]),
+    seed=st.integers(0, 99),
+    pods=st.booleans(),
+)
+def test_a_recycled_sandbox_keeps_its_image_and_its_pod(
+    trials: list[Parts], workers: int, rate: float | None, seed: int, pods: bool
+) -> None:
+    more = IMAGES | {"nodes": 2, "pods_per_node": 4} if pods else {}
+    asked = training_run(workers=workers, create_rate=rate, recycle_s=1.0, failure_rate=0.2, **more)
+    for step in stepped(asked, trials, steps=3, seed=seed):
+        assert step.delivered == 16
+        assert step.hits <= 16 - min(workers, 8 if pods else 16)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 7, 8])
 def test_the_pod_of_a_recycled_sandbox_is_not_free_meanwhile(seed: int) -> None:
     """Four pods, rollouts of 10 s and two images: a worker that changes the image waits for its clean-up of 7 s.
 
@@ -114,7 +147,7 @@ def test_recycling_agrees_with_the_published_example(sigma: float) -> None:
     [fresh], [recycled] = stepped(usual, trials), stepped(replace(usual, recycle_s=0.0), trials)
     assert fresh.attempts == 2000
     assert fresh.wall_ns / S == pytest.approx(944, rel=0.05)
-    assert recycled.wall_ns / S == pytest.approx(416, rel=0.12)
+    assert recycled.wall_ns / S == pytest.approx(416, rel=0.1)
     assert 50 <= recycled.attempts - recycled.hits <= 100
 
 

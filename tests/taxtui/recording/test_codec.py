@@ -220,6 +220,10 @@ def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refus
             with pytest.raises(SourceError, match=f"damaged at byte {offset}: checksum mismatch"):
                 follower.poll()
     got: list[Event] = []
-    with pytest.raises(SourceError):
+    with pytest.raises(SourceError, match=f"head -c {offset} FILE > OUT"):
         read_events(path, got.append)
     assert got == sample()[:-1]
+    kept: list[Event] = []
+    path.write_bytes(data[:offset])
+    read_events(path, kept.append)
+    assert kept == got
