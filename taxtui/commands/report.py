@@ -18,7 +18,7 @@ from taxtui.report import row_limits
 from taxtui.report.formats import BY_NAME, NAMES, Report
 
 if TYPE_CHECKING:
-    from costmodel import Answer, Recording
+    from costmodel import Answer, Recording, Reference
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import MeasuredRow
 
@@ -99,10 +99,10 @@ def command(
     needed = name in (None, "tax") or bounds is not None
     answer = measured.answer(rows, sources, run_sd, bounds) if needed else None
     if name is not None:
-        result = _table(name, rows, sources, answer, unfinished, prices)
+        result = _table(name, rows, sources, answer, unfinished, prices, bounds)
     else:
         assert answer is not None
-        result = _answer(rows, sources, answer, unfinished, full=full, tax=bounds is not None)
+        result = _answer(rows, sources, answer, unfinished, full=full, bounds=bounds)
     click.echo(BY_NAME[form].render(result))
 
 
@@ -113,6 +113,7 @@ def _table(
     answer: Answer | None,
     unfinished: int,
     price_sheet: str | None,
+    bounds: Reference | None,
 ) -> Report:
     """Return a table. Raises ``costmodel.errors.PriceError``: the price sheet cannot be read."""
     from costmodel import load_prices
@@ -127,7 +128,7 @@ def _table(
     prices = None if price_sheet is None else load_prices(price_sheet)
     projections = rows_by_key(answer) if answer else {}
     return Report(
-        lambda: sections(rows, sources, (name,), unfinished, answer, prices),
+        lambda: sections(rows, sources, (name,), unfinished, answer, prices, bounds),
         lambda: [record(row, (name,), projections.get(row.key), prices) for row in rows],
     )
 
@@ -139,7 +140,7 @@ def _answer(
     unfinished: int,
     *,
     full: bool,
-    tax: bool,
+    bounds: Reference | None,
 ) -> Report:
     """Return the answer, if ``full`` with all tables; records have all values in every row."""
     from taxtui.report.answer import sections as answer_tables
@@ -155,8 +156,9 @@ def _answer(
         tables = answer_tables.sections(answer, "", full=every)
         tables += ladder_sections(ladders) if ladders else []
         if every:
-            return [*tables, *sections(rows, sources, TABLES, unfinished, answer)]
-        tables += sections(rows, sources, ("tax",), unfinished, answer)[:-1] if tax else []
+            return [*tables, *sections(rows, sources, TABLES, unfinished, answer, reference=bounds)]
+        if bounds is not None:
+            tables += sections(rows, sources, ("tax",), unfinished, answer, reference=bounds)[:-1]
         return [*tables, files(sources, [MORE_TABLES])]
 
     def answer_records() -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ def test_the_seeds_cover_every_limit() -> None:
     cases = [a_case(seed) for seed in SEEDS]
     assert {limit for case in cases for limit in case.policies} == set(POLICIES)
     pooled = [case.training_run for case in cases if case.training_run.warm_pool]
-    assert {run.refill_s and "refill_s" or run.refill_rate and "refill_rate" for run in pooled} == {
+    assert {(run.refill_s and "refill_s") or (run.refill_rate and "refill_rate") for run in pooled} == {
         "refill_s", "refill_rate", None,
     }  # fmt: skip
 

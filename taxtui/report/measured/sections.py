@@ -12,6 +12,7 @@ from costmodel import (
     Answer,
     Prices,
     Recording,
+    Reference,
     WorkerFitness,
     events,
     warnings,
@@ -98,6 +99,7 @@ def sections(
     unfinished: int,
     answer: Answer | None = None,
     prices: Prices | None = None,
+    reference: Reference | None = None,
 ) -> list[Section]:
     """Return the tables, then the recordings with all notes.
 
@@ -108,6 +110,7 @@ def sections(
         unfinished: number of cells without a finished trial.
         answer: the answer about the rows, for the tax.
         prices: price sheet of the summary.
+        reference: dispatch that bounds an unknown tax.
     """
     differing = namesakes(rows)
     marks = marks_of(rows)
@@ -127,7 +130,7 @@ def sections(
         elif table == overview.SUMMARY:
             results += overview.sections(names, prices)
         elif answer is not None:
-            results += [_tax(names, answer)]
+            results += [_tax(names, answer, reference or {})]
     brief = marks.brief()
     basis = variation.in_words(row.basis for row in rows if row.basis)
     notes = [basis] if basis else []
@@ -258,12 +261,14 @@ def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
 
-def _tax(names: dict[MeasuredRow, RowName], answer: Answer) -> Section:
+def _tax(names: dict[MeasuredRow, RowName], answer: Answer, reference: Reference) -> Section:
     """Return the tax of a delivered trajectory and the occupied time by cause."""
     entries = [entry.row for line in answer.lines for entry in line.entries]
     rows = {(row.identity, row.provenance, row.length.actions): row for row in entries}
     section = causes([(name, rows.get(row.key)) for row, name in names.items()], unit=NS)
-    return section._replace(title=TAX, head=[HEAD, *section.head[1:]])
+    substrates = dict.fromkeys(row.identity.substrate for row in names)
+    dispatch = [reference[name].in_words(clean(name)) for name in substrates if name in reference]
+    return section._replace(title=TAX, head=[HEAD, *section.head[1:]], notes=[*section.notes, *dispatch])
 
 
 def files(sources: Sequence[Recording], notes: list[str]) -> Section:

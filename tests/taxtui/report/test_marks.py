@@ -47,16 +47,15 @@ def test_every_warning_is_of_one_of_eight_families_in_words() -> None:
     assert words.FAMILY.keys() == flags.WORDS.keys() | DO.keys()
     assert set(words.FAMILY.values()) == words.FAMILIES.keys()
     assert len(words.FAMILIES) == 8
-    assert flags.WORDS.keys() == flags.DO.keys() == flags.SIZE.keys()
+    assert flags.WORDS.keys() == flags.DO.keys()
     assert not any("_" in family for family in words.FAMILIES)
 
 
 def test_flags_are_in_the_order_of_what_they_could_move() -> None:
-    sizes = {flags.FEW_RUNS: None, flags.NO_FAILURES: 0.5, flags.TAIL: None, flags.DISTORTED: 0.1}
-    assert flags.ordered(sizes) == (flags.NO_FAILURES, flags.TAIL, flags.DISTORTED, flags.FEW_RUNS)
-    assert flags.including((flags.STAND_IN, flags.TAIL), flags.ENVIRONMENT) == (
+    some = (flags.FEW_RUNS, flags.NO_FAILURES, flags.STAND_IN, flags.DISTORTED)
+    assert flags.ordered((*some, flags.STAND_IN)) == (
         flags.STAND_IN,
-        flags.ENVIRONMENT,
-        flags.TAIL,
+        flags.DISTORTED,
+        flags.NO_FAILURES,
+        flags.FEW_RUNS,
     )
-    assert flags.including((), flags.TAIL) == (flags.TAIL,)
