@@ -101,7 +101,7 @@ async def test_a_throttled_command_in_a_fork_is_repeated_without_the_fork(standi
     assert (standin.faults.struck, standin.requests.count("create")) == (1, 2)
 
 
-async def test_suspensions_of_many_sandboxes_share_their_lookups(standin: DaytonaStandin) -> None:
+async def test_suspensions_of_many_sandboxes_stay_within_the_budget_of_requests(standin: DaytonaStandin) -> None:
     standin.start_s = 1.0
     async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
         sandboxes = await asyncio.gather(*(ready(substrate, f"taxtui-r.1-{number}") for number in range(20)))
