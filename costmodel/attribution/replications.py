@@ -30,6 +30,8 @@ STREAMS: Final = (6, 10)
 """Streams on the recorded trials, each with a twin: at least, and at most."""
 ATTEMPTS: Final = 48_000_000
 """Largest number of attempts in a round: a larger system is simulated smaller. Half a minute to a minute."""
+TOO_MANY: Final = 4 * ATTEMPTS
+"""Attempts of a round that is refused: more than two minutes."""
 BUDGET: Final = 12_000_000
 """Attempts of a row: about fifteen seconds. The interval contains the remaining error."""
 FIRST: Final = 600_000
@@ -98,6 +100,10 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float], progress
         progress(1.0)
 
 
+class StepTooLong(TrainingRunError):
+    """A step has too many rollouts for each worker to be simulated."""
+
+
 class Replications:
     """A run under several random streams, with and without each cause, added in rounds."""
 
@@ -124,6 +130,7 @@ class Replications:
 
         Raises:
             TrainingRunError: next to no attempt would succeed.
+            StepTooLong: a round would take minutes or hours.
             PriceError: the sheet lacks a price.
         """
         self.separate = causes  # whether each acting cause is removed alone, too
@@ -142,11 +149,14 @@ class Replications:
         )
         cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
-        rollouts = training_run.trajectories
+        rollouts, step, workers = training_run.trajectories, rules.size, rules.workers
         smallest = cost_per_rollout * rollouts_of(training_run, rules) * 2 * STREAMS[0]
         scale, training_run = smaller(
             training_run, math.ceil(smallest / ATTEMPTS) if sampling is None else sampling.scale
         )
+        if smallest / scale > TOO_MANY:
+            problem = f"a step of {step:,} rollouts on {workers:,} workers takes too long to simulate"
+            raise StepTooLong(f"{problem}: give a smaller batch, or fewer prompts")
         if sampling is None:
             rules, streams = StepRules.of(training_run), STREAMS[effort >= ROUGH]
             highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))

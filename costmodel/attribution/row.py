@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from costmodel.attribution.assumptions import borrowed
-from costmodel.attribution.replications import Progress, Replications, repeated
+from costmodel.attribution.replications import Progress, Replications, StepTooLong, repeated
 from costmodel.attribution.shares import Rates, attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
@@ -45,7 +45,11 @@ def attributed(
     """Return the row of a run in steps with its attribution; with an ``effort`` of 0 without attribution.
 
     Simulates until the error is small, or the ``effort`` (1: usual) is used. ``progress`` receives the finished share.
-    Without ``causes`` the amount of each cause is unknown. Raises ``PriceError``: the sheet lacks a price.
+    Without ``causes`` the amount of each cause is unknown. A step too long to simulate has no attribution.
+
+    Raises:
+        StepTooLong: and no closed form answers the run.
+        PriceError: the sheet lacks a price.
     """
     if row.evidence is None or not training_run.trajectories:
         return row
@@ -54,7 +58,12 @@ def attributed(
     if not trials.successes:
         return row
     separate = causes and effort > 0
-    simulated = Replications(pool, trials, training_run, prices, full_speed, effort or COARSE, causes=separate)
+    try:
+        simulated = Replications(pool, trials, training_run, prices, full_speed, effort or COARSE, causes=separate)
+    except StepTooLong:
+        if training_run.step_model:
+            raise
+        return row
     repeated([simulated], partial(needed, simulated, training_run, pool, prices), progress)
     result = attribution(simulated, training_run, pool, prices, row.evidence.basis)
     if not training_run.step_model:

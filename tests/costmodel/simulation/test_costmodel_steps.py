@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Row, Think, TrainingRun, load, load_prices, project
+from costmodel import Row, Think, TrainingRun, TrainingRunError, load, load_prices, project
 from costmodel.simulation.attempts import Trials, timed
 from costmodel.simulation.makespan import random_makespan
 from costmodel.simulation.random_streams import AttemptStream, RandomStream
@@ -76,6 +76,17 @@ def test_launches_of_equal_rollouts_by_hand(tmp_path: Path, sheet: Path, monkeyp
     assert row.cost.billed_ratio == 1
     few = one(file, sheet, trajectories=20, workers=5, batch=10, over_provision=0.5)
     assert few.worker_hours.value * HOUR == pytest.approx(2 * 10 * 6)  # nobody was free to begin the others
+
+
+def test_a_step_too_long_to_simulate_is_its_closed_form_or_refused_at_once(file: Path) -> None:
+    long = {"trajectories": 10**12, "batch": 10**9}
+    row = one(file, **long)
+    assert row.worker_hours.value == pytest.approx(10**12 * 7 / HOUR, rel=0.05)
+    assert row.attribution is None
+    with pytest.raises(TrainingRunError, match="a step of 1,000,000,000 rollouts on 500 workers takes too long"):
+        one(file, **long, over_provision=0.1)
+    most = one(file, trajectories=10**12, batch=10**4, over_provision=0.1)
+    assert 1 <= most.attempts <= 1.05  # only rollouts in flight are launched in excess
 
 
 def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
