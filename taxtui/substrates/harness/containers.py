@@ -29,7 +29,7 @@ from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness.harness import Sites
-from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
+from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL
 
 _ANSWER_S: Final = 60.0
 _NAME: Final = "taxtui.name"
@@ -81,7 +81,8 @@ class HarnessContainers(Sites):
         try:
             description = json.loads(await docker("image", "inspect", self.image))[0]
         except DockerRefused:
-            return Availability(ok=False, detail=f"there is no image {self.image} here", fix=self.image_fix)
+            fix = self.image_fix if self.image == DEFAULT_IMAGE else f"docker pull {self.image}, or {self.image_fix}"
+            return Availability(ok=False, detail=f"there is no image {self.image} here", fix=fix)
         try:
             compose = (await docker("compose", "version", "--short")).strip() if self._compose else ""
         except DockerRefused as error:
