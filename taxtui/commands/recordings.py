@@ -52,7 +52,7 @@ def _table(entries: Sequence[CatalogueEntry]) -> Section:
 
     rows: list[list[Content]] = []
     for entry in entries:
-        count = entry.done if entry.done is not None else entry.trials
+        count = entry.ended_trials if entry.ended_trials is not None else entry.trials
         date = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.when_ns / 1e9)) if entry.when_ns else "unknown"
         name = f"{entry.name}\n{'shipped' if entry.shipped else ''}"
         state = entry.fate if entry.state == "complete" else entry.state

@@ -77,7 +77,7 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
         return self.outcome or unknown.get(self.state, "")
 
     @property
-    def done(self) -> int | None:
+    def ended_trials(self) -> int | None:
         """Number of ended trials; None without the end of the recording."""
         return sum(self.counts.values()) if self.outcome else None
 
@@ -105,7 +105,7 @@ def names(paths: Iterable[Path]) -> str:
     return ", ".join(clean(path.name) for path in paths)
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """Return a path for a screen: relative to the current folder for files below the folder."""
     full = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links
     with contextlib.suppress(ValueError, OSError):  # OSError: the current folder was deleted
@@ -113,7 +113,7 @@ def shown(path: Path) -> str:
     return clean(str(full))
 
 
-def beside(path: Path, ending: str) -> Path:
+def free_name(path: Path, ending: str) -> Path:
     """Return the first free name next to a recording: ``run.html``, ``run.2.html``.
 
     For a shipped recording the folder is the user's folder of recordings, where possible.
@@ -134,7 +134,7 @@ def same(first: Path, second: Path) -> bool:
 
 def command(path: Path) -> str:
     """Return the command line for a replay."""
-    return shlex.join(["taxtui", "replay", shown(path)])
+    return shlex.join(["taxtui", "replay", path_text(path)])
 
 
 def newest(*, succeeded: bool = False) -> Path | None:
@@ -175,13 +175,13 @@ def scan(
     feed: Path | None = None,
     *,
     running: bool = False,
-    known: Iterable[CatalogueEntry] = (),
+    previous: Iterable[CatalogueEntry] = (),
     folder: Path | None = None,
 ) -> Listing:
     """List the user's recordings, newest first, then the recording on Live (``feed``) and the shipped recordings.
 
-    ``running``: the recording on Live is still being written. Files with an unchanged entry in ``known`` are not read.
-    ``folder``: list this folder alone.
+    ``running``: the recording on Live is still being written. ``folder``: list this folder alone. Files with an
+    unchanged entry in ``previous`` are not read.
     """
     problem = ""
     paths: list[Path] = []
@@ -194,7 +194,7 @@ def scan(
     except OSError as error:
         problem = f"cannot list {clean(str(folder))}: {error.strerror}"
     live = os.path.realpath(feed) if feed else None
-    unchanged = {(entry.path, *entry.stamp): entry for entry in known if entry.state != "running"}
+    unchanged = {(entry.path, *entry.stamp): entry for entry in previous if entry.state != "running"}
     entries: dict[str, CatalogueEntry] = {}
     for path in [*paths, *([feed] if feed else []), *shipped.values()]:
         real = os.path.realpath(path)

@@ -39,7 +39,7 @@ class Runner:
     """Health of one measuring process."""
 
     lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
-    fitness: WorkerFitness = field(default_factory=WorkerFitness, compare=False)
+    fitness: WorkerFitness = field(default_factory=WorkerFitness)
     latest: events.Health | None = None
 
     @property

@@ -136,5 +136,5 @@ async def compare_with_another(screen: Screen[Any], paths: Sequence[Path]) -> No
         return
     before = await screen.app.push_screen_wait(Choose("What changed since", choices))
     if before is not None:
-        words = ["taxtui", "compare", catalogue.shown(before), catalogue.shown(paths[0])]
+        words = ["taxtui", "compare", catalogue.path_text(before), catalogue.path_text(paths[0])]
         await show_command(screen, f"What changed since {clean(before.name)}", words, COMPARED)

@@ -122,7 +122,7 @@ class NumberedScreen(Screen[None]):
             self.notify("there is no recording yet; 1 measures, 5 lists recordings", severity="warning")
             return
         try:
-            page = str(catalogue.beside(self.paths[0], ".html"))
+            page = str(catalogue.free_name(self.paths[0], ".html"))
         except OSError as error:
             self.notify(str(error), title="No page", severity="error", timeout=10)
             return

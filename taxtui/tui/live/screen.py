@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from costmodel import SourceError
-from taxtui.live.catalogue import shown
+from taxtui.live.catalogue import path_text
 from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine
 from taxtui.terminal_text import clean
@@ -218,7 +218,7 @@ class LiveScreen(NumberedScreen):
 
     def action_copy(self) -> None:
         if self.feed:
-            command = shlex.join(["taxtui", "report", shown(self.feed.path)])
+            command = shlex.join(["taxtui", "report", path_text(self.feed.path)])
             copy(self.app, command, command)
 
     def action_page(self) -> None:

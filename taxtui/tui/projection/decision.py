@@ -9,7 +9,7 @@ from typing import Final
 from textual.screen import Screen
 
 from costmodel import FIXED_LENGTH, WorkLine, known_providers, matches_spec
-from taxtui.live.catalogue import shown
+from taxtui.live.catalogue import path_text
 from taxtui.tui.command_dialog import show_command
 from taxtui.tui.dialogs import Choice, Choose
 from taxtui.tui.projection import form
@@ -45,7 +45,7 @@ async def ask(
         start = await screen.app.push_screen_wait(Choose("from", [Choice(label, "", label) for label in starts]))
         if start is None:
             return
-    words = ["taxtui", "decide", *map(shown, paths), "--to", goal, *(["--from", start] if start else [])]
+    words = ["taxtui", "decide", *map(path_text, paths), "--to", goal, *(["--from", start] if start else [])]
     if line is not None:
         identity = line.entries[0].row.identity
         words += ["--tier", identity.tier, "--mode", identity.mode]

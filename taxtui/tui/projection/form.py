@@ -13,7 +13,7 @@ import click
 
 from costmodel import toml
 from taxtui.errors import UsageError
-from taxtui.live.catalogue import shown, stamp
+from taxtui.live.catalogue import path_text, stamp
 from taxtui.options.training import GROUPS, OPTIONS, SET, TYPED
 from taxtui.options.training_file import field_of
 from taxtui.options.training_runs import places_of, providers_of
@@ -148,7 +148,7 @@ def _option_words(spelling: Sequence[str], value: str, option: click.Option) -> 
 
 def command(paths: Sequence[Path], typed: Typed) -> str:
     """Return the command line that prints the same projection."""
-    return shlex.join(["taxtui", "project", *map(shown, paths), *words(typed)])
+    return shlex.join(["taxtui", "project", *map(path_text, paths), *words(typed)])
 
 
 class Question(NamedTuple):

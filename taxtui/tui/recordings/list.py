@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.text import Text
 
-from taxtui.live.catalogue import HOPELESS, CatalogueEntry, shown
+from taxtui.live.catalogue import HOPELESS, CatalogueEntry, path_text
 from taxtui.terminal_text import widest
 from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
@@ -48,7 +48,7 @@ UNKNOWN: Final = "–"
 
 def progress(entry: CatalogueEntry) -> str:
     """Return ``34/40``: ended and planned trials; ``?`` for an unknown number."""
-    ended, planned = ("?" if number is None else f"{number:,}" for number in (entry.done, entry.trials))
+    ended, planned = ("?" if number is None else f"{number:,}" for number in (entry.ended_trials, entry.trials))
     return f"{ended}/{planned}"
 
 
@@ -109,4 +109,4 @@ def facts(entry: CatalogueEntry) -> str:
     state = (entry.state, entry.detail, missing, units.size(entry.size_bytes), "came with taxtui" * entry.shipped)
     provenance = ("STAND-IN, not the provider" * entry.stand_in, "IMPORTED, not measured" * entry.imported)
     plan = (" ".join(entry.substrates), ", ".join(entry.workloads), " ".join(entry.modes), *provenance)
-    return "\n".join([shown(entry.path), *(" · ".join(filter(None, line)) for line in (state, plan))])
+    return "\n".join([path_text(entry.path), *(" · ".join(filter(None, line)) for line in (state, plan))])

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from costmodel import SourceError
 from taxtui.live import catalogue
-from taxtui.live.catalogue import HOPELESS, CatalogueEntry, Listing, shown
+from taxtui.live.catalogue import HOPELESS, CatalogueEntry, Listing, path_text
 from taxtui.terminal_text import clean
 from taxtui.tui import actions, units
 from taxtui.tui.background import Newest
@@ -70,7 +70,7 @@ class RecordingsScreen(NumberedScreen):
         """List the recordings, in the thread of the scanner; unchanged files are not read again."""
         feed, listing = self.taxtui.feed, self.listing
         entries = listing.entries if listing else ()
-        return catalogue.scan(feed.path if feed else None, running=self.taxtui.running, known=entries)
+        return catalogue.scan(feed.path if feed else None, running=self.taxtui.running, previous=entries)
 
     def _look_again(self) -> None:
         if self.is_current and self.listing and any(entry.state == "running" for entry in self.listing.entries):
@@ -100,7 +100,7 @@ class RecordingsScreen(NumberedScreen):
         how_to = "\n\n".join(filter(None, [self.listing.problem, HOW_TO]))
         self.query_one("#how-to", Static).update(how_to)
         listed.present(everything)
-        folder = f"{shown(self.listing.folder)}/" if self.listing.folder else "recordings"
+        folder = f"{path_text(self.listing.folder)}/" if self.listing.folder else "recordings"
         hint = KEYS if any(not entry.shipped for entry in everything) else NO_USER_RECORDING
         listed.entitle(Text(f"{folder} · {self.listing.problem or hint}"))
         self.query_one(TopBar).say(self._status(everything))
@@ -151,10 +151,10 @@ class RecordingsScreen(NumberedScreen):
         if now is not None and now.state not in HOPELESS:
             return entry
         if now is None:
-            self._complain(f"{shown(entry.path)} does not exist any more")
+            self._complain(f"{path_text(entry.path)} does not exist any more")
         else:
             state = {"newer version": "of a newer version", "unreadable": "not readable"}.get(now.state, now.state)
-            self._complain(f"{shown(entry.path)} is {state}" + (f": {now.detail}" if now.detail else ""))
+            self._complain(f"{path_text(entry.path)} is {state}" + (f": {now.detail}" if now.detail else ""))
         self.rescan()
         return None
 

@@ -162,7 +162,7 @@ class ResultsScreen(NumberedScreen):
         copy(self.app, self._command(), self._command())
 
     def _command(self) -> str:
-        words = ["taxtui", "report", *map(catalogue.shown, self.paths)]
+        words = ["taxtui", "report", *map(catalogue.path_text, self.paths)]
         return shlex.join([*words, *([] if self.table == ANSWER else ["--table", self.table])])
 
     def action_page(self) -> None:

@@ -258,10 +258,10 @@ def test_only_what_has_changed_is_read_again(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr(catalogue, "inspect", inspect)
     (folder / "gone.msgpack").unlink()
     aged(folder / "changed.msgpack", LONG_AGO_S + 1)
-    again = scan(folder / "growing.msgpack", running=True, known=listing.entries)
+    again = scan(folder / "growing.msgpack", running=True, previous=listing.entries)
     assert read == ["changed", "growing"]
     assert [entry.name for entry in again.entries] == ["changed", "growing", "same"]
-    assert [entry.state for entry in scan(known=again.entries).entries] == ["complete", "incomplete", "complete"]
+    assert [entry.state for entry in scan(previous=again.entries).entries] == ["complete", "incomplete", "complete"]
 
 
 def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
@@ -295,9 +295,14 @@ def test_what_became_of_a_run_is_apart_from_whether_its_file_is_whole(folder: Pa
         return told(aged(record(folder / name, [*story.run(20, until=10, finish=False), *end])))
 
     cancelled = entry("a.msgpack", events.RunFinished("cancelled", {"ok": 18, "failed": 1, "cancelled": 1}))
-    assert (cancelled.fate, cancelled.state, cancelled.done, cancelled.trials) == ("cancelled", "complete", 20, 40)
+    assert (cancelled.fate, cancelled.state, cancelled.ended_trials, cancelled.trials) == (
+        "cancelled",
+        "complete",
+        20,
+        40,
+    )
     broken = entry("b.msgpack")
-    assert (broken.fate, broken.state, broken.done) == ("broken off", "incomplete", None)
+    assert (broken.fate, broken.state, broken.ended_trials) == ("broken off", "incomplete", None)
     spent = entry("c.msgpack", events.RunFinished("budget", {"ok": 19, "failed": 1}))
     assert (spent.fate, progress(spent), progress(broken)) == ("budget", "20/40", "?/40")
     assert told(written(folder / "d.msgpack", b"hello")).fate == ""
@@ -338,10 +343,10 @@ def test_in_a_checkout_newest_is_the_reference_until_there_is_one_of_ones_own(
 
 
 def test_paths_are_shown_from_here_and_are_safe_for_a_screen(folder: Path) -> None:
-    assert catalogue.shown(folder.absolute() / "a.msgpack") == "recordings/a.msgpack"
-    assert catalogue.shown(Path("/elsewhere/a.msgpack")) == "/elsewhere/a.msgpack"
+    assert catalogue.path_text(folder.absolute() / "a.msgpack") == "recordings/a.msgpack"
+    assert catalogue.path_text(Path("/elsewhere/a.msgpack")) == "/elsewhere/a.msgpack"
     assert catalogue.command(Path("recordings/a b.msgpack")) == "taxtui replay 'recordings/a b.msgpack'"
     path = written(folder / os.fsdecode(b"\xff\x1b.msgpack"), [HEADER])
     entry = told(path)
-    assert (entry.name + catalogue.shown(path)).isprintable()
+    assert (entry.name + catalogue.path_text(path)).isprintable()
     entry.name.encode()
