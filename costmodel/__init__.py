@@ -72,9 +72,8 @@ if TYPE_CHECKING:
         Row,
         Share,
     )
-    from costmodel.projection.tax_bounds import MedianDispatch, Reference, check_reference_used
+    from costmodel.projection.tax_bounds import Reference, check_reference_used
     from costmodel.providers.limits import Profile, known_profiles, load_profile
-    from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider, known_providers, load_provider, published_figures
     from costmodel.recording import breakdown, events, framing
     from costmodel.recording.causes import (
@@ -111,7 +110,6 @@ if TYPE_CHECKING:
     from costmodel.recording.runner_health import (
         DISTURBED_SHARE,
         FLOOR_LIMIT_NS,
-        LAG_LIMIT_NS,
         WorkerFitness,
     )
     from costmodel.recording.table import TableRow, frame, table_columns, table_rows
@@ -125,8 +123,6 @@ if TYPE_CHECKING:
         Interval,
         mean_interval,
         quantile,
-        ratio_interval,
-        student_t,
         wilson_interval,
     )
     from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
@@ -165,11 +161,10 @@ _PUBLIC: Final[dict[str, str]] = {
     "attribution.assumptions": "MEASURED_INPUT STEP_MODEL_RULES",
     # providers: substrates that were not measured: published start-up times, limits and prices
     "providers.limits": "Profile known_profiles load_profile",
-    "providers.plausible_ranges": "Candidate",
     "providers.provider": "Provider known_providers load_provider published_figures",
     # projection: a row: worker-hours, wall-clock, money and warnings
     "projection.row": "Attribution ByCause CAUSES CAUSE_NAMES Evidence GpuWaiting Row Share",
-    "projection.tax_bounds": "MedianDispatch Reference check_reference_used",
+    "projection.tax_bounds": "Reference check_reference_used",
     # simulation: makespans of attempts on workers
     "simulation.makespan": "expected_max makespan_bounds",
     # workload: the trials of a cell as attempts of the asked length and concurrency
@@ -188,7 +183,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "recording.follower": "Follower read_events",
     "recording.published": "PROVENANCE Published PublishedFigure PublishedStart read_published",
     "recording.reader": "Recording load load_all read_recording read_recordings",
-    "recording.runner_health": "DISTURBED_SHARE FLOOR_LIMIT_NS LAG_LIMIT_NS WorkerFitness",
+    "recording.runner_health": "DISTURBED_SHARE FLOOR_LIMIT_NS WorkerFitness",
     "recording.table": "TableRow frame table_columns table_rows",
     "recording.trial": "CellIdentity NOT_RECORDED PER_ACTION PER_TRIAL RecordedTrial",
     "recording.validation": "Causality InCourse check_scenario",
@@ -197,7 +192,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "training.length": "FIXED_LENGTH Length RECORDED_LENGTH",
     "training.run": "ACTIONS ON_FAILURE PLACEMENTS POLICIES Precision Think TrainingRun poisoned_groups",
     # statistics: intervals, percentiles and verdicts, without a word of the domain
-    "statistics.intervals": "Between Interval mean_interval quantile ratio_interval student_t wilson_interval",
+    "statistics.intervals": "Between Interval mean_interval quantile wilson_interval",
     "statistics.quantiles": "Percentile percentile percentile_with_runs worth_by_value",
     "statistics.repetitions": "Assumed Basis Estimate Origin RunKey",
     "statistics.verdict": "CANNOT_TELL DIFFERS POWER Finding TIE",

@@ -104,8 +104,6 @@ _BY_ONE_LATENCY: Final = frozenset({"trajectories", "workers", "actions", "basel
 """The length must be the published one; nothing is simulated, so precision has no effect."""
 _UNPUBLISHED: Final = frozenset({"include_cleanup"})
 """No provider publishes clean-up times."""
-KINDS: Final = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warnings.PUBLISHED, warnings.COMPOSED)
-"""The provenances of rows."""
 
 
 def used_by(kind: str) -> frozenset[str]:

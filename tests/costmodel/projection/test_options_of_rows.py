@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from costmodel import Precision, Recording, Row, TrainingRun, TrainingRunError, load, project
-from costmodel.projection.diagnostics import KINDS, option, used_by
+from costmodel.projection import warnings
+from costmodel.projection.diagnostics import option, used_by
 from costmodel.providers.provider import load_provider
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 ALL = ASKED | STEP_MODEL_ASKED
+KINDS = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warnings.PUBLISHED, warnings.COMPOSED)
+"""The provenances of rows."""
 USUAL: dict[str, Any] = {"trajectories": 120, "workers": 6, "precision": Precision(tolerance=0.1)}
 SOME_FAIL = {"measured": 8.00000004, "composed": 5.65}
 """After which time some are killed and some are not."""

@@ -83,6 +83,6 @@ def test_what_is_made_of_a_shipped_recording_lies_where_runs_are_written(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     shipped = next(catalogue._shipped())
-    assert catalogue.beside(shipped, ".html") == tmp_path / "data" / "taxtui" / "recordings" / "run.html"
+    assert catalogue.free_name(shipped, ".html") == tmp_path / "data" / "taxtui" / "recordings" / "run.html"
     own = tmp_path / "mine.msgpack"
-    assert catalogue.beside(own, ".results.svg") == tmp_path / "mine.results.svg"
+    assert catalogue.free_name(own, ".results.svg") == tmp_path / "mine.results.svg"

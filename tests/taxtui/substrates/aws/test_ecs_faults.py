@@ -44,6 +44,16 @@ async def run(made: EcsSandbox, mode: str, command: Command) -> ExecResult:
     return result
 
 
+async def begun(
+    made: EcsSandbox, folder: Path, mode: str = "exec", timeout_s: float = 60.0
+) -> asyncio.Future[ExecResult]:
+    """A command that runs for ten minutes, once it has begun."""
+    command = Command(script=f"touch {folder}/begun; sleep 600", timeout_s=timeout_s)
+    running = asyncio.ensure_future(run(made, mode, command))
+    await until((folder / "begun").exists, "the command runs")
+    return running
+
+
 # -- silence
 
 
@@ -52,9 +62,7 @@ async def test_a_container_that_dies_under_a_command_is_lost_long_before_its_tim
     ecs: EcsStandin, tmp_path: Path, mode: str
 ) -> None:
     async with sandbox(ecs) as made:
-        command = Command(script=f"touch {tmp_path}/begun; sleep 600", timeout_s=LATER_S)
-        running = asyncio.ensure_future(run(made, mode, command))
-        await until((tmp_path / "begun").exists, "the command runs")
+        running = await begun(made, tmp_path, mode, LATER_S)
         [task] = ecs.running()
         ecs.stop(task, "EssentialContainerExited", "OutOfMemoryError: container killed")
         with pytest.raises(SandboxLost, match="OutOfMemoryError"):
@@ -68,9 +76,7 @@ async def test_an_agent_that_dies_in_a_container_that_lives_is_a_lost_sandbox(
     ecs: EcsStandin, tmp_path: Path, mode: str
 ) -> None:
     async with sandbox(ecs) as made:
-        command = Command(script=f"touch {tmp_path}/begun; sleep 600", timeout_s=LATER_S)
-        running = asyncio.ensure_future(run(made, mode, command))
-        await until((tmp_path / "begun").exists, "the command runs")
+        running = await begun(made, tmp_path, mode, LATER_S)
         ecs.kill_agent(ecs.running()[0])
         with pytest.raises(SandboxLost, match="session agent has stopped"):
             await running
@@ -81,8 +87,7 @@ async def test_a_pause_that_is_asked_for_again_is_looked_into_at_once(
 ) -> None:
     monkeypatch.setattr(terminal, "POLLS", 10_000)  # without the reason there is no look
     async with sandbox(ecs) as made:
-        running = asyncio.ensure_future(run(made, "exec", Command(script=f"touch {tmp_path}/begun; sleep 600")))
-        await until((tmp_path / "begun").exists, "the command runs")
+        running = await begun(made, tmp_path)
         ecs.kill_agent(ecs.running()[0])
         with pytest.raises(SandboxLost, match="session agent"):
             await running
@@ -90,8 +95,7 @@ async def test_a_pause_that_is_asked_for_again_is_looked_into_at_once(
 
 async def test_a_look_that_is_refused_is_made_again(ecs: EcsStandin, tmp_path: Path) -> None:
     async with sandbox(ecs) as made:
-        running = asyncio.ensure_future(run(made, "exec", Command(script=f"touch {tmp_path}/begun; sleep 600")))
-        await until((tmp_path / "begun").exists, "the command runs")
+        running = await begun(made, tmp_path)
         ecs.refuse("DescribeTasks", "AccessDeniedException", "not now", times=2)
         ecs.kill_agent(ecs.running()[0])
         with pytest.raises(SandboxLost, match="session agent"):

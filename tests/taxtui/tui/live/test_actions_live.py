@@ -36,7 +36,7 @@ async def test_a_measurement_is_paused_and_cancelled_and_its_report_copied() -> 
     feed = running()
     async with app(feed).run_test(size=SIZE) as pilot:
         await pilot.press("y")
-        assert pilot.app.clipboard == f"taxtui report {catalogue.shown(feed.path)}"
+        assert pilot.app.clipboard == f"taxtui report {catalogue.path_text(feed.path)}"
         await pilot.press("p")
         await pilot.pause()
         assert "PAUSED" in shown(pilot)
