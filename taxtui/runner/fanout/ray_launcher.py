@@ -7,8 +7,7 @@ import contextlib
 import importlib
 import importlib.util
 import logging
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,6 +17,7 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.runner.fanout.ray_node import NodeRelay, decode_chunk
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 REACHED_WITHIN_S: Final = 60.0
 PLACED_WITHIN_S: Final = 120.0
@@ -83,8 +83,9 @@ class RayLauncher:
         if not problem:
             ray = await asyncio.to_thread(importlib.import_module, "ray")
             try:
+                # Ray retries for minutes. The pool is not closed: closing would wait for the call.
                 async with asyncio.timeout(REACHED_WITHIN_S):
-                    nodes = await _from_daemon(lambda: _join(ray, self._address))
+                    nodes = await BlockingPool(1, "ray").run(lambda: _join(ray, self._address))
             except TimeoutError:
                 problem = f"no answer within {REACHED_WITHIN_S:g} s"
             except Exception as error:  # any error of Ray or the client
@@ -194,36 +195,6 @@ async def _unanswered(address: str) -> str:
         return error.strerror or str(error)
     writer.close()
     return ""
-
-
-async def _from_daemon(call: Callable[[], list[RayNode]]) -> list[RayNode]:
-    """Return the result of a call in a daemon thread: Ray retries for minutes, and neither Ctrl-C nor the exit waits.
-
-    Raises what ``call`` raises.
-    """
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[list[RayNode]] = loop.create_future()
-
-    def settle(nodes: list[RayNode], error: Exception | None) -> None:
-        if result.done():  # too late
-            return
-        if error is None:
-            result.set_result(nodes)
-        else:
-            result.set_exception(error)
-
-    def run() -> None:
-        nodes: list[RayNode] = []
-        error: Exception | None = None
-        try:
-            nodes = call()
-        except Exception as raised:
-            error = raised
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, nodes, error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await result
 
 
 def _join(ray: Any, address: str) -> list[RayNode]:
