@@ -26,7 +26,6 @@ SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """An environment variable of every process in a sandbox on this machine: the sandbox's name."""
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
-_UNIFIED: Final = _CGROUPS / "unified/cgroup.procs"
 _PERIOD_US: Final = 100_000
 _GONE_WITHIN_S: Final = 5.0
 _PROBE: Final = "taxtui-probe-"
@@ -159,16 +158,22 @@ class CgroupLimiter(Limiter):
 
 async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
     """The strongest limiter that passes a trial."""
-    if sys.platform == "linux":
-        for candidate in (_version_2(cgroups), _version_1(cgroups)):
-            if candidate is not None and await _usable(candidate):
-                return candidate
+    for candidate in _candidates(cgroups):
+        if await _usable(candidate):
+            return candidate
     return Limiter()
 
 
 def can_freeze() -> bool:
-    """Whether sandboxes on this machine get a cgroup of version 2, which has a freezer."""
-    return _version_2(_CGROUPS) is not None or (os.geteuid() == 0 and _UNIFIED.exists())
+    """Whether the strongest limiter of this machine has a freezer, before any trial."""
+    return any(candidate.freezes for candidate in _candidates(_CGROUPS)[:1])
+
+
+def _candidates(cgroups: Path) -> list[CgroupLimiter]:
+    """The limiters of this machine, the strongest first."""
+    if sys.platform != "linux":
+        return []
+    return [limiter for limiter in (_version_2(cgroups), _version_1(cgroups)) if limiter is not None]
 
 
 def _version_2(cgroups: Path) -> CgroupLimiter | None:
