@@ -49,7 +49,7 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
     ]
     tables = [
         *failures.sections({row: RowName(row.label, row.details) for row in rows}, HEAD),
-        *sections(rows, material.sources, TABLES, material.unfinished, material.answer),
+        *sections(rows, material.sources, TABLES, material.unfinished, material.answer, reference=material.bounds),
     ]
     context: dict[str, Any] = {
         "title": f"{names}{more}",

@@ -162,3 +162,8 @@ def test_parts_of_the_occupied_time_are_a_lower_bound_and_no_tax(tmp_path: Path)
         assert "of it tax" not in sentence
     [measured] = records("report", out)
     assert (measured["tax_share_of_held"], measured["mean_ns"]["create"]) == (None, 10 * S)
+
+
+def test_a_page_names_the_reference_too(harbor: Path, reference: Path, tmp_path: Path) -> None:
+    said("report", harbor, "--reference", reference, "--html", tmp_path / "page.html")
+    assert "of each command is taken to be dispatch" in (tmp_path / "page.html").read_text()
