@@ -64,16 +64,12 @@ class ComparisonTable:
     def report(self) -> Report:
         return Report(lambda: [self.section()], lambda: [_record(comparison) for comparison in self.result.comparisons])
 
-    def name(self, comparison: Comparison) -> str:
-        """Return the name of the cell on one line."""
-        row = self.rows[comparison.after]
-        return f"{row.label} {row.details}"
-
     def summary(self, *, beyond: bool | None) -> str:
         """Return ``2 of 24 comparisons …`` with the first three that are beyond their limit, or unknown."""
         listed = [comparison for comparison in self.ordered if comparison.beyond is beyond]
         texts = [
-            f"{self.name(comparison)} {comparison.metric.name} {self.in_words(comparison)}" for comparison in listed
+            f"{cell_name(comparison.after)} {comparison.metric.name} {self.in_words(comparison)}"
+            for comparison in listed
         ]
         more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
         meaning = "got worse by more than the limit" if beyond else "are inconclusive about the limit"
@@ -117,7 +113,9 @@ class ComparisonTable:
         reasons: dict[str, list[str]] = {}
         for comparison in self.ordered:
             if comparison.verdict == INCONCLUSIVE and comparison.needs is None:
-                reasons.setdefault(comparison.reason, []).append(f"{self.name(comparison)} {comparison.metric.name}")
+                reasons.setdefault(comparison.reason, []).append(
+                    f"{cell_name(comparison.after)} {comparison.metric.name}"
+                )
         notes += [f"{reason}: {_few(cells)}." for reason, cells in reasons.items()]
         if quiet := sum(map(_without_failures, self.ordered)):
             notes.append(f"failure_rate: cells without a failed trial on either side are not listed ({quiet}).")
@@ -209,7 +207,7 @@ def _limits(interval: Interval | None) -> dict[str, float | None]:
 def junit_xml(table: ComparisonTable) -> str:
     """Return JUnit XML: a suite per cell, a case per metric. A failure is beyond its limit; unknown is skipped."""
     root = Element("testsuites", name="taxtui compare")
-    for cell, group in groupby(table.result.comparisons, table.name):
+    for cell, group in groupby(table.result.comparisons, lambda comparison: cell_name(comparison.after)):
         _suite(root, cell, list(group), table)
     for pools, side in ((table.result.only_before, "before"), (table.result.only_after, "after")):
         for pool in pools:
