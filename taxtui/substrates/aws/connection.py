@@ -1,30 +1,32 @@
-"""Shared parts of the AWS adapters: clients and their calls, the endpoint's provenance, and tags."""
+"""Shared parts of the AWS adapters: clients and their calls, the endpoint's provenance, tags, and the substrate."""
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import boto3
+import botocore
 import botocore.config
 import botocore.exceptions
 import botocore.parsers
+import msgspec
 
 from taxtui.errors import CleanupFailed, SandboxLost, SubstrateError, SubstrateUnavailable
-from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.refusal import check_opened
 from taxtui.sandboxes.kit.removal import insist, remove, settled
 from taxtui.sandboxes.kit.retry import StatePoller
-from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.failure import classified, redacted
-
-T = TypeVar("T")
+from taxtui.substrates.aws.failure import classified
 
 MAX_CALLS: Final = 256
 """Threads and connections of a substrate, so that calls of as many sandboxes do not queue in this process."""
@@ -61,7 +63,7 @@ def open_clients(services: Sequence[str], options: AwsOptions) -> dict[str, Any]
         url = options.endpoint_url or None
         return {service: session.client(service, endpoint_url=url, config=config) for service in services}
     except botocore.exceptions.BotoCoreError as error:
-        raise SubstrateUnavailable(f"{services[0]}: {redacted(str(error))}") from error
+        raise SubstrateUnavailable(f"{services[0]}: {error!s}") from error
 
 
 def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:
@@ -84,72 +86,105 @@ def labelled(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: flo
     return labels.found(ours, name=ours.get("Name", handle), handle=handle, age_s=time.time() - created_unix_s)
 
 
-class AwsState(Protocol):
-    """A described sandbox."""
+class AwsState(NamedTuple):
+    """The used part of a described sandbox."""
 
-    @property
-    def status(self) -> str: ...
-
-    def failure(self) -> SubstrateError | None:
-        """The reason why the sandbox takes no commands; None if the sandbox runs or may still start."""
-        ...
+    status: str
+    failure: SubstrateError | None  # the reason why the sandbox takes no commands; None if it runs or may still start
+    milestones: Sequence[str]  # that are reached
+    address: str = ""
 
 
-S = TypeVar("S", bound=AwsState)
+class AwsSubstrate(ABC):
+    """A ``Substrate`` of one account and region: clients of ``services``, whose calls take threads of a pool."""
 
-
-class AwsApi(ABC, Generic[S]):
-    """One account and region, with a client for each of ``services``; each call takes a thread of the pool."""
-
+    Options: ClassVar[type[AwsOptions]]
     services: ClassVar[tuple[str, ...]]
     """The first service provides the sandboxes and its name begins error messages; "sts" reports the identity."""
     noun: ClassVar[str]
     over: ClassVar[str]
     """The status of an ended sandbox."""
+    facts: ClassVar[dict[str, str]] = {"boto3.botocore": botocore.__version__}
+    capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
 
-    def __init__(self, options: AwsOptions, poller: StatePoller[S]) -> None:
-        self.poller = poller
-        self._opened_with = options
+    def __init__(self, options: Any) -> None:
+        self.options = options
+        self.variant = str(options.variant)
+        self.provenance: Literal["measured", "stand_in"] = "stand_in" if options.endpoint_url else "measured"
+        self.poller = StatePoller(self._described, options.poll_s)
         self._pool = BlockingPool(MAX_CALLS, self.services[0])
         self._clients: dict[str, Any] = {}
 
-    async def open(self) -> None:
-        opening = partial(open_clients, self.services, self._opened_with)
-        self._clients = await self._pool.run(opening)
+    async def __aenter__(self) -> Self:
+        """Open clients. Raises ``SubstrateUnavailable``."""
+        self._clients = await self._pool.run(partial(open_clients, self.services, self.options))
+        self.provenance = provenance(self._client.meta.endpoint_url)
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.poller.close()
         await self._pool.__aexit__()
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self._clients)
-
-    @property
-    def region(self) -> str:
-        return str(self._client.meta.region_name)
-
-    @property
-    def provenance(self) -> Literal["measured", "stand_in"]:
-        return provenance(self._client.meta.endpoint_url)
 
     @property
     def _client(self) -> Any:
         return self._clients[self.services[0]]
 
-    async def identity(self) -> tuple[str, int]:
+    # -- what a subclass knows
+
+    @abstractmethod
+    async def _checked(self, region: str) -> Availability:
+        """The answer of ``check`` as far as specific; ``detail`` ends the sentence. Raises the reason against use."""
+
+    @abstractmethod
+    async def _described(self, handles: list[str]) -> Mapping[str, AwsState]:
+        """The states of at most 100 sandboxes; unknown sandboxes are missing."""
+
+    @abstractmethod
+    async def _left(self, run_id: str | None) -> list[Found]:
+        """The sandboxes of a run or of all, except those with a certain end. Raises ``SubstrateUnavailable``."""
+
+    @abstractmethod
+    def _ending(self, handle: str) -> tuple[str, dict[str, Any]]:
+        """The operation to request the end of a sandbox, and the parameters."""
+
+    @abstractmethod
+    def _unknown(self, error: BaseException | None) -> bool:
+        """Whether AWS does not know the sandbox of a request for the end."""
+
+    # -- Substrate
+
+    async def check(self) -> Availability:
+        """As ``Substrate.check``: the identity, and the missing options, resources and rights."""
+        if not self._clients:
+            return await check_opened(type(self)(self.options), "aws sts get-caller-identity shows the identity")
+        region = str(self._client.meta.region_name)
+        try:
+            owner, latency_ns = await self._identity()
+            found = await self._checked(region)
+            await self._left("check")
+        except SubstrateError as error:
+            advice = "see roles and policy in docs/substrates/paid.md"
+            return Availability.refused(error, advice, region=region, facts=self.facts)
+        detail = f"ready as {owner!r} in {region}, {found.detail}"
+        return msgspec.structs.replace(found, detail=detail, region=region, latency_ns=latency_ns, facts=self.facts)
+
+    async def _identity(self) -> tuple[str, int]:
         """The owner of the credentials for people to read, and the latency of a warm call in nanoseconds."""
+        ask = partial(self.call, "looking up the identity", "get_caller_identity", service="sts")
+        await ask()  # opens the connection
+        began = time.monotonic_ns()
+        kind, _, rest = str((await ask())["Arn"]).split(":", 5)[5].partition("/")
+        return f"{kind.removeprefix('assumed-')} {rest.partition('/')[0]}".strip(), time.monotonic_ns() - began
 
-        def identify() -> tuple[str, int]:
-            client = self._clients["sts"]
-            client.get_caller_identity()  # opens the connection
-            began = time.monotonic_ns()
-            arn = str(client.get_caller_identity()["Arn"])
-            kind, _, rest = arn.split(":", 5)[5].partition("/")
-            name = f"{kind.removeprefix('assumed-')} {rest.partition('/')[0]}".strip()
-            return name, time.monotonic_ns() - began
+    async def find(self, run_id: str | None = None) -> Sequence[Found]:
+        """As ``Substrate.find``. A sandbox with an accepted end is not listed: the end is certain."""
+        return await retry.find(lambda: self._left(run_id))
 
-        return await self._in_thread("looking up the identity", identify)
+    async def reap(self, entry: Found) -> None:
+        """As ``Substrate.reap``."""
+        await self.remove(entry.handle, time.monotonic() - entry.age_s)
+
+    # -- for sandboxes
 
     async def call(
         self,
@@ -157,40 +192,47 @@ class AwsApi(ABC, Generic[S]):
         operation: str,
         otherwise: type[SubstrateError] = SubstrateUnavailable,
         *,
+        service: str = "",
+        pages: bool = False,
         dispose: Callable[[Any], object] | None = None,
         **parameters: Any,
     ) -> Any:
-        """The answer of an operation of the first client. Raises as ``_in_thread``."""
-        operate = getattr(self._client, operation)
-        return await self._in_thread(doing, partial(operate, **parameters), otherwise, dispose)
+        """The answer of an operation of the first or another service, or all ``pages`` of the answer in one.
 
-    async def _in_thread(
-        self,
-        doing: str,
-        call: Callable[[], T],
-        otherwise: type[SubstrateError] = SubstrateUnavailable,
-        dispose: Callable[[T], object] | None = None,
-    ) -> T:
-        """The result of ``call``. An SDK's exception becomes taxtui's error: ``otherwise`` if the table has none."""
+        An SDK's exception becomes taxtui's error: ``otherwise`` if the table has none.
+        """
+        client = self._clients[service] if service else self._client
+        if pages:
+            request = client.get_paginator(operation).paginate(**parameters).build_full_result
+        else:
+            request = partial(getattr(client, operation), **parameters)
         try:
-            return await self._pool.run(call, dispose=dispose)
+            return await self._pool.run(request, dispose=dispose)
         except SDK_ERRORS as error:
             raise classified(error, f"{self.services[0]}: {doing}", otherwise) from error
 
-    async def next_state(
-        self, handle: str, marks: Marks, known: Callable[[S], bool] = lambda state: True
-    ) -> tuple[S, int]:
-        """The next state of a started sandbox, and the delay of the lookup. Raises the sandbox's failure.
+    async def reached(
+        self, handle: str, marks: Marks, milestone: str, *, passing: Collection[str] = ()
+    ) -> tuple[AwsState, int]:
+        """Record the milestones of a started sandbox until ``milestone``; the state, and the delay of its lookup.
 
-        ``known``: whether lookups know the start. They may not know an accepted sandbox yet.
+        Lookups may not know an accepted sandbox yet; ``passing``: states before the start. Raises the sandbox's
+        failure.
         """
-        state = None
-        while state is None or not known(state):
+        seen = {name for name, _, _ in marks.seen}
+        while True:
             state, late_ns = await self.poller.next(handle)
             self.poller.report_throttling(marks)
-        if (failure := state.failure()) is not None:
-            raise failure
-        return state, late_ns
+            if state is None or state.status in passing:
+                continue
+            if state.failure is not None:
+                raise state.failure
+            for name in state.milestones:
+                if name not in seen:
+                    seen.add(name)
+                    marks(name, resolution_ns=self.poller.interval_ns + late_ns)
+            if milestone in state.milestones:
+                return state, late_ns
 
     async def explained(self, handle: str, launched_s: float, error: SubstrateError) -> SubstrateError:
         """``error``, or the end of the sandbox as the cause."""
@@ -199,35 +241,42 @@ class AwsApi(ABC, Generic[S]):
             return error
         if seen.state is None:
             return SandboxLost(f"the {self.noun} no longer exists") if settled(launched_s) else error
-        return seen.state.failure() or error
+        return seen.state.failure or error
 
-    @abstractmethod
-    def _end(self, handle: str) -> object:
-        """Request the end of a sandbox. Blocks; raises botocore's errors."""
-
-    @abstractmethod
-    def _unknown(self, error: Exception) -> bool:
-        """Whether AWS does not know the sandbox of a request for the end."""
-
-    def discard(self, handle: str) -> None:
-        """Request the end of a cancelled create's sandbox. Blocks."""
-        insist(lambda: self._end(handle), SDK_ERRORS)
+    def _discard(self, *handles: str) -> None:
+        """Request the end of a cancelled create's sandboxes. Blocks."""
+        for operation, parameters in map(self._ending, handles):
+            insist(partial(getattr(self._client, operation), **parameters), SDK_ERRORS)
 
     async def remove(self, handle: str, launched_s: float) -> None:
         """End a sandbox and wait for the end. Waits out throttling. Raises ``CleanupFailed``."""
-
-        async def ask() -> bool:
-            try:
-                await self._pool.run(lambda: self._end(handle))
-            except SDK_ERRORS as error:
-                if self._unknown(error):
-                    return False
-                raise classified(error, f"{self.services[0]}: ending the {self.noun}", CleanupFailed) from error
-            return True
 
         async def ended() -> bool | None:
             state = (await self.poller.next(handle)).state
             return None if state is None else state.status == self.over
 
-        subject, first_s = f"{self.noun} {handle.rpartition('/')[2]}", self.poller.interval_ns / 1e9
+        subject = f"{self.noun} {handle.rpartition('/')[2]}"
+        await self._delete(subject, *self._ending(handle), ended=ended, launched_s=launched_s)
+
+    async def _delete(
+        self,
+        subject: str,
+        operation: str,
+        parameters: Mapping[str, Any],
+        *,
+        ended: Callable[[], Awaitable[bool | None]] | None = None,
+        launched_s: float = -math.inf,
+    ) -> None:
+        """Request an end until AWS accepts or knows no such subject. Raises ``CleanupFailed``. As ``kit.remove``."""
+
+        async def ask() -> bool:
+            try:
+                await self.call(f"ending the {subject.partition(' ')[0]}", operation, CleanupFailed, **parameters)
+            except SubstrateError as error:
+                if self._unknown(error.__cause__):
+                    return False
+                raise
+            return True
+
+        first_s = self.poller.interval_ns / 1e9
         await remove(subject, ask, ended, look_s=0.0, first_s=first_s, launched_s=launched_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from taxtui.errors import (
     CreateFailed,
@@ -38,7 +38,10 @@ class SpotInterrupted(SandboxLost):
     """AWS took a spot sandbox back."""
 
 
-_THROTTLED: Final = re.compile(r"Throttl|RequestLimitExceeded|TooManyRequests|RequestThrottled|SlowDown|Rate exceeded")
+_THROTTLED: Final = re.compile(
+    r"Throttl|RequestLimitExceeded|TooManyRequests|SlowDown|Rate exceeded"
+    r"|InvalidSnapshot\.InUse"  # its image was deregistered a moment ago
+)
 _DENIED: Final = re.compile(r"AccessDenied|UnauthorizedOperation|NotAuthorized")
 _CREDENTIALS: Final = re.compile(
     r"ExpiredToken|InvalidClientTokenId|UnrecognizedClient|AuthFailure|SignatureDoesNotMatch|RequestExpired"
@@ -86,33 +89,11 @@ def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) ->
 
     A connection failure is ``otherwise`` too.
     """
-    about = _answer(error).get("ResponseMetadata", {})
-    status = int(about.get("HTTPStatusCode", 0))
-    refused = AwsRefused(status, code_of(error), redacted(str(error)), _advice_s(about.get("HTTPHeaders", {})))
-    return refused.as_error(otherwise, doing)
+    words = re.sub(r"(?i)encoded authorization failure message:?\s*\S+", "", str(error))
+    return AwsRefused(0, code_of(error), words).as_error(otherwise, doing)
 
 
 def code_of(error: BaseException | None) -> str:
-    """The code in AWS's answer, else an empty string."""
-    return str(_answer(error).get("Error", {}).get("Code", ""))
-
-
-def redacted(text: str) -> str:
-    """A message of AWS on one line, without ARNs, account ids and encoded authorization details."""
-    text = re.sub(r"arn:[\w-]+:([\w-]*):[^\s\"',;]*", r"<\1 arn>", text)
-    text = re.sub(r"\b\d{12}\b", "<account>", text)
-    text = re.sub(r"(?i)encoded authorization failure message:?\s*\S+", "", text)
-    return " ".join(text.split())
-
-
-def _answer(error: BaseException | None) -> Mapping[str, Any]:
-    """The answer in botocore's ``ClientError``; empty for any other error."""
+    """The code in AWS's answer, botocore's ``ClientError``; an empty string for any other error."""
     answer = getattr(error, "response", None)
-    return answer if isinstance(answer, Mapping) else {}
-
-
-def _advice_s(headers: Mapping[str, str]) -> float | None:
-    try:
-        return float(headers["retry-after"])
-    except (KeyError, ValueError):
-        return None
+    return str(answer.get("Error", {}).get("Code", "")) if isinstance(answer, Mapping) else ""

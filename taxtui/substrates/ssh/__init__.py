@@ -22,26 +22,15 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     folder: str = ""  # on the host, private: the sandboxes' folder; else /tmp/taxtui-ssh-UID
     fixtures: str = ""  # on the host, for T1 and T2: the fixtures of `taxtui setup`
 
-    def complain(self) -> None:
-        """Check the options and their files. Blocking. Raises ``SubstrateUnavailable``."""
+    def login(self) -> dict[str, Any]:
+        """The keywords of ``asyncssh.connect``. Raises ``SubstrateUnavailable`` for unusable options."""
         if not self.host:
             raise SubstrateUnavailable("ssh: option host is missing", fix="-s ssh:host=NAME")
         for name, path in (("folder", self.folder), ("fixtures", self.fixtures)):
             if path and not FOLDER.fullmatch(path):
                 fix = "write an absolute path of letters, digits, dots, - and _"
                 raise SubstrateUnavailable(f"ssh: {name}={path} cannot be used", fix=fix)
-        for name, path in (("key", self.key), ("known_hosts", self.known_hosts)):
-            if path and not _whole(path).is_file():
-                raise SubstrateUnavailable(f"ssh: {name}={path} is not a file", fix=f"set {name}=FILE")
-
-    def login(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"port": self.port, "username": self.user}
-        if self.key:
-            settings["client_keys"] = [str(_whole(self.key))]
-        if self.known_hosts:
-            settings["known_hosts"] = str(_whole(self.known_hosts))
+        for name, path in (("client_keys", self.key), ("known_hosts", self.known_hosts)):
+            settings[name] = str(Path(path).expanduser()) if path else ""
         return {name: value for name, value in settings.items() if value}
-
-
-def _whole(path: str) -> Path:
-    return Path(path).expanduser()

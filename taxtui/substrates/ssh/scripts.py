@@ -20,8 +20,10 @@ from taxtui.sandboxes.kit.kill import kill_script
 from taxtui.sandboxes.kit.labels import LABEL_RUN, found
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.ssh.failure import EXISTS, NOT_PRIVATE
 
+NOT_PRIVATE: Final = 3
+EXISTS: Final = 4
+"""Exit codes of ``make``, besides 0 and codes of failed programs inside."""
 NEEDED: Final = (
     *("bash", "env", "grep", "sed", "ls", "head", "cat", "tr", "id", "date", "uname"),
     *("mkdir", "rm", "chmod", "sleep"),
@@ -34,8 +36,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RECORD_MAX_BYTES: Final = 16_384
 
 _LOOK: Final = (
-    'echo taxtui; uname -sr; for p in $2; do command -v $p >/dev/null || printf "%s " $p; done; '
-    '[ -d /proc/self ] || printf "/proc "; [ -z "$3" ] || [ -d "$3/attrs.git" ] || printf "%s/attrs.git" "$3"; echo; '
+    "echo taxtui; uname -sr; "
+    '[ -d /proc/self ] || printf "/proc "; [ -z "$2" ] || [ -d "$2/attrs.git" ] || printf "%s/attrs.git" "$2"; echo; '
     'b=${1:-/tmp/taxtui-ssh-$(id -u)}; p=${b%/*}; p=$(cd "${p:-/}" 2>/dev/null && pwd -P) && echo "${p%/}/${b##*/}" '
     '|| echo; IFS=:; for d in $PATH; do ls "$d" 2>/dev/null; done; true'
 )
@@ -58,7 +60,7 @@ class HostFacts(NamedTuple):
     """Facts reported by a host."""
 
     kernel: str
-    missing: list[str]  # needed programs
+    missing: list[str]  # needed folders
     base: str  # the sandboxes' folder, without links; "" if unusable
     tools: frozenset[str]
 
@@ -70,7 +72,7 @@ def line_of(script: str, *arguments: str) -> str:
 
 def look(folder: str, fixtures: str) -> str:
     """A line with output for ``facts``; both arguments are options. Makes nothing."""
-    return line_of(_LOOK, folder, " ".join(NEEDED), fixtures)
+    return line_of(_LOOK, folder, fixtures)
 
 
 def facts(output: bytes) -> HostFacts | None:

@@ -21,17 +21,14 @@ from taxtui.runner import run as run_module
 from taxtui.runner.cleanup import watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.run import Run
-from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
-from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.chaos import nonsense, places
 from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, judged
 from tests.support.recorded import NoWatchdog
-from tests.support.standins import ec2_standin_setup, ecs_standin_setup
+from tests.support.standins import aws_setup
 from tests.support.standins.api_faults import DAYTONA, KUBERNETES, Provider
 from tests.support.standins.daytona_standin import KEY
-from tests.support.standins.ecs_standin_setup import CREDENTIALS
 
 SHORTER: Final = {
     "REQUEST_S": 3.0,
@@ -91,7 +88,7 @@ def _patched() -> Any:
         patch.setattr(botocore.config, "Config", quick)
         patch.setattr(preflight, "build", lambda ref: _connects[ref.name]())
         patch.setattr(run_module, "Watchdog", NoWatchdog)
-        for key, text in {**CREDENTIALS, "DAYTONA_API_KEY": KEY}.items():
+        for key, text in {**aws_setup.CREDENTIALS, "DAYTONA_API_KEY": KEY}.items():
             patch.setenv(key, text)
         yield
 
@@ -202,32 +199,23 @@ _REFUSALS: Final = ("RequestLimitExceeded", "InternalError", "UnauthorizedOperat
 _ECS_REFUSALS: Final = ("ThrottlingException", "ServerException", "AccessDeniedException")
 
 
-@contextlib.asynccontextmanager
-async def _ecs(case: Case) -> AsyncIterator[Struck]:
-    operation, _, how = case.kind.partition(": ")
-    with ecs_standin_setup.standin() as running:
-        options = ecs_standin_setup.options(running)
+def _of_aws(service: str) -> Arranged:
+    @contextlib.asynccontextmanager
+    async def arranged(case: Case) -> AsyncIterator[Struck]:
+        operation, _, how = case.kind.partition(": ")
+        with aws_setup.standin(service) as running:
 
-        def left() -> list[str]:
-            return [*(task.arn for task in running.running()), *running.active_definitions()]
+            def left() -> list[str]:
+                return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
 
-        fault = {"code": how} if how in _ECS_REFUSALS else _HOWS[how]
-        running.faults.add(operation, **fault, **_often(case.source))
-        yield Struck(lambda: EcsSubstrate(options), running.faults.clear, lambda: running.faults.struck, left)
+            fault = _HOWS.get(how, {"code": how})
+            if how == "fails after":
+                fault = {"code": "InternalError", "reset": "after"}
+            running.faults.add(operation, **fault, **_often(case.source))
+            faults = running.faults
+            yield Struck(lambda: aws_setup.substrate(running), faults.clear, lambda: faults.struck, left)
 
-
-@contextlib.asynccontextmanager
-async def _ec2(case: Case) -> AsyncIterator[Struck]:
-    operation, _, how = case.kind.partition(": ")
-    with ec2_standin_setup.standin() as running:
-        options = ec2_standin_setup.options(running)
-
-        def left() -> list[str]:
-            return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
-
-        after = {"code": "InternalError", "reset": "after"} if how == "fails after" else {"code": how}
-        running.faults.add(operation, **after, **_often(case.source))
-        yield Struck(lambda: Ec2Substrate(options), running.faults.clear, lambda: running.faults.struck, left)
+    return arranged
 
 
 @contextlib.asynccontextmanager
@@ -252,8 +240,8 @@ GROUPS: Final[dict[str, Arranged]] = {
     "docker's daemon": _docker,
     "kubernetes": _of_standin(KUBERNETES),
     "daytona": _of_standin(DAYTONA),
-    "ecs": _ecs,
-    "ec2": _ec2,
+    "ecs": _of_aws("ecs"),
+    "ec2": _of_aws("ec2"),
 }
 _COMMON: Final = ("create", "get", "list", "delete", "exec")
 _ECS_HOWS: Final = (*_ECS_REFUSALS, "broken before", "broken after", "unanswered before", "unanswered after")

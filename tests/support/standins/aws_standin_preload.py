@@ -9,12 +9,10 @@ import os
 
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import open_clients
-from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ecs.api import EcsApi
-from tests.support.standins import aws_models, aws_standin_victim
-from tests.support.standins.ecs_standin_setup import CREDENTIALS
+from tests.support.standins import aws_standin_victim
+from tests.support.standins.aws_setup import CREDENTIALS
 
-__all__ = ["aws_models", "aws_standin_victim"]
+__all__ = ["aws_standin_victim"]
 
 os.environ.update(CREDENTIALS)
-open_clients([*Ec2Api.services, *EcsApi.services], AwsOptions())
+open_clients(["ec2", "ecs", "ssm", "sts"], AwsOptions())

@@ -8,17 +8,12 @@ from typing import Any
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.aws.ec2 import Ec2Options
-from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
-from taxtui.substrates.aws.ecs import EcsOptions
-from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
-from tests.support.standins.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.standins.aws_setup import CREDENTIALS, spec
 
 
-def run(options: Ec2Options | EcsOptions, number: int) -> None:
+def run(kind: type[Any], options: Any, number: int) -> None:
     os.environ.update(CREDENTIALS)
-    substrate = Ec2Substrate(options) if isinstance(options, Ec2Options) else EcsSubstrate(options)
-    asyncio.run(_run(substrate, number))
+    asyncio.run(_run(kind(options), number))
 
 
 async def _run(connecting: Any, number: int) -> None:

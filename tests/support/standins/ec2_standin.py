@@ -12,7 +12,6 @@ import logging
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import uuid
@@ -95,10 +94,7 @@ class Machine:
     def halt(self) -> None:
         for timer in self._timers:
             timer.cancel()
-        with self._switch:
-            self._halted = True
-        self._sshd.kill()
-        kill_marked(self.marker)
+        self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -281,12 +277,3 @@ def _without_ecs_images(path: str) -> Any:
 def _other_key(folder: Path) -> dict[str, str]:
     new_key(folder / "other")
     return {"ed25519_private": (folder / "other").read_text()}
-
-
-if __name__ == "__main__":
-    with Ec2Standin() as served:
-        print(
-            json.dumps({"url": served.url, "subnet": served.subnet, "group": served.group, "port": served.port}),
-            flush=True,
-        )
-        sys.stdin.read()

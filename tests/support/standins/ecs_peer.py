@@ -7,12 +7,13 @@ oldest frame, and passes output through a loop over UTF-8 characters that damage
 
 from __future__ import annotations
 
+import codecs
 import json
 import struct
 from typing import Any, Literal
 
-from taxtui.substrates.aws.ecs import frame as ecs_frame
-from taxtui.substrates.aws.ecs.frame import Frame
+from taxtui.substrates.aws.ecs import protocol
+from taxtui.substrates.aws.ecs.protocol import Frame
 
 RTO_NS = 200_000_000
 
@@ -41,12 +42,12 @@ class AgentEnd:
         self._tail = b""
         if self._shaking:
             request = {"AgentVersion": "3.3.0.0", "RequestedClientActions": HANDSHAKE_ACTIONS[handshake]}
-            self._send(ecs_frame.HANDSHAKE_REQUEST, json.dumps(request).encode(), 0)
+            self._send(protocol.HANDSHAKE_REQUEST, json.dumps(request).encode(), 0)
 
     def write(self, data: bytes, now_ns: int) -> None:
         passed, self._tail = rune_loop(self._tail + data)
         for at in range(0, len(passed), 1024):
-            self._send(ecs_frame.OUTPUT, passed[at : at + 1024], now_ns)
+            self._send(protocol.OUTPUT, passed[at : at + 1024], now_ns)
 
     def take(self) -> list[bytes]:
         frames, self._outbox = self._outbox, []
@@ -61,12 +62,12 @@ class AgentEnd:
 
     def receive(self, data: bytes, now_ns: int) -> bytes:
         frame = Frame.decode(data)
-        if frame.kind == ecs_frame.ACKNOWLEDGE:
+        if frame.kind == protocol.ACKNOWLEDGE:
             self._unacked.pop(json.loads(frame.payload)["AcknowledgedMessageSequenceNumber"], None)
             return b""
-        assert frame.kind == ecs_frame.INPUT_DATA, frame.kind
+        assert frame.kind == protocol.INPUT_DATA, frame.kind
         assert len(frame.payload) <= 1024
-        if frame.payload_type == ecs_frame.OUTPUT and not self.terminal and not self._shaking:
+        if frame.payload_type == protocol.OUTPUT and not self.terminal and not self._shaking:
             return b""  # no acknowledgement: the client must send it again
         self._acknowledge(frame)
         if frame.sequence < self._expected:
@@ -83,16 +84,16 @@ class AgentEnd:
         return not self._unacked
 
     def _accept(self, frame: Frame, now_ns: int) -> bytes:
-        if frame.payload_type == ecs_frame.FLAG:
+        if frame.payload_type == protocol.FLAG:
             self.terminated = self.terminated or frame.payload == struct.pack(">I", 2)
-        elif frame.payload_type == ecs_frame.HANDSHAKE_RESPONSE:
+        elif frame.payload_type == protocol.HANDSHAKE_RESPONSE:
             answers = json.loads(frame.payload)["ProcessedClientActions"]
             if any(answer["ActionStatus"] != 1 for answer in answers):
                 self.terminated = True
             else:
-                self._send(ecs_frame.HANDSHAKE_COMPLETE, b'{"HandshakeTimeToComplete":1,"CustomerMessage":""}', now_ns)
+                self._send(protocol.HANDSHAKE_COMPLETE, b'{"HandshakeTimeToComplete":1,"CustomerMessage":""}', now_ns)
             self._shaking = False
-        elif frame.payload_type == ecs_frame.OUTPUT:
+        elif frame.payload_type == protocol.OUTPUT:
             if not self._shaking:
                 return frame.payload
             self.discarded += frame.payload
@@ -105,10 +106,10 @@ class AgentEnd:
             "AcknowledgedMessageSequenceNumber": frame.sequence,
             "IsSequentialMessage": True,
         }
-        self._outbox.append(message(ecs_frame.ACKNOWLEDGE, json.dumps(body).encode(), flags=3))
+        self._outbox.append(message(protocol.ACKNOWLEDGE, json.dumps(body).encode(), flags=3))
 
     def _send(self, payload_type: int, payload: bytes, now_ns: int) -> None:
-        data = message(ecs_frame.OUTPUT_DATA, payload, sequence=self._next, payload_type=payload_type)
+        data = message(protocol.OUTPUT_DATA, payload, sequence=self._next, payload_type=payload_type)
         self._unacked[self._next] = (data, now_ns)
         self._outbox.append(data)
         self._next += 1
@@ -121,25 +122,11 @@ def message(kind: str, payload: bytes, **fields: Any) -> bytes:
 def closed(reason: str = "") -> bytes:
     """What the service sends when a session is over."""
     body = {"MessageType": "channel_closed", "SchemaVersion": 1, "SessionId": "s", "Output": reason}
-    return message(ecs_frame.CHANNEL_CLOSED, json.dumps(body).encode())
+    return message(protocol.CHANNEL_CLOSED, json.dumps(body).encode())
 
 
 def rune_loop(data: bytes) -> tuple[bytes, bytes]:
     """``data`` as the agent passes it on, and the torn tail that it keeps for later."""
-    text = data.decode("utf-8", "surrogateescape")
-    tail = _torn_tail(data)
-    whole = text[: len(text) - len(tail)] if tail else text
-    return whole.replace("\ufffd", "\udcef").encode("utf-8", "surrogateescape"), tail
-
-
-def _torn_tail(data: bytes) -> bytes:
-    """The bytes at the end that may be the beginning of a UTF-8 character."""
-    for length in range(min(3, len(data)), 0, -1):
-        tail = data[-length:]
-        if tail[0] >= 0xC2 and length < (2 if tail[0] < 0xE0 else 3 if tail[0] < 0xF0 else 4 if tail[0] < 0xF5 else 1):
-            try:
-                tail.decode("utf-8")
-            except UnicodeDecodeError as error:
-                if error.reason == "unexpected end of data":
-                    return tail
-    return b""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    whole = decoder.decode(data)
+    return whole.replace("\ufffd", "\udcef").encode("utf-8", "surrogateescape"), decoder.getstate()[0]

@@ -17,7 +17,7 @@ import subprocess
 import termios
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from aiohttp import WSMsgType, web
@@ -42,14 +42,6 @@ class Behaviour:
     seed: int = 0
 
 
-@dataclass
-class Timeline:
-    """When input arrived and output left, ``time.monotonic_ns()``: what the agent itself took for a command."""
-
-    arrived: list[int] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-
-
 class AgentSession:
     """One session: runs ``command`` on a terminal for whoever connects."""
 
@@ -65,7 +57,6 @@ class AgentSession:
         """``granted``: whether the agent has a slot for it by now; until then it does not answer."""
         self._granted = granted
         self.token = token
-        self.timeline = Timeline()
         self.begun = False  # it has one of its agent's few slots
         self._killed = False
         self._dead = asyncio.Event()
@@ -163,7 +154,6 @@ class AgentSession:
             await asyncio.sleep(self._behaviour.first_output_s)
             while data := await self._read():
                 self._end.write(data, time.monotonic_ns())
-                self.timeline.left.append(time.monotonic_ns())
                 await self._flush()
                 if self._behaviour.chunk_s:
                     await asyncio.sleep(self._behaviour.chunk_s)
@@ -246,7 +236,6 @@ class AgentSession:
         typed = self._end.receive(frame, time.monotonic_ns())
         self._acknowledged.set()
         if typed:
-            self.timeline.arrived.append(time.monotonic_ns())
             self._typed.put_nowait(typed)
         await self._flush()
 

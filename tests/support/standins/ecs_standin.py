@@ -10,7 +10,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -37,14 +36,9 @@ STOPPING_S = 0.02
 class Refused(Exception):
     """An error answer."""
 
-    def __init__(self, code: str, message: str, retry_after_s: float | None = None) -> None:
+    def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code, self.message = code, message
-        self.headers = {} if retry_after_s is None else {"retry-after": f"{retry_after_s:g}"}
-
-    @classmethod
-    def by(cls, fault: Fault) -> Refused:
-        return cls(fault.code, fault.message, fault.retry_after_s)
 
 
 @dataclass
@@ -95,7 +89,7 @@ class EcsStandin:
     def __exit__(self, *exc: object) -> None:
         self._on_loop(self._runner.cleanup())
         for task in self.tasks.values():
-            self._end(task, "UserInitiated", "the stand-in ends")
+            self.stop(task, "UserInitiated", "the stand-in ends")
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         for session in self._sessions.values():
@@ -109,7 +103,6 @@ class EcsStandin:
         app = web.Application(client_max_size=2**24)
         app.router.add_post("/", self._post)
         app.router.add_get("/v1/data-channel/{id}", self._connect)
-        app.router.add_get("/timeline", self._timeline)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -120,7 +113,7 @@ class EcsStandin:
     # -- what tests look at and cause
 
     def refuse(self, operation: str, code: str, message: str = "", **how: Any) -> None:
-        """Answer calls of an operation with an error; ``how`` is a ``Fault``'s times, skip and retry_after_s."""
+        """Answer calls of an operation with an error; ``how`` is a ``Fault``'s times and skip."""
         self.faults.add(operation, code=code, message=message, **how)
 
     def _known(self, operation: str, arn: str) -> Task | None:
@@ -133,12 +126,12 @@ class EcsStandin:
             self._note_exit(task)
         return [task for task in self.tasks.values() if task.stopped_at is None]
 
+    def leftovers(self) -> dict[str, list[str]]:
+        """Everything that a run may leave in an account."""
+        return {"tasks": [task.arn for task in self.running()], "definitions": self.active_definitions()}
+
     def active_definitions(self) -> list[str]:
         return [arn for arn, each in self.definitions.items() if each["status"] == "ACTIVE"]
-
-    def stop(self, task: Task, code: str, reason: str) -> None:
-        """What AWS may do to a task by itself."""
-        self._end(task, code, reason)
 
     def sessions(self) -> list[AgentSession]:
         return list(self._sessions.values())
@@ -161,14 +154,14 @@ class EcsStandin:
         model = MODELS["ssm" if service == "AmazonSSM" else "ecs"].operation_model(operation)
         try:
             if fault is not None:
-                raise Refused.by(fault)
+                raise Refused(fault.code, fault.message)
             body = await request.json()
             self._check(body, model.input_shape)
             handler: Callable[[dict[str, Any]], dict[str, Any]] = getattr(self, f"_{operation}")
             answer = handler(body)
         except Refused as refused:
             error = {"__type": refused.code, "message": refused.message}
-            return web.json_response(error, status=400, headers=refused.headers)
+            return web.json_response(error, status=400)
         self._check(answer, model.output_shape)
         return web.json_response(answer, content_type="application/x-amz-json-1.1")
 
@@ -199,9 +192,6 @@ class EcsStandin:
         if session is None or request.query.get("role") != "publish_subscribe":
             raise web.HTTPForbidden
         return await session.serve(request)
-
-    async def _timeline(self, request: web.Request) -> web.Response:
-        return web.json_response(vars(self.sessions()[-1].timeline))
 
     # -- operations
 
@@ -275,7 +265,7 @@ class EcsStandin:
         task = self._known("StopTask", body["task"])
         if task is None:
             raise Refused("InvalidParameterException", "The referenced task was not found.")
-        self._end(task, "UserInitiated", body.get("reason", ""))
+        self.stop(task, "UserInitiated", body.get("reason", ""))
         return {"task": self._describe(task)}
 
     def _ExecuteCommand(self, body: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
@@ -324,9 +314,10 @@ class EcsStandin:
 
     def _note_exit(self, task: Task) -> None:
         if task.stopped_at is None and task.process.poll() is not None:
-            self._end(task, "EssentialContainerExited", "Essential container in task exited")
+            self.stop(task, "EssentialContainerExited", "Essential container in task exited")
 
-    def _end(self, task: Task, code: str, reason: str) -> None:
+    def stop(self, task: Task, code: str, reason: str) -> None:
+        """What AWS may do to a task by itself, and what ends it otherwise."""
         if task.stopped_at is not None:
             return
         task.stopped_at, task.stop_code, task.reason = time.time(), code, reason
@@ -366,9 +357,3 @@ class EcsStandin:
         if tagged:
             described["tags"] = task.request.get("tags", [])
         return described
-
-
-if __name__ == "__main__":
-    with EcsStandin() as served:
-        print(served.url, flush=True)
-        sys.stdin.read()

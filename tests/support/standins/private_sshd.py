@@ -31,7 +31,7 @@ class PrivateSshd:
         self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         (folder / "home").mkdir()
-        self.set_host_key(host_key)
+        self._write("host", host_key)
         self._write("authorized", "\n".join(authorized) + "\n")
         variables = {"HOME": str(folder / "home"), **env}
         settings = {
@@ -48,9 +48,6 @@ class PrivateSshd:
             "SetEnv": " ".join(f"{key}={value}" for key, value in variables.items()),
         }
         self._write("config", "".join(f"{key} {value}\n" for key, value in settings.items()))
-
-    def set_host_key(self, private: str) -> None:
-        self._write("host", private)
 
     def _write(self, name: str, text: str) -> None:
         path = self.folder / name

@@ -6,16 +6,15 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import asyncssh
 
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.refusal import is_named
-from taxtui.substrates.aws.connection import tag_list
-from taxtui.substrates.aws.ec2 import Ec2Options
-from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, redacted
+from taxtui.substrates.aws import Ec2Options
+from taxtui.substrates.aws.connection import AwsState, tag_list
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 _NEVER_STARTED: Final = ("VolumeLimitExceeded", "InternalError", "InvalidSnapshot")
 
@@ -29,17 +28,6 @@ def ended(status: str, code: str, reason: str) -> SubstrateError:
     if any(name in code for name in _NEVER_STARTED):  # accepted, but without a volume
         return CreateFailed(f"the instance could not start: {code}: {reason}")
     return SandboxLost(f"the instance is {status}: {reason or code or 'no reason given'}")
-
-
-def no_login(error: Exception) -> str:
-    """The reason why a login fails. An unfinished cloud-init has the same effect."""
-    if isinstance(error, ConnectionRefusedError | TimeoutError):
-        return "the port stays closed; does the security group let this machine in, and is there a route?"
-    if is_named(error, "HostKeyNotVerifiable"):
-        return "sshd has another host key than the user data; does the image have cloud-init?"
-    if is_named(error, "PermissionDenied"):
-        return "the login is refused; does the image have cloud-init, and did cloud-init make the user?"
-    return f"no login: {str(error) or type(error).__name__}"
 
 
 USER: Final = "taxtui"
@@ -122,25 +110,10 @@ def run_request(
     return request
 
 
-class InstanceState(NamedTuple):
-    """The used fields of a described instance."""
-
-    status: str  # pending → running → shutting-down → terminated
-    address: str  # "" before there is an address
-    code: str
-    reason: str
-
-    @classmethod
-    def of(cls, instance: Mapping[str, Any], *, public: bool) -> InstanceState:
-        """From an element of DescribeInstances."""
-        reason = instance.get("StateReason", {})
-        return cls(
-            status=instance["State"]["Name"],
-            address=instance.get("PublicIpAddress" if public else "PrivateIpAddress", ""),
-            code=reason.get("Code", ""),
-            reason=redacted(reason.get("Message", "")),
-        )
-
-    def failure(self) -> SubstrateError | None:
-        """The error for an ending instance, else None."""
-        return None if self.status in ("pending", "running") else ended(self.status, self.code, self.reason)
+def state_of(instance: Mapping[str, Any], *, public: bool) -> AwsState:
+    """The state in an element of DescribeInstances."""
+    status = instance["State"]["Name"]  # pending → running → shutting-down → terminated
+    reason = instance.get("StateReason", {})
+    failure = ended(status, reason.get("Code", ""), reason.get("Message", ""))
+    address = instance.get("PublicIpAddress" if public else "PrivateIpAddress", "")
+    return AwsState(status, None if status in ("pending", "running") else failure, [status], address)

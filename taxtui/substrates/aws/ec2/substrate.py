@@ -6,91 +6,89 @@ keeps no key pair. ``exec`` mode opens a channel per command.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+import asyncio
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Final, NamedTuple
 
 import asyncssh
-import botocore
 
-from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit import retry
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.refusal import check_opened
+from taxtui.sandboxes.kit.retry import Retry, find
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
-from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.connection import MAX_CALLS
-from taxtui.substrates.aws.ec2 import Ec2Options
-from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.instance import run_request, user_data
+from taxtui.substrates.aws import AwsOptions, Ec2Options
+from taxtui.substrates.aws.connection import MAX_CALLS, AwsState, AwsSubstrate, labelled, tag_list
+from taxtui.substrates.aws.ec2.instance import run_request, state_of, user_data
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
-from taxtui.substrates.aws.failure import AccessDenied, code_of
+from taxtui.substrates.aws.failure import code_of
+
+_ALIVE: Final = {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}
+"""States in which an instance, or at least its volume, still costs money."""
 
 
-class Ec2Substrate:
+class _Listing(NamedTuple):
+    """A kind of resource: the operation and the keys of its answer."""
+
+    operation: str
+    items: str
+    id: str
+    born: str
+    owner: Mapping[str, Any]
+
+
+_INSTANCES: Final = _Listing("describe_instances", "Reservations", "InstanceId", "LaunchTime", {})
+_IMAGES: Final = _Listing("describe_images", "Images", "ImageId", "CreationDate", {"Owners": ["self"]})
+_SNAPSHOTS: Final = _Listing("describe_snapshots", "Snapshots", "SnapshotId", "StartTime", {"OwnerIds": ["self"]})
+
+
+class Ec2Substrate(AwsSubstrate):
     """EC2 instances in one subnet."""
 
     name: ClassVar[str] = "ec2"
     Options: ClassVar[type[AwsOptions]] = Ec2Options
+    services = ("ec2", "ssm", "sts")
+    noun = "instance"
+    over = "terminated"
+    facts: ClassVar[dict[str, str]] = {**AwsSubstrate.facts, "asyncssh": asyncssh.__version__}
+    capabilities = Capabilities(
+        deadline="guest",
+        paid=True,
+        max_concurrency=MAX_CALLS,
+        lifecycle=("suspend", "snapshot"),
+        suspend_loses=("processes", "sessions"),
+    )
+    options: Ec2Options
 
     def __init__(self, options: Ec2Options | None = None) -> None:
-        self.options = options or Ec2Options()
-        self.variant = self.options.variant
-        self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
-        self.capabilities = Capabilities(
-            deadline="guest",
-            paid=True,
-            max_concurrency=MAX_CALLS,
-            lifecycle=("suspend", "snapshot"),
-            suspend_loses=("processes", "sessions"),
-        )
-        self.api = Ec2Api(self.options)
+        super().__init__(options or Ec2Options())
         self._login_key = new_key()  # for all instances; the private half stays here
+        self._images: dict[str, tuple[str, str]] = {}  # id and root device, by id or parameter
 
-    async def __aenter__(self) -> Self:
-        """Open clients. Raises ``SubstrateUnavailable``."""
-        await self.api.open()
-        self.provenance = self.api.provenance
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.api.close()
-
-    async def check(self) -> Availability:
-        """As ``Substrate.check``: the identity, and by a dry run the missing resources and rights."""
-        if not self.api.is_open:
-            return await check_opened(type(self)(self.options), "aws sts get-caller-identity shows the identity")
-        options, region = self.options, self.api.region
-        facts = {"boto3.botocore": botocore.__version__, "asyncssh": asyncssh.__version__}
-        try:
-            image_id, root_device = await self._image()
-            owner, latency_ns = await self.api.identity()
-            await self.api.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
-            await self._dry_run(image_id, root_device)
-            await self.api.left("check")
-        except SubstrateError as error:
-            fix = "apply docs/substrates/paid.md's policy" if isinstance(error, AccessDenied) else "correct the option"
-            return Availability.refused(error, fix, region=region, facts=facts)
+    async def _checked(self, region: str) -> Availability:
+        """By a dry run the missing rights."""
+        image_id, root_device = await self._image()
+        await self.call("looking up the subnet", "describe_subnets", SubnetIds=[self.options.subnet])
+        await self._dry_run(image_id, root_device)
         return Availability(
             ok=True,
-            detail=f"ready as {owner!r} in {region}, {self.variant}; billed by the second, a minute at least, "
-            "without a shipped price sheet: --prices FILE",
-            version=options.instance_type,
+            detail=f"{self.variant}; billed by the second, a minute at least, without a shipped price sheet: "
+            "--prices FILE",
+            version=self.options.instance_type,
             image=image_id,
             cache="cold",
-            limits=f"the instance type's: {options.instance_type}",
+            limits=f"the instance type's: {self.options.instance_type}",
             effective=await self._effective(),
-            region=region,
-            latency_ns=latency_ns,
-            facts=facts,
         )
 
     async def _effective(self) -> Effective:
         """The instance type's size, and the network: a security group leaves outgoing connections open."""
         try:
-            answer = await self.api.call(
+            answer = await self.call(
                 "looking up the instance type", "describe_instance_types", InstanceTypes=[self.options.instance_type]
             )
         except SubstrateError:  # an optional permission
@@ -105,7 +103,7 @@ class Ec2Substrate:
         spec = SandboxSpec(name="taxtui-check", labels={LABEL_RUN: "check"}, limits=Limits(), ttl_s=60)
         request = run_request(spec, self.options, image_id=image_id, root_device=root_device, user_data="")
         try:
-            await self.api.call("trying run_instances", "run_instances", DryRun=True, **request)
+            await self.call("trying run_instances", "run_instances", DryRun=True, **request)
         except SubstrateError as error:
             if code_of(error.__cause__) != "DryRunOperation":
                 raise
@@ -113,13 +111,6 @@ class Ec2Substrate:
     async def prepare(self, run_id: str, limits: Limits) -> None:
         """As ``Prepares.prepare``: look up the image."""
         await self._image()
-
-    async def _image(self, reference: str = "") -> tuple[str, str]:
-        """Id and root device of an image, by default the option's. Raises ``SubstrateUnavailable``."""
-        for name in ("subnet", "security_group"):
-            if not getattr(self.options, name):
-                raise SubstrateUnavailable(f"ec2: option {name} is missing", fix="see docs/substrates/paid.md")
-        return await self.api.image(reference)
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
         image_id, root_device = await self._image(reference_of(spec.acquire))
@@ -131,26 +122,123 @@ class Ec2Substrate:
             root_device=root_device,
             user_data=user_data(spec, host_key=host_key, client_key=self._login_key),
         )
-        answer = await self.api.call(
+        answer = await self.call(
             "running an instance",
             "run_instances",
             CreateFailed,
-            dispose=lambda answer: self.api.discard(answer["Instances"][0]["InstanceId"]),
+            dispose=lambda answer: self._discard(answer["Instances"][0]["InstanceId"]),
             **request,
         )
         marks("accepted")
         instance = str(answer["Instances"][0]["InstanceId"])
-        return Ec2Sandbox(self.api, spec.name, instance, spec.env, self._login_key, host_key)
+        return Ec2Sandbox(self, spec.name, instance, spec.env, self._login_key, host_key)
 
-    async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``. An instance in the state shutting-down is not listed: the end is certain."""
-        return await retry.find(lambda: self.api.left(run_id))
+    async def _image(self, reference: str = "") -> tuple[str, str]:
+        """The id and the root device of an image, by default the option's. Raises ``SubstrateUnavailable``."""
+        for name in ("subnet", "security_group"):
+            if not getattr(self.options, name):
+                raise SubstrateUnavailable(f"ec2: option {name} is missing")
+        wanted = image_id = reference or self.options.ami
+        if wanted not in self._images:
+            if wanted.startswith("/"):
+                answer = await self.call(f"looking up {wanted}", "get_parameter", service="ssm", Name=wanted)
+                image_id = str(answer["Parameter"]["Value"])
+            images = (await self.call(f"looking up {image_id}", "describe_images", ImageIds=[image_id]))["Images"]
+            if not images:
+                raise SubstrateUnavailable(
+                    f"ec2: there is no image {image_id} in this region", fix="choose another ami"
+                )
+            root = images[0].get("RootDeviceName", "/dev/xvda")
+            for disk in images[0].get("BlockDeviceMappings", ()):
+                name, ebs = disk["DeviceName"], disk.get("Ebs")
+                # The request of an instance decides about the root disk.
+                if ebs and name != root and not ebs.get("DeleteOnTermination"):
+                    raise SubstrateUnavailable(
+                        f"ec2: image {image_id} keeps its disk {name} after the instance",
+                        fix="choose another ami",
+                    )
+            self._images[wanted] = image_id, root
+        return self._images[wanted]
+
+    async def create_image(self, instance: str, name: str, labels: Mapping[str, str]) -> str:
+        """Copy an instance's disk into an image without a reboot, and return the id of the available image.
+
+        Raises ``CreateFailed``, and the errors of ``AwsRefused``.
+        """
+        tags = [{"ResourceType": kind, "Tags": tag_list(name, labels)} for kind in ("image", "snapshot")]
+        about: dict[str, Any] = {"InstanceId": instance, "Name": name, "NoReboot": True, "TagSpecifications": tags}
+        creating = self.call("creating an image", "create_image", CreateFailed, **about)
+        image = str((await finish_despite_cancel(creating))["ImageId"])
+        # By filter: a lookup by id is refused while EC2 does not know the new image.
+        by_id = {"Name": "image-id", "Values": [image]}
+        status = "pending"
+        while status == "pending":
+            await asyncio.sleep(self.options.poll_s)
+            answer = await Retry()(lambda: self.call("looking up images", "describe_images", Filters=[by_id]))
+            status = answer["Images"][0]["State"] if answer["Images"] else status
+        if status != "available":
+            raise CreateFailed(f"ec2: the image is {status}")
+        self._images[image] = image, (await self._image())[1]  # a copy has the root device of its origin
+        return image
+
+    async def _left(self, run_id: str | None) -> list[Found]:
+        """The instances and images of a run or of all, and snapshots without an image."""
+        images = await self._listed(_IMAGES, run_id)
+        names = {image.name for image in images}
+        snapshots = [each for each in await self._listed(_SNAPSHOTS, run_id) if each.name not in names]
+        return [*await self._listed(_INSTANCES, run_id, _ALIVE), *images, *snapshots]
+
+    async def _listed(self, kind: _Listing, run_id: str | None, *filters: Mapping[str, Any]) -> list[Found]:
+        """The resources with taxtui's tags."""
+        tagged = {"Name": "tag-key", "Values": [LABEL_RUN]}
+        if run_id is not None:
+            literal = re.sub(r"[*?\\]", r"\\\g<0>", run_id)  # a filter's wildcards
+            tagged = {"Name": f"tag:{LABEL_RUN}", "Values": [literal]}
+        answer = await self.call(
+            "listing what a run has left", kind.operation, pages=True, Filters=[tagged, *filters], **kind.owner
+        )
+        items = answer.get(kind.items, [])
+        if kind is _INSTANCES:
+            items = [instance for reservation in items for instance in reservation["Instances"]]
+        all_found = [
+            labelled(item["Tags"], item[kind.id], datetime.fromisoformat(str(item[kind.born])).timestamp())
+            for item in items
+        ]
+        return [entry for entry in all_found if entry is not None]
 
     async def reap(self, entry: Found) -> None:
-        if not entry.handle.startswith("i-"):
-            await self.api.remove_copy(entry)
+        """Remove an instance, an image with its snapshots, or a snapshot alone. Raises ``CleanupFailed``."""
+        if entry.handle.startswith("i-"):
+            await super().reap(entry)
             return
-        await self.api.remove(entry.handle, time.monotonic() - entry.age_s)
+        snapshots = [entry.handle]
+        if entry.handle.startswith("ami-"):
+            await self._delete(f"image {entry.handle}", "deregister_image", {"ImageId": entry.handle})
+            try:
+                listed = await find(lambda: self._listed(_SNAPSHOTS, entry.run_id))
+            except SubstrateError as error:
+                raise CleanupFailed(f"the snapshots of image {entry.handle} may still exist: {error}") from error
+            snapshots = [each.handle for each in listed if each.name == entry.name]
+        for snapshot in snapshots:
+            await self._delete(f"snapshot {snapshot}", "delete_snapshot", {"SnapshotId": snapshot})
+
+    async def _described(self, instances: list[str]) -> Mapping[str, AwsState]:
+        # By filter: a lookup by id is refused if EC2 does not know one of the instances yet.
+        answer = await self.call(
+            "describing instances", "describe_instances", Filters=[{"Name": "instance-id", "Values": instances}]
+        )
+        public = self.options.address == "public"
+        return {
+            item["InstanceId"]: state_of(item, public=public)
+            for reservation in answer["Reservations"]
+            for item in reservation["Instances"]
+        }
+
+    def _ending(self, handle: str) -> tuple[str, dict[str, Any]]:
+        return "terminate_instances", {"InstanceIds": [handle]}
+
+    def _unknown(self, error: BaseException | None) -> bool:
+        return code_of(error).startswith(("InvalidInstanceID.NotFound", "InvalidAMIID", "InvalidSnapshot.NotFound"))
 
 
 def new_key() -> asyncssh.SSHKey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 import time
 from typing import Final, Self
@@ -47,19 +48,17 @@ def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
 
 
 class DataChannel:
-    """A ``framed_shell.ByteStream``. The terminal merges both streams: open the shell as merged."""
+    """A ``framed_shell.Streams``. The terminal merges both streams: open the shell as merged."""
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
         self.session = session
-        self.doubtful = asyncio.Event()  # the service hints at a dead agent
         self._socket = socket
         self._channel = channel
         self._output = bytearray()
         self._arrived = asyncio.Event()  # there is output, or the channel has ended
         self._room = asyncio.Event()
         self._dropping = False
-        self._receiving = asyncio.create_task(self._receive())
-        self._resending = asyncio.create_task(self._resend())
+        self._running = asyncio.create_task(self._run())
 
     @classmethod
     async def open(cls, url: str, token: str, session: str = "") -> Self:
@@ -67,6 +66,7 @@ class DataChannel:
 
         ``session``: the service's name for the session.
         """
+        channel = Channel(token)
         try:
             socket = await websockets.connect(
                 url,
@@ -77,25 +77,22 @@ class DataChannel:
                 compression=None,
                 max_size=None,
             )
+            await socket.send(channel.greeting())
         except (OSError, TimeoutError, websockets.WebSocketException) as error:
             reason = str(error) or type(error).__name__
             raise ExecFailed(f"the session's data channel could not be opened: {reason}") from error
-        channel = Channel(token)
-        stream = cls(socket, channel, session)
-        try:
-            await socket.send(channel.greeting())
-        except websockets.ConnectionClosed as error:
-            await stream.close()
-            raise ExecFailed(f"the session's data channel was refused: {error}") from error
-        except BaseException:
-            await stream.close()
-            raise
-        return stream
+        return cls(socket, channel, session)
+
+    @property
+    def end(self) -> SubstrateError | None:
+        """The reason of the channel's end, or None."""
+        return self._channel.end
 
     async def read(self) -> tuple[int, bytes]:
         """The next output; after all output, raises the reason of the channel's end."""
         while not self._output:
-            self._raise_end()
+            if self.end is not None:
+                raise self.end
             self._arrived.clear()
             await self._arrived.wait()
         chunk = bytes(self._output)
@@ -105,7 +102,8 @@ class DataChannel:
 
     async def write(self, data: bytes) -> None:
         """Send input; returns before the arrival."""
-        self._raise_end()
+        if self.end is not None:
+            raise self.end
         self._channel.write(data, time.monotonic_ns())
         await self._flush()
 
@@ -113,53 +111,40 @@ class DataChannel:
         """Whether the session ends within this time. Further output is dropped."""
         self._dropping = True
         self._room.set()
-        await asyncio.wait({self._receiving}, timeout=within_s)
-        return self._receiving.done()
-
-    @property
-    def fate(self) -> SubstrateError | None:
-        """The reason of the channel's end, or None."""
-        return self._channel.end
-
-    def fail(self, error: SubstrateError) -> None:
-        """End the channel for a reason unknown to the connection."""
-        self._channel.end = self._channel.end or error
-        self._receiving.cancel()
-        self._arrived.set()
+        await asyncio.wait({self._running}, timeout=within_s)
+        return self._running.done()
 
     async def close(self) -> bool:
-        """Have a running session terminated, and hang up. Idempotent.
+        """Have a running session terminated, and drop the connection. Idempotent.
 
         Returns whether the session has ended; if not, agent and processes may continue.
         """
         try:
-            if self._channel.end is None:
+            if self.end is None:
                 self._channel.terminate(time.monotonic_ns())
                 await self._flush()
                 await self.ended(END_TIMEOUT_S)
-            over = self._channel.end is not None and not isinstance(self._channel.end, SessionCut | ExecFailed)
-            self._channel.lost("closed by taxtui")
-            self._resending.cancel()
-            await self._socket.close()
+            return self.end is not None and not isinstance(self.end, SessionCut | ExecFailed)
         finally:
             self.drop()
-        await asyncio.wait({self._receiving, self._resending})
-        return over
 
-    def drop(self) -> None:
-        """Drop the connection at once, without a message. Idempotent."""
+    def drop(self, reason: SubstrateError | None = None) -> None:
+        """Drop the connection at once, without a message. Idempotent. ``reason``: of the end, if none is known."""
+        self._channel.end = self._channel.end or reason
         self._channel.lost("dropped by taxtui")
-        self._receiving.cancel()
-        self._resending.cancel()
+        self._running.cancel()
         self._socket.transport.abort()
 
-    async def _receive(self) -> None:
+    async def _run(self) -> None:
+        """Receive, acknowledge and repeat until the channel's end."""
         try:
-            while self._channel.end is None:
-                data = await self._socket.recv(decode=False)
+            while self.end is None:
+                data = b""
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(RESEND_NS / 1e9):
+                        data = await self._socket.recv(decode=False)
                 output = self._channel.receive(data, time.monotonic_ns())
-                if self._channel.pauses > 1:
-                    self.doubtful.set()
+                self._channel.tick(time.monotonic_ns())
                 await self._flush()
                 if output and not self._dropping:
                     self._output += output
@@ -169,14 +154,8 @@ class DataChannel:
                         await self._room.wait()
         except websockets.ConnectionClosed as error:
             self._channel.lost(str(error))
-        self._arrived.set()
-
-    async def _resend(self) -> None:
-        while self._channel.end is None:
-            await asyncio.sleep(RESEND_NS / 1e9)
-            self._channel.tick(time.monotonic_ns())
-            await self._flush()
-        await self._socket.close()
+        finally:
+            self._arrived.set()
 
     async def _flush(self) -> None:
         try:
@@ -184,7 +163,3 @@ class DataChannel:
                 await self._socket.send(frame)
         except websockets.ConnectionClosed as error:
             self._channel.lost(str(error))
-
-    def _raise_end(self) -> None:
-        if self._channel.end is not None:
-            raise self._channel.end

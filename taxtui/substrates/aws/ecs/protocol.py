@@ -9,13 +9,17 @@ drops, doubles, delays or reorders messages; or the channel ends with the reason
     writer --write--> waiting --(open, window)--> unacked --take--> socket
     reader <--bytes-- expected <-- early <-------- receive <------- socket
 
-Instants are nanoseconds of any monotonic clock. ``channel.py`` connects the protocol to a socket.
+Instants are nanoseconds of any monotonic clock. ``channel.py`` connects the protocol to a socket. A binary message is
+116 bytes of header, the payload's length and the payload, big-endian throughout; the only text comes before.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import struct
+import time
 import uuid
 from collections import deque
 from typing import Final, TypeVar
@@ -23,22 +27,24 @@ from typing import Final, TypeVar
 import msgspec
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
-from taxtui.substrates.aws.ecs.frame import (
-    ACKNOWLEDGE,
-    CHANNEL_CLOSED,
-    FLAG,
-    HANDSHAKE_REQUEST,
-    HANDSHAKE_RESPONSE,
-    INPUT_DATA,
-    OUTPUT,
-    OUTPUT_DATA,
-    PAUSED,
-    STDERR,
-    TERMINATE,
-    Frame,
-    FrameError,
-    kind_of,
-)
+
+INPUT_DATA: Final = "input_stream_data"
+OUTPUT_DATA: Final = "output_stream_data"
+ACKNOWLEDGE: Final = "acknowledge"
+CHANNEL_CLOSED: Final = "channel_closed"
+
+OUTPUT: Final = 1
+HANDSHAKE_REQUEST: Final = 5
+HANDSHAKE_RESPONSE: Final = 6
+HANDSHAKE_COMPLETE: Final = 7
+FLAG: Final = 10
+STDERR: Final = 11
+
+TERMINATE: Final = struct.pack(">I", 2)
+"""Payload of a ``FLAG`` message: the agent must end the session."""
+
+_HEADER: Final = struct.Struct(">I32sIQqQ16s32sI")
+_LENGTH: Final = struct.Struct(">I")
 
 CLIENT_VERSION: Final = "1.2.707.0"
 """Agents enable features by the version of the plug-in."""
@@ -54,18 +60,68 @@ EARLY_LIMIT: Final = 10_000
 
 RESEND_NS: Final = 500_000_000
 """Wait for an acknowledgement before a frame is sent again."""
-RESENDS: Final = 600
-"""Attempts to send a frame before the channel ends: five minutes."""
+
+
+class FrameError(ValueError):
+    """The bytes are not a frame of this protocol."""
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """One message; only stream messages are numbered."""
+
+    kind: str
+    created_ms: int = msgspec.field(default_factory=lambda: time.time_ns() // 1_000_000)  # Unix time
+    sequence: int = 0
+    flags: int = 0
+    id: uuid.UUID = msgspec.field(default_factory=uuid.uuid4)
+    payload_type: int = 0
+    payload: bytes = b""
+
+    def encode(self) -> bytes:
+        head = _HEADER.pack(
+            _HEADER.size,
+            self.kind.encode("ascii").ljust(32),
+            1,  # schema version
+            self.created_ms,
+            self.sequence,
+            self.flags,
+            _swap(self.id.bytes),
+            hashlib.sha256(self.payload).digest(),
+            self.payload_type,
+        )
+        return head + _LENGTH.pack(len(self.payload)) + self.payload
+
+    @classmethod
+    def decode(cls, data: bytes) -> Frame:
+        """The frame in ``data``, with a valid digest. Raises :class:`FrameError`, and no other exception."""
+        try:
+            size, kind, _, created_ms, sequence, flags, id_, digest, payload_type = _HEADER.unpack_from(data)
+            payload = data[size + _LENGTH.size :]  # a later version may have a longer header
+            (length,) = _LENGTH.unpack_from(data, size)
+        except struct.error as error:
+            raise FrameError(f"{len(data)} bytes are too few for a header") from error
+        if size < _HEADER.size or length != len(payload) or created_ms == 0:
+            raise FrameError("the header does not fit the frame")
+        if payload and hashlib.sha256(payload).digest() != digest:
+            raise FrameError("the payload does not match the digest")
+        return cls(
+            kind=kind.strip(b" \0").decode("ascii", "replace"),
+            created_ms=created_ms,
+            sequence=sequence,
+            flags=flags,
+            id=uuid.UUID(bytes=_swap(id_)),
+            payload_type=payload_type,
+            payload=payload,
+        )
+
+
+def _swap(id_: bytes) -> bytes:
+    """A UUID as sent: the low half first."""
+    return id_[8:] + id_[:8]
 
 
 class SessionCut(SandboxLost):
     """The connection of a session broke; the container may still run."""
-
-
-class _Sent(msgspec.Struct):
-    data: bytes
-    at_ns: int
-    resends: int = 0
 
 
 class _Acknowledgement(msgspec.Struct, rename="pascal"):
@@ -96,19 +152,17 @@ class Channel:
 
     Attributes:
         end: the reason of the channel's end, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
-            :class:`ExecFailed` when the agent never acknowledged or is unintelligible,
+            :class:`ExecFailed` when the agent is unintelligible,
             :class:`SubstrateUnavailable` for an encrypted session.
-        pauses: number of requests for a pause in a row: repeated requests may be the only sign of a dead agent.
     """
 
     def __init__(self, token: str) -> None:
         self.end: SubstrateError | None = None
-        self.pauses = 0
         self._token = token
         self._open = False
         self._outbox: list[bytes] = []
         self._waiting: deque[bytes] = deque()
-        self._unacked: dict[int, _Sent] = {}
+        self._unacked: dict[int, tuple[bytes, int]] = {}  # and when sent
         self._next = 0
         self._expected = 0
         self._early: dict[int, Frame] = {}
@@ -141,18 +195,10 @@ class Channel:
 
     def tick(self, now_ns: int) -> None:
         """Send every unacknowledged frame again when due."""
-        for sent in self._unacked.values():
-            if self.end or now_ns < sent.at_ns + RESEND_NS:
-                continue
-            if sent.resends >= RESENDS:
-                self.end = ExecFailed(
-                    f"the session agent acknowledged nothing after {RESENDS} attempts",
-                    fix="check the session agent of the task",
-                )
-                return
-            sent.at_ns = now_ns
-            sent.resends += 1
-            self._outbox.append(sent.data)
+        for sequence, (data, at_ns) in self._unacked.items():
+            if now_ns >= at_ns + RESEND_NS:
+                self._unacked[sequence] = data, now_ns
+                self._outbox.append(data)
 
     def lost(self, reason: str) -> None:
         """Record that the socket is gone; an earlier end stays the reason."""
@@ -162,7 +208,6 @@ class Channel:
         """Take one binary message; return the new terminal output, often none. The sender repeats unreadable frames."""
         if self.end:
             return b""
-        self.pauses = self.pauses + 1 if kind_of(data) == PAUSED else 0
         with contextlib.suppress(FrameError):
             frame = Frame.decode(data)
             if frame.kind == OUTPUT_DATA:
@@ -203,25 +248,15 @@ class Channel:
             self.end = ExecFailed(f"the session agent's handshake cannot be read: {error}")
             return
         refused = [action for action in actions if action != "SessionType"]
-        answer = {
-            "ClientVersion": CLIENT_VERSION,
-            "ProcessedClientActions": [
-                {
-                    "ActionType": action,
-                    "ActionStatus": 3 if action in refused else 1,
-                    "ActionResult": None,
-                    "Error": "unsupported" if action in refused else "",
-                }
-                for action in actions
-            ],
-            "Errors": [f"{action} is unsupported" for action in refused],
-        }
-        self._send(HANDSHAKE_RESPONSE, json.dumps(answer).encode(), now_ns)
         if refused:
             self.end = SubstrateUnavailable(
                 f"taxtui does not support an action of the session agent: {', '.join(refused)}",
                 fix="if KMS encrypts the cluster's sessions, remove the kmsKeyId of executeCommandConfiguration",
             )
+            return
+        done = [{"ActionType": action, "ActionStatus": 1, "ActionResult": None, "Error": ""} for action in actions]
+        answer = {"ClientVersion": CLIENT_VERSION, "ProcessedClientActions": done, "Errors": []}
+        self._send(HANDSHAKE_RESPONSE, json.dumps(answer).encode(), now_ns)
 
     def _on_acknowledge(self, frame: Frame, now_ns: int) -> None:
         self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
@@ -237,8 +272,9 @@ class Channel:
 
     def _send(self, payload_type: int, payload: bytes, now_ns: int) -> None:
         frame = Frame(kind=INPUT_DATA, payload=payload, sequence=self._next, payload_type=payload_type)
-        self._unacked[self._next] = _Sent(frame.encode(), now_ns)
-        self._outbox.append(self._unacked[self._next].data)
+        data = frame.encode()
+        self._unacked[self._next] = data, now_ns
+        self._outbox.append(data)
         self._next += 1
 
 

@@ -1,66 +1,175 @@
-"""One ECS task as a sandbox: wait until ready, run commands, stop."""
+"""One ECS task as a sandbox: wait until ready, run commands in sessions, stop.
+
+An agent takes few sessions at a time, and keeps a session without a connection. A slot is free again only after the
+end of the session: the session reported the end, or the service accepted a request for the end.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import shlex
 import time
-from typing import Final
-
-import msgspec
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
-from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
+from taxtui.sandboxes.kit.kill import kill_script, new_mark
+from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell, OwnedStream, farewell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.aws.ecs.api import EcsApi
-from taxtui.substrates.aws.ecs.terminal import TaskTerminal
+from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
+from taxtui.substrates.aws.ecs.protocol import SessionCut
+from taxtui.substrates.aws.ecs.task import AGENT
 from taxtui.substrates.aws.failure import AgentNeverConnected
 
-_LEAST_S: Final = 0.1
-"""The least timeout of a command in an open session."""
+if TYPE_CHECKING:
+    from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+
+POLLS: Final = 5
+"""Intervals of the poller between two lookups: a session may idle for hours, and AWS throttles by calls."""
+LEAVE_TIMEOUT_S: Final = 0.5
+"""Wait for an idle shell to exit. A busy shell does not read the request."""
+KILL_S: Final = 15.0
+"""Time limit of a session for a kill, the wait for a slot included; an agent needs one second to begin."""
+TERMINATE_S: Final = 5.0
+"""Time limit of the request to end a session, throttling included."""
+LEAVING_S: Final = 3.0
+"""Wait for an agent to leave a terminated session; agents need 2 s."""
+
+
+class TaskTerminal:
+    """A session with a data channel; ``close`` kills every process of the session."""
+
+    channel: DataChannel
+
+    def __init__(self, substrate: EcsSubstrate, arn: str, slots: asyncio.Semaphore) -> None:
+        """``slots``: the caller has acquired one."""
+        self._substrate = substrate
+        self._arn = arn
+        self._slots = slots
+        self._mark = new_mark()
+        self._watching: asyncio.Task[None] | None = None  # with a channel
+        self._typed = False
+
+    async def open(self, directory: str) -> None:
+        """Have the framed shell started in ``directory``. Raises ``ExecFailed``, ``SandboxLost``."""
+        entry, typed = entry_command(directory, self._mark)
+        await finish_despite_cancel(self._connect(entry))  # from the request on, a session occupies a slot
+        self._typed = True
+        await self.channel.write(typed)
+
+    async def _connect(self, entry: str) -> None:
+        self.channel = await self._substrate.open_channel(self._arn, entry)
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """End the channel as soon as the task has ended: the service reports nothing."""
+        failure = None
+        while failure is None:
+            await asyncio.sleep(POLLS * self._substrate.poller.interval_ns / 1e9)
+            with contextlib.suppress(SubstrateError):  # a refused lookup is no state of the task
+                state = (await self._substrate.poller.next(self._arn)).state
+                failure = state and state.failure
+        self.channel.drop(failure)
+
+    async def leave(self) -> None:
+        """Close the terminal of an exited shell; background processes may continue."""
+        await self._end("")
+
+    async def close(self) -> None:
+        """Kill the session's processes, the shell included. Raises ``ExecFailed`` where processes may be left."""
+        await self._end(f"{kill_script(self._mark)}; exit", kill=True)
+
+    async def _end(self, last: str, *, kill: bool = False) -> None:
+        """End the session; a second session kills the processes of a busy shell or a lost connection."""
+        try:
+            if self._watching is not None:
+                shell_left = await self._take_leave(last)
+                await hang_up(self._substrate, self.channel)
+                if kill and not shell_left:
+                    await self._kill()
+        finally:
+            self.drop()  # after a cancelled farewell the connection is still open
+            self._slots.release()
+
+    def drop(self) -> None:
+        """Drop the connection at once, in any state of the session."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self.channel.drop()
+
+    async def _take_leave(self, last: str) -> bool:
+        """Whether the shell exited; a busy shell does not."""
+        if not self._typed:
+            return True
+        try:
+            if last:
+                await self.channel.write(farewell(last))
+            return await self.channel.ended(LEAVE_TIMEOUT_S)
+        except SubstrateError as error:  # ended earlier, by the shell's exit or a cut
+            return not isinstance(error, SessionCut)
+
+    async def _kill(self) -> None:
+        """Kill the session's processes through another session. Raises ``ExecFailed`` if the kill failed."""
+        try:
+            script = f"{kill_script(self._mark)}; {kill_script(leaders(self._mark))}"
+            channel = await self._substrate.open_channel(self._arn, f"/bin/sh -c {shlex.quote(script)}")
+            try:
+                ended = await channel.ended(KILL_S)
+                end = channel.end
+                await hang_up(self._substrate, channel)
+            finally:
+                channel.drop()
+        except SubstrateError as error:
+            raise ExecFailed(f"a session's processes may still run in the task: {error}") from error
+        if not ended or isinstance(end, SessionCut):
+            raise ExecFailed(f"a session's processes may still run in the task: {end or 'no answer'}")
+
+
+async def hang_up(substrate: EcsSubstrate, channel: DataChannel) -> None:
+    """Close a channel; the service ends a session that does not report its end."""
+    if await channel.close():
+        return
+    request = partial(substrate.call, "ending a session", "terminate_session", ExecFailed, service="ssm")
+    with contextlib.suppress(SubstrateError, TimeoutError):  # the right to do so is optional
+        async with asyncio.timeout(TERMINATE_S):
+            await Retry()(lambda: request(SessionId=channel.session))
+        await asyncio.sleep(LEAVING_S)
 
 
 class EcsSandbox:
     """One task."""
 
-    def __init__(self, api: EcsApi, name: str, arn: str) -> None:
+    def __init__(self, substrate: EcsSubstrate, name: str, arn: str) -> None:
         self.name = name
-        self._api = api
+        self._substrate = substrate
         self._arn = arn
-        self._sessions = asyncio.Semaphore(api.options.sessions)
-        self._terminals: set[TaskTerminal] = set()  # in use, or remains of a cancelled command
-        self._marks: Marks | None = None
+        self._sessions = asyncio.Semaphore(substrate.options.sessions)
+        self._terminals: WeakSet[TaskTerminal] = WeakSet()  # in use, or remains of a cancelled command
         self._launched_s = time.monotonic()
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``: until the session agent of the running task runs."""
         marks.cold()  # a session is a new connection to the service
-        agent_timeout_s = self._api.options.agent_timeout_s
-        seen = {name for name, _, _ in marks.seen}
-        running_ns = 0
-        while True:
-            state, late_ns = await self._api.next_state(self._arn, marks)
-            for name in (state.status.lower(), "agent running" if state.agent == "RUNNING" else ""):
-                if name and name not in seen:
-                    seen.add(name)
-                    marks(name, resolution_ns=self._api.poller.interval_ns + late_ns)
-            if state.status == "RUNNING":
-                running_ns = running_ns or time.monotonic_ns()
-                if state.agent == "RUNNING":
-                    self._marks = marks
-                    marks.queued(late_ns)  # only of the last lookup: during earlier waits the task was booting
-                    return
-                if time.monotonic_ns() - running_ns > agent_timeout_s * 1e9:
-                    raise AgentNeverConnected(
-                        f"the task runs, but its session agent does not after {agent_timeout_s:g} s",
-                        fix="check that task_role allows ssmmessages, and the route there (public address, NAT or "
-                        "endpoint)",
-                    )
+        state, late_ns = await self._substrate.reached(self._arn, marks, "running")
+        agent_timeout_s = self._substrate.options.agent_timeout_s
+        try:
+            async with asyncio.timeout(agent_timeout_s):
+                if AGENT not in state.milestones:
+                    _, late_ns = await self._substrate.reached(self._arn, marks, AGENT)
+        except TimeoutError as error:
+            raise AgentNeverConnected(
+                f"the task runs, but its session agent does not after {agent_timeout_s:g} s",
+                fix="check that task_role allows ssmmessages, and the route there (public address, NAT or endpoint)",
+            ) from error
+        marks.queued(late_ns)  # only of the last lookup: during earlier waits the task was booting
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``: a new session, from request to end."""
-        began_s = time.monotonic()
+        """As ``Sandbox.exec``: a new session, from request to end; the session has the command's time to open."""
         try:
             async with asyncio.timeout(command.timeout_s):
                 terminal = await self._open()
@@ -68,26 +177,26 @@ class EcsSandbox:
             if isinstance(error, SubstrateError):
                 raise
             raise await self.explained(ExecTimeout(f"no session within {command.timeout_s:g} s")) from error
-        left_s = max(_LEAST_S, round(command.timeout_s - (time.monotonic() - began_s), 1))
-        session = ExplainedSession(FramedShell(terminal, merged=True), self.explained, silent=True)
-        result = await session.only(msgspec.structs.replace(command, timeout_s=left_s))
+        session = self._session(FramedShell(OwnedStream(terminal.channel, terminal.close), merged=True))
+        result = await session.only(command)
         await finish_despite_cancel(terminal.leave())
-        self._opened(terminal)
         return result
 
     async def open_session(self) -> Session:
         terminal = await self._open()
         try:
-            shell = await FramedShell.open(terminal, merged=True)
+            stream = OwnedStream(terminal.channel, terminal.close)
+            return self._session(await FramedShell.open(stream, merged=True))
         except (SandboxLost, ExecFailed) as error:
             raise await self.explained(error) from error
-        self._opened(terminal)
+
+    def _session(self, shell: FramedShell) -> ExplainedSession:
         return ExplainedSession(shell, self.explained, silent=True)
 
     async def _open(self) -> TaskTerminal:
         await self._sessions.acquire()
-        terminal = TaskTerminal(self._api, self._arn, self._sessions)
-        self._terminals = {open_terminal for open_terminal in self._terminals if not open_terminal.closed} | {terminal}
+        terminal = TaskTerminal(self._substrate, self._arn, self._sessions)
+        self._terminals.add(terminal)
         try:
             await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
         except BaseException as error:
@@ -97,15 +206,9 @@ class EcsSandbox:
             raise
         return terminal
 
-    def _opened(self, terminal: TaskTerminal) -> None:
-        """Record the first session, a part of the cold start, as a milestone."""
-        marks, self._marks = self._marks, None
-        if marks is not None:
-            marks("session open", at_ns=terminal.first_output_ns)
-
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """``error``, or the end of the task as the cause."""
-        return await self._api.explained(self._arn, self._launched_s, error)
+        return await self._substrate.explained(self._arn, self._launched_s, error)
 
     async def reset(self, marks: Marks) -> None:
         raise ExecFailed("ecs cannot reset a sandbox")
@@ -114,4 +217,4 @@ class EcsSandbox:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
         for terminal in self._terminals:
             terminal.drop()  # an open session's connection would outlive the task
-        await self._api.remove(self._arn, self._launched_s)
+        await self._substrate.remove(self._arn, self._launched_s)

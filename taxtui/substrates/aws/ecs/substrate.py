@@ -9,93 +9,63 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-import botocore
-
-from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable
+from taxtui.errors import CreateFailed, ExecFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.refusal import check_opened
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
-from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.connection import MAX_CALLS, labelled
-from taxtui.substrates.aws.ecs import EcsOptions
-from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
+from taxtui.sandboxes.protocol import Availability, Effective, Found, Marks
+from taxtui.substrates.aws import AwsOptions, EcsOptions
+from taxtui.substrates.aws.connection import AwsState, AwsSubstrate, labelled
+from taxtui.substrates.aws.ecs.channel import DataChannel
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
-from taxtui.substrates.aws.ecs.task import definition, not_started, run_request
+from taxtui.substrates.aws.ecs.task import CONTAINER, definition, not_started, run_request, started_by, state_of
+from taxtui.substrates.aws.failure import code_of
 
 
-class EcsSubstrate:
+class EcsSubstrate(AwsSubstrate):
     """ECS tasks in one cluster."""
 
     name: ClassVar[str] = "ecs"
     Options: ClassVar[type[AwsOptions]] = EcsOptions
+    services = ("ecs", "sts", "ssm")
+    noun = "task"
+    over = "STOPPED"
+    options: EcsOptions
 
     def __init__(self, options: EcsOptions | None = None) -> None:
-        self.options = options or EcsOptions()
-        self.variant = self.options.variant
-        self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
-        self.capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
-        self.api = EcsApi(self.options)
+        super().__init__(options or EcsOptions())
         self._definitions: dict[str, str] = {}  # family → ARN; registered by this substrate, which deregisters them
         self._registering = asyncio.Lock()
-
-    async def __aenter__(self) -> Self:
-        await self.api.open()
-        self.provenance = self.api.provenance
-        return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Deregister this run's task definitions; running tasks continue."""
         for arn in self._definitions.values():
             with contextlib.suppress(SubstrateError):  # a definition costs nothing
-                await self.api.call("deregistering", "deregister_task_definition", taskDefinition=arn)
-        await self.api.close()
+                await self.call("deregistering", "deregister_task_definition", taskDefinition=arn)
+        await super().__aexit__()
 
-    async def check(self) -> Availability:
-        """As ``Substrate.check``: the identity, the cluster, and the missing options."""
+    async def _checked(self, region: str) -> Availability:
         options = self.options
-        if not self.api.is_open:
-            return await check_opened(type(self)(options), "aws sts get-caller-identity shows the identity")
-        facts = {"boto3.botocore": botocore.__version__}
-        region = self.api.region
-        try:
-            owner, latency_ns = await self.api.identity()
-            answer = await self.api.call(
-                "describing the cluster",
-                "describe_clusters",
-                clusters=[options.cluster],
-                include=["CONFIGURATIONS"],
-            )
-            self._require(answer.get("clusters", []))
-            await self.api.call("listing tasks", "list_tasks", cluster=options.cluster, maxResults=1)
-        except SubstrateError as error:
-            advice = "see roles and policy in docs/substrates/paid.md"
-            return Availability.refused(error, advice, region=region, facts=facts)
+        asked: dict[str, Any] = {"clusters": [options.cluster], "include": ["CONFIGURATIONS"]}
+        answer = await self.call("describing the cluster", "describe_clusters", **asked)
+        self._require(answer.get("clusters", []))
         place = "Fargate Spot" if options.spot else "Fargate"
         prices = "aws-fargate" if (options.spot, region) == (False, "us-east-1") else ""
         sheet = f"--prices {prices}" if prices else "without a shipped price sheet: --prices FILE"
         return Availability(
             ok=True,
-            detail=f"ready as {owner!r} in {region}, cluster {options.cluster!r} on {place}; billed by the second, "
-            f"a minute at least, {sheet}",
+            detail=f"cluster {options.cluster!r} on {place}; billed by the second, a minute at least, {sheet}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
             cache="cold",  # Fargate keeps no images
             limits="the next larger Fargate size",
             effective=Effective(network="full", sizes="fargate"),
-            region=region,
-            latency_ns=latency_ns,
             prices=prices,
-            facts=facts,
         )
 
-    def _require(self, clusters: Sequence[Mapping[str, Any]]) -> None:
+    def _require(self, clusters: list[Mapping[str, Any]]) -> None:
         """Raise ``SubstrateUnavailable`` for a missing option, and a cluster that cannot be used."""
         options = self.options
         active = [cluster for cluster in clusters if cluster.get("status") == "ACTIVE"]
@@ -124,11 +94,17 @@ class EcsSubstrate:
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> EcsSandbox:
         definition_arn = await self._definition(spec.limits)
-        answer = await self.api.run(run_request(spec, self.options, definition_arn))
+        answer = await self.call(
+            "running a task",
+            "run_task",
+            CreateFailed,
+            dispose=lambda answer: self._discard(*(task["taskArn"] for task in answer["tasks"])),
+            **run_request(spec, self.options, definition_arn),
+        )
         if not answer["tasks"]:
             raise not_started(answer.get("failures", []))
         marks("accepted")
-        return EcsSandbox(self.api, spec.name, str(answer["tasks"][0]["taskArn"]))
+        return EcsSandbox(self, spec.name, str(answer["tasks"][0]["taskArn"]))
 
     async def _definition(self, limits: Limits) -> str:
         """The ARN of a task definition for these limits, registered on first use."""
@@ -141,26 +117,51 @@ class EcsSubstrate:
 
     async def _register(self, request: Mapping[str, Any]) -> None:
         doing, operation = "registering a task definition", "register_task_definition"
-        answer = await self.api.call(doing, operation, CreateFailed, **request)
+        answer = await self.call(doing, operation, CreateFailed, **request)
         self._definitions[request["family"]] = str(answer["taskDefinition"]["taskDefinitionArn"])
 
-    async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``. A task with an accepted stop is not listed: the end is certain."""
-        return await retry.find(partial(self._find, run_id))
-
-    async def _find(self, run_id: str | None) -> Sequence[Found]:
-        arns = await self.api.listed(run_id)
-        described = [
-            task
-            for at in range(0, len(arns), DESCRIBE_BATCH)
-            for task in await self.api.tasks(arns[at : at + DESCRIBE_BATCH])
-        ]
+    async def _left(self, run_id: str | None) -> list[Found]:
+        """The tasks of a run or of all, except stopped tasks. Raises ``SubstrateUnavailable``."""
+        chosen: dict[str, Any] = {} if run_id is None else {"startedBy": started_by(run_id)}
+        cluster = self.options.cluster
+        answer = await self.call("listing tasks", "list_tasks", pages=True, cluster=cluster, **chosen)
+        arns = answer.get("taskArns", [])
+        batches = [arns[at : at + 100] for at in range(0, len(arns), 100)]
         ours = [
             labelled(task.get("tags", []), task["taskArn"], task["createdAt"].timestamp())
-            for task in described
+            for batch in batches
+            for task in await self._tasks(batch)
             if task.get("lastStatus") != "STOPPED"
         ]
         return [entry for entry in ours if entry is not None and run_id in (None, entry.run_id)]
 
-    async def reap(self, entry: Found) -> None:
-        await self.api.remove(entry.handle, time.monotonic() - entry.age_s)
+    async def _tasks(self, arns: list[str]) -> list[dict[str, Any]]:
+        """At most 100 tasks, described with their tags. Raises ``SubstrateUnavailable``."""
+        answer = await self.call(
+            "describing tasks", "describe_tasks", cluster=self.options.cluster, tasks=arns, include=["TAGS"]
+        )
+        return list(answer["tasks"])
+
+    async def _described(self, arns: list[str]) -> Mapping[str, AwsState]:
+        return {task["taskArn"]: state_of(task) for task in await self._tasks(arns)}
+
+    def _ending(self, handle: str) -> tuple[str, dict[str, Any]]:
+        return "stop_task", {"cluster": self.options.cluster, "task": handle, "reason": "taxtui: done"}
+
+    def _unknown(self, error: BaseException | None) -> bool:
+        return code_of(error) == "InvalidParameterException" and "not found" in str(error)
+
+    async def open_channel(self, arn: str, command: str) -> DataChannel:
+        """A session in the task's container. Raises ``ExecFailed`` while the container's agent is not connected."""
+        answer = await self.call(
+            "opening a session",
+            "execute_command",
+            ExecFailed,
+            cluster=self.options.cluster,
+            task=arn,
+            container=CONTAINER,
+            command=command,
+            interactive=True,
+        )
+        session = answer["session"]
+        return await DataChannel.open(session["streamUrl"], session["tokenValue"], session["sessionId"])

@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from costmodel import sold_size
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.substrates.aws.connection import tag_list
-from taxtui.substrates.aws.ecs import EcsOptions, listed
-from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, redacted
+from taxtui.substrates.aws import EcsOptions, listed
+from taxtui.substrates.aws.connection import AwsState, tag_list
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 CONTAINER: Final = "sandbox"
-EXEC_AGENT: Final = "ExecuteCommandAgent"
-DEFINITION_LABEL: Final = {"taxtui": "task-definition"}
+AGENT: Final = "agent running"
+"""The last milestone: the container's session agent can be asked for sessions."""
 
 
 def fargate_size(limits: Limits) -> tuple[int, int]:
@@ -55,7 +55,7 @@ def definition(options: EcsOptions, limits: Limits) -> dict[str, Any]:
     if options.execution_role:
         body["executionRoleArn"] = options.execution_role
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:12]
-    return {"family": f"taxtui-{digest}", "tags": tag_list("taxtui", DEFINITION_LABEL, "key", "value"), **body}
+    return {"family": f"taxtui-{digest}", **body}
 
 
 def run_request(spec: SandboxSpec, options: EcsOptions, task_definition: str) -> dict[str, Any]:
@@ -116,37 +116,22 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
 def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
     """The error for an answer of RunTask without a task."""
     reasons = (f"{refusal.get('reason', '')} {refusal.get('detail', '')}".strip() for refusal in failures)
-    return ended("TaskFailedToStart", redacted("; ".join(reasons)))
+    return ended("TaskFailedToStart", "; ".join(reasons))
 
 
-class TaskState(NamedTuple):
-    """The used fields of a described task."""
-
-    status: str  # PROVISIONING → PENDING → ACTIVATING → RUNNING → … → STOPPED
-    agent: str  # PENDING, RUNNING, STOPPED, or "" without an agent
-    stopping: bool
-    stop_code: str
-    reason: str
-
-    @classmethod
-    def of(cls, task: Mapping[str, Any]) -> TaskState:
-        container: Mapping[str, Any] = next(
-            (item for item in task.get("containers", []) if item.get("name") == CONTAINER), {}
-        )
-        agents = [item for item in container.get("managedAgents", []) if item.get("name") == EXEC_AGENT]
-        reasons = [task.get("stoppedReason", ""), container.get("reason", ""), *(a.get("reason", "") for a in agents)]
-        return cls(
-            status=task.get("lastStatus", ""),
-            agent=agents[0].get("lastStatus", "") if agents else "",
-            stopping=task.get("desiredStatus") == "STOPPED",
-            stop_code=task.get("stopCode", ""),
-            reason="; ".join(dict.fromkeys(redacted(reason) for reason in reasons if reason)),
-        )
-
-    def failure(self) -> SubstrateError | None:
-        """The reason why the task takes no commands; None if the task runs or may still start."""
-        if self.stopping or self.status == "STOPPED":
-            return ended(self.stop_code, self.reason)
-        if self.agent == "STOPPED":
-            return SandboxLost(f"the task's session agent has stopped: {self.reason or 'no reason given'}")
-        return None
+def state_of(task: Mapping[str, Any]) -> AwsState:
+    """The state in a described task, and of its session agent."""
+    container: Mapping[str, Any] = next(
+        (item for item in task.get("containers", []) if item.get("name") == CONTAINER), {}
+    )
+    agents = [item for item in container.get("managedAgents", []) if item.get("name") == "ExecuteCommandAgent"]
+    agent = agents[0].get("lastStatus", "") if agents else ""
+    reasons = [task.get("stoppedReason", ""), container.get("reason", ""), *(item.get("reason", "") for item in agents)]
+    reason = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+    status = task.get("lastStatus", "")  # PROVISIONING → PENDING → ACTIVATING → RUNNING → … → STOPPED
+    failure: SubstrateError | None = None
+    if "STOPPED" in (task.get("desiredStatus"), status):
+        failure = ended(task.get("stopCode", ""), reason)
+    elif agent == "STOPPED":
+        failure = SandboxLost(f"the task's session agent has stopped: {reason or 'no reason given'}")
+    return AwsState(status, failure, [status.lower(), *([AGENT] if agent == "RUNNING" else [])])

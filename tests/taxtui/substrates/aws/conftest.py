@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.standins import ec2_standin_setup, ecs_standin_setup
+from tests.support.standins.aws_setup import CREDENTIALS, standin
 from tests.support.standins.ecs_standin import EcsStandin
-from tests.support.standins.ecs_standin_setup import CREDENTIALS
 
 if TYPE_CHECKING:
     from tests.support.standins.ec2_standin import Ec2Standin
@@ -23,11 +22,17 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ecs() -> Iterator[EcsStandin]:
-    with ecs_standin_setup.standin() as running:
+    with standin("ecs") as running:
         yield running
 
 
 @pytest.fixture
 def ec2() -> Iterator[Ec2Standin]:
-    with ec2_standin_setup.standin() as running:
+    with standin("ec2") as running:
         yield running
+
+
+@pytest.fixture(params=[pytest.param("ec2", marks=pytest.mark.sshd), "ecs"])
+def account(request: pytest.FixtureRequest) -> Any:
+    """Each of the two."""
+    return request.getfixturevalue(request.param)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -12,65 +11,39 @@ import pytest_asyncio
 from taxtui.sandboxes.conformance import Check
 from taxtui.sandboxes.conformance.bench import Factory
 from taxtui.sandboxes.protocol import Substrate
-from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
-from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support.lent import OWNING, SHARING, lent, passes
-from tests.support.standins import ec2_standin_setup, ecs_standin_setup
-from tests.support.standins.ecs_standin_setup import CREDENTIALS
+from tests.support.standins.aws_setup import CREDENTIALS, standin, substrate
+from tests.support.standins.ecs_standin import EcsStandin
 
 pytestmark = pytest.mark.processes
-
-
-class Service(NamedTuple):
-    standin: Callable[[], AbstractContextManager[Any]]
-    substrate: Callable[[Any], Substrate]
-    left: Callable[[Any], object]
-    none_left: object
-    ttl_s: float
-
-
-KINDS = {
-    "ec2": Service(
-        standin=ec2_standin_setup.standin,
-        substrate=lambda ec2: Ec2Substrate(ec2_standin_setup.options(ec2)),
-        left=lambda ec2: {kind: names for kind, names in ec2.leftovers().items() if names},
-        none_left={},
-        ttl_s=60.0,
-    ),
-    # The suite opens more concurrent sessions than an agent's default allows.
-    "ecs": Service(
-        standin=lambda: ecs_standin_setup.standin(sessions_limit=4),
-        substrate=lambda ecs: EcsSubstrate(ecs_standin_setup.options(ecs, sessions=4)),
-        left=lambda ecs: (ecs.running(), ecs.active_definitions()),
-        none_left=([], []),
-        ttl_s=1.0,
-    ),
-}
 
 
 class Account:
     """An emulated account for all checks; a sandbox that is lent to checks may exist before and after a check."""
 
-    def __init__(self, service: Service, running: Any) -> None:
-        self.service, self.running = service, running
+    def __init__(self, running: Any) -> None:
+        self.running = running
 
     def substrate(self) -> Substrate:
-        return self.service.substrate(self.running)
+        # The suite opens more concurrent sessions than an agent's default allows.
+        ecs = isinstance(self.running, EcsStandin)
+        made: Substrate = substrate(self.running, **({"sessions": 4} if ecs else {}))
+        return made
 
     async def passes(self, check: Check, factory: Factory) -> None:
-        before = self.service.left(self.running)
-        await passes(check, factory, short_ttl_s=self.service.ttl_s)
-        assert self.service.left(self.running) == before
+        before = self.running.leftovers()
+        await passes(check, factory, short_ttl_s=1.0 if isinstance(self.running, EcsStandin) else 60.0)
+        assert self.running.leftovers() == before
 
 
 @pytest.fixture(scope="module", params=[pytest.param("ec2", marks=pytest.mark.sshd), "ecs"])
 def account(request: pytest.FixtureRequest) -> Iterator[Account]:
-    service = KINDS[request.param]
-    with pytest.MonkeyPatch.context() as patch, service.standin() as running:
+    public = {"sessions_limit": 4} if request.param == "ecs" else {}
+    with pytest.MonkeyPatch.context() as patch, standin(request.param, **public) as running:
         for key, value in CREDENTIALS.items():
             patch.setenv(key, value)
-        yield Account(service, running)
-        assert service.left(running) == service.none_left
+        yield Account(running)
+        assert not any(running.leftovers().values())
 
 
 @pytest.mark.parametrize("check", OWNING, ids=str)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,17 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
+from costmodel import NoPrice, load_prices
+from costmodel.pricing.sheet import priced_cell
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.shell.over_ssh import no_channel
-from taxtui.substrates.aws.ec2 import Ec2Options
-from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.instance import InstanceState, ended, no_login, public_text, run_request, user_data
-from taxtui.substrates.aws.ec2.sandbox import connect
-from taxtui.substrates.aws.ec2.substrate import new_key
+from taxtui.sandboxes.kit.shell.over_ssh import log_in, no_channel
+from taxtui.substrates.aws import Ec2Options
+from taxtui.substrates.aws.ec2.instance import ended, public_text, run_request, state_of, user_data
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate, new_key
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
-from tests.support.standins.ecs_standin_setup import spec
+from tests.support.standins.aws_setup import spec
 
 MODEL = botocore.session.get_session().get_service_model("ec2")
 SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=90.4)
@@ -73,9 +72,9 @@ def test_user_data_brings_both_keys_and_a_shutdown_that_needs_nobody() -> None:
 
 def test_the_address_is_the_one_that_was_asked_for() -> None:
     instance = {"State": {"Name": "running"}, "PublicIpAddress": "192.0.2.1", "PrivateIpAddress": "10.0.0.1"}
-    assert InstanceState.of(instance, public=True).address == "192.0.2.1"
-    assert InstanceState.of(instance, public=False).address == "10.0.0.1"
-    assert InstanceState.of(instance, public=True).failure() is None
+    assert state_of(instance, public=True).address == "192.0.2.1"
+    assert state_of(instance, public=False).address == "10.0.0.1"
+    assert state_of(instance, public=True).failure is None
 
 
 @pytest.mark.parametrize(
@@ -106,30 +105,6 @@ def test_every_end_of_an_instance_has_its_own_message(
 
 
 @pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        # sshd is up before cloud-init has put our host key in place, or cloud-init never does.
-        (
-            asyncssh.HostKeyNotVerifiable("Host key is not trusted"),
-            "sshd has another host key than the user data; does the image have cloud-init?",
-        ),
-        # Our host key, but not yet our user.
-        (
-            asyncssh.PermissionDenied("Permission denied"),
-            "the login is refused; does the image have cloud-init, and did cloud-init make the user?",
-        ),
-        (ConnectionResetError("reset"), "no login: reset"),
-        (
-            TimeoutError(),
-            "the port stays closed; does the security group let this machine in, and is there a route?",
-        ),
-    ],
-)
-def test_why_nobody_can_log_in_yet(error: Exception, text: str) -> None:
-    assert no_login(error) == text
-
-
-@pytest.mark.parametrize(
     ("code", "kind", "text"),
     [
         # The connection has closed while the channel was asked for.
@@ -146,38 +121,27 @@ def test_a_connection_that_takes_no_more_is_told_from_one_that_is_gone(
     assert (type(error), str(error)) == (kind, text)
 
 
-class Client:
-    """Keeps the filters that it was asked with."""
-
-    def __init__(self) -> None:
-        self.filters: list[Mapping[str, Any]] = []
-
-    def get_paginator(self, operation: str) -> Client:
-        return self
-
-    def paginate(self, *, Filters: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:  # noqa: N803
-        self.filters = list(Filters)
-        return iter([{"Reservations": []}])
-
-
 @pytest.mark.parametrize(
     ("run_id", "asked"),
     [
         (None, {"Name": "tag-key", "Values": ["taxtui.run"]}),
-        ("", {"Name": "tag:taxtui.run", "Values": [""]}),
         ("r-1", {"Name": "tag:taxtui.run", "Values": ["r-1"]}),
-        ("*", {"Name": "tag:taxtui.run", "Values": [r"\*"]}),
-        (r"2026?\x", {"Name": "tag:taxtui.run", "Values": [r"2026\?\\x"]}),
+        (r"2026*?\x", {"Name": "tag:taxtui.run", "Values": [r"2026\*\?\\x"]}),
     ],
 )
-async def test_a_run_chooses_itself_alone(run_id: str | None, asked: Mapping[str, Any]) -> None:
-    api, client = Ec2Api(Ec2Options(subnet="subnet-1")), Client()
-    api._clients = {"ec2": client}
-    try:
-        assert await api._tagged("instances", run_id) == []
-    finally:
-        await api.close()
-    assert client.filters == [asked]
+async def test_a_run_chooses_itself_alone(
+    run_id: str | None, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters = []
+
+    async def call(*_: object, **parameters: Any) -> dict[str, Any]:
+        filters.append(parameters["Filters"][0])
+        return {}
+
+    substrate = Ec2Substrate()
+    monkeypatch.setattr(substrate, "call", call)
+    assert await substrate.find(run_id) == []
+    assert filters == [asked] * 3
 
 
 async def test_a_login_that_is_cancelled_the_moment_it_is_done_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,15 +149,27 @@ async def test_a_login_that_is_cancelled_the_moment_it_is_done_goes_no_further(m
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_soon(task.cancel)
 
-    async def log_in() -> None:
-        await connect("127.0.0.1", 22, "", client, host)
+    async def logging_in() -> None:
+        await log_in("127.0.0.1", port=22, known_hosts=None)
         await asyncio.sleep(0)
 
     monkeypatch.setattr(asyncssh.connection, "_connect", connected)
-    client, host = new_key(), new_key()
-    task = asyncio.create_task(log_in())
+    task = asyncio.create_task(logging_in())
     await asyncio.wait({task})
     assert task.cancelled()
+
+
+def test_an_instances_disk_and_address_are_in_its_variant_and_in_its_bill(tmp_path: Path) -> None:
+    assert Ec2Options(disk_gib=100, address="private", spot=True).variant == "m7i.large spot private 100GiB"
+    sheet = tmp_path / "ec2.toml"
+    sheet.write_text(
+        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "ec2"\nvariant = "m7i.large"\nusd_per_hour = 0.1\n'
+        'usd_per_address_hour = 0.005\nusd_per_disk_hour = 0.0018\nminimum_s = 60\nincrement_s = 1\nsource = "x"\n'
+    )
+    identity = priced_cell("ec2", Ec2Options().variant, 2.0, 8192)
+    assert load_prices(sheet).sandbox(identity).usd_hour(identity) == pytest.approx(0.1068)
+    with pytest.raises(NoPrice, match="100GiB"):
+        load_prices(sheet).sandbox(priced_cell("ec2", Ec2Options(disk_gib=100).variant, 2.0, 8192))
 
 
 @pytest.mark.cloud_init
@@ -223,10 +199,10 @@ async def test_an_image_that_keeps_a_disk_after_the_instance_is_refused(
     async def call(*_: object, **__: object) -> dict[str, Any]:
         return {"Images": [{"RootDeviceName": "/dev/sda1", "BlockDeviceMappings": disks}]}
 
-    api = Ec2Api(Ec2Options(subnet="subnet-1", security_group="sg-1", ami="ami-1"))
-    monkeypatch.setattr(api, "call", call)
+    substrate = Ec2Substrate(Ec2Options(subnet="subnet-1", security_group="sg-1", ami="ami-1"))
+    monkeypatch.setattr(substrate, "call", call)
     if kept:
         with pytest.raises(SubstrateUnavailable, match="ami-1 keeps its disk /dev/sdc"):
-            await api.image()
+            await substrate._image()
     else:
-        assert await api.image() == ("ami-1", "/dev/sda1")
+        assert await substrate._image() == ("ami-1", "/dev/sda1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import uuid
 
 import pytest
@@ -12,10 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from taxtui.errors import ExecFailed
-from taxtui.substrates.aws.ecs import frame as ecs_frame
-from taxtui.substrates.aws.ecs.frame import Frame, FrameError
-from taxtui.substrates.aws.ecs.protocol import RESEND_NS, Channel
-from tests.support.standins.ecs_peer import AgentEnd, closed, message, rune_loop
+from taxtui.substrates.aws.ecs import protocol
+from taxtui.substrates.aws.ecs.protocol import Channel, Frame, FrameError
+from tests.support.standins.ecs_peer import AgentEnd, closed, message
 
 MS = 1_000_000
 DATA = st.binary(min_size=1, max_size=3000).map(lambda data: data.replace(b"\xef", b"."))  # the agent damages U+FFFD
@@ -116,38 +114,10 @@ TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
-def test_an_agent_that_never_acknowledges_ends_the_channel_with_a_named_error() -> None:
-    client = Channel("token")
-    client.receive(message(ecs_frame.OUTPUT_DATA, b"$ ", payload_type=ecs_frame.OUTPUT), 0)
-    client.write(b"echo\n", 0)
-    now = 0
-    while client.end is None:
-        now += RESEND_NS
-        client.tick(now)
-    assert isinstance(client.end, ExecFailed)
-    assert "acknowledged nothing" in str(client.end)
-    assert 300_000 * MS <= now <= 301_000 * MS  # five minutes of attempts
-
-
-@given(st.lists(st.binary(max_size=1200), max_size=30), st.randoms(use_true_random=False))
-def test_the_agents_loop_over_characters_loses_nothing_but_replacement_characters(
-    pieces: list[bytes], rng: random.Random
-) -> None:
-    whole = b"".join(piece.replace(b"\xef\xbf\xbd", b"?") for piece in pieces)
-    cuts = sorted(rng.randint(0, len(whole)) for _ in range(5))
-    passed, tail = b"", b""
-    for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
-        out, tail = rune_loop(tail + whole[start:end])
-        passed += out
-    if b"\xef\xbf\xbd" not in whole:
-        assert passed + tail == whole
-        assert len(tail) < 4
-
-
 @given(
     st.builds(
         Frame,
-        kind=st.sampled_from([ecs_frame.INPUT_DATA, ecs_frame.ACKNOWLEDGE, "x", "a" * 32]),
+        kind=st.sampled_from([protocol.INPUT_DATA, protocol.ACKNOWLEDGE, "x", "a" * 32]),
         created_ms=st.integers(1, 2**64 - 1),
         sequence=st.integers(-(2**63), 2**63 - 1),
         flags=st.integers(0, 2**64 - 1),
@@ -161,9 +131,9 @@ def test_a_frame_survives_its_encoding(frame: Frame) -> None:
 
 
 SEEDS = [
-    message(ecs_frame.OUTPUT_DATA, b"hello", payload_type=1),
-    message(ecs_frame.OUTPUT_DATA, b'{"RequestedClientActions":[{"ActionType":"SessionType"}]}', payload_type=5),
-    message(ecs_frame.ACKNOWLEDGE, b'{"AcknowledgedMessageSequenceNumber":0}', flags=3),
+    message(protocol.OUTPUT_DATA, b"hello", payload_type=1),
+    message(protocol.OUTPUT_DATA, b'{"RequestedClientActions":[{"ActionType":"SessionType"}]}', payload_type=5),
+    message(protocol.ACKNOWLEDGE, b'{"AcknowledgedMessageSequenceNumber":0}', flags=3),
     message("start_publication", b""),
     closed("reason"),
 ]
@@ -189,12 +159,12 @@ def test_a_damaged_frame_raises_only_the_documented_error(
 
 @pytest.mark.parametrize("payload", [b"[" * 100_000, b'{"Output":' + b"[" * 100_000, b"\xff" * 50, b"null", b"3", b""])
 def test_hostile_json_under_a_valid_digest_is_dropped(payload: bytes) -> None:
-    for kind, payload_type in ((ecs_frame.ACKNOWLEDGE, 0), (ecs_frame.CHANNEL_CLOSED, 0)):
+    for kind, payload_type in ((protocol.ACKNOWLEDGE, 0), (protocol.CHANNEL_CLOSED, 0)):
         channel = Channel("token")
         assert channel.receive(message(kind, payload, payload_type=payload_type), 1) == b""
         assert channel.end is None
     channel = Channel("token")
-    channel.receive(message(ecs_frame.OUTPUT_DATA, payload, payload_type=ecs_frame.HANDSHAKE_REQUEST), 1)
+    channel.receive(message(protocol.OUTPUT_DATA, payload, payload_type=protocol.HANDSHAKE_REQUEST), 1)
     assert isinstance(channel.end, ExecFailed)
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError, SubstrateUnavailable
+from taxtui.errors import ExecTimeout, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import ExecResult
-from taxtui.substrates.aws.ecs import terminal
+from taxtui.substrates.aws.ecs import sandbox as ecs_sandbox
 from taxtui.substrates.aws.ecs.protocol import SessionCut
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
+from tests.support.standins.aws_setup import sandbox
 from tests.support.standins.ecs_peer_pty import Behaviour
 from tests.support.standins.ecs_standin import EcsStandin
-from tests.support.standins.ecs_standin_setup import sandbox
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
@@ -28,7 +28,7 @@ LATER_S = 600.0  # no timeout ends it: a command whose sandbox died is told so l
 
 @pytest.fixture(autouse=True)
 def _quick_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "LEAVING_S", 0.1)
+    monkeypatch.setattr(ecs_sandbox, "LEAVING_S", 0.1)
 
 
 def quick(**changed: object) -> Behaviour:
@@ -58,59 +58,22 @@ async def begun(
 
 
 @pytest.mark.parametrize("mode", ["exec", "session"])
-async def test_a_container_that_dies_under_a_command_is_lost_long_before_its_timeout(
-    ecs: EcsStandin, tmp_path: Path, mode: str
+@pytest.mark.parametrize("dead", ["container", "agent"])
+async def test_a_silent_death_under_a_command_is_a_lost_sandbox_long_before_its_timeout(
+    ecs: EcsStandin, tmp_path: Path, mode: str, dead: str
 ) -> None:
     async with sandbox(ecs) as made:
         running = await begun(made, tmp_path, mode, LATER_S)
+        ecs.refuse("DescribeTasks", "AccessDeniedException", "not now", times=2)  # a refused look is made again
         [task] = ecs.running()
-        ecs.stop(task, "EssentialContainerExited", "OutOfMemoryError: container killed")
-        with pytest.raises(SandboxLost, match="OutOfMemoryError"):
+        if dead == "agent":
+            ecs.kill_agent(task)
+        else:
+            ecs.stop(task, "EssentialContainerExited", "OutOfMemoryError: container killed")
+        with pytest.raises(SandboxLost, match=r"OutOfMemoryError|session agent has stopped"):
             await running
         with pytest.raises(SandboxLost):
             await made.exec(TRUE)
-
-
-@pytest.mark.parametrize("mode", ["exec", "session"])
-async def test_an_agent_that_dies_in_a_container_that_lives_is_a_lost_sandbox(
-    ecs: EcsStandin, tmp_path: Path, mode: str
-) -> None:
-    async with sandbox(ecs) as made:
-        running = await begun(made, tmp_path, mode, LATER_S)
-        ecs.kill_agent(ecs.running()[0])
-        with pytest.raises(SandboxLost, match="session agent has stopped"):
-            await running
-
-
-async def test_a_pause_that_is_asked_for_again_is_looked_into_at_once(
-    ecs: EcsStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(terminal, "POLLS", 10_000)  # without the reason there is no look
-    async with sandbox(ecs) as made:
-        running = await begun(made, tmp_path)
-        ecs.kill_agent(ecs.running()[0])
-        with pytest.raises(SandboxLost, match="session agent"):
-            await running
-
-
-async def test_a_look_that_is_refused_is_made_again(ecs: EcsStandin, tmp_path: Path) -> None:
-    async with sandbox(ecs) as made:
-        running = await begun(made, tmp_path)
-        ecs.refuse("DescribeTasks", "AccessDeniedException", "not now", times=2)
-        ecs.kill_agent(ecs.running()[0])
-        with pytest.raises(SandboxLost, match="session agent"):
-            await running
-
-
-async def test_a_session_that_does_not_open_has_the_time_of_its_command(
-    ecs: EcsStandin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(terminal, "KILL_S", 0.3)
-    ecs.sessions_limit = 0  # the agent has no room, and says nothing
-    async with sandbox(ecs) as made:
-        with pytest.raises(ExecFailed) as failed:
-            await made.exec(Command(script="true", timeout_s=0.3))
-        assert isinstance(failed.value, ExecTimeout) or "may still run" in str(failed.value)
 
 
 # -- slots
@@ -131,30 +94,24 @@ def held(ecs: EcsStandin) -> int:
     return sum(session.begun and not session.over for session in ecs.sessions())
 
 
-async def test_lost_connections_hold_no_slot_of_the_agent(ecs: EcsStandin) -> None:
+@pytest.mark.parametrize("right", [True, False])
+async def test_lost_connections_hold_no_slot_of_the_agent(ecs: EcsStandin, right: bool) -> None:
+    """Without the right to end a session its stale shell is killed through another."""
+    if not right:
+        denied = "not authorized to perform: ssm:TerminateSession"
+        ecs.refuse("TerminateSession", "AccessDeniedException", denied, times=9)
     async with sandbox(ecs) as made:
         for _ in range(3):
-            ecs.behaviour = quick()
             await cut(made, ecs)
             await until(lambda: held(ecs) == 0, "the agent has let go")
         assert ecs.calls["TerminateSession"] == 3
-        assert (await made.exec(TRUE)).exit_code == 0
         first = await made.open_session()
         assert (await made.exec(TRUE)).exit_code == 0
         await first.close()
 
 
-async def test_without_the_right_to_end_a_session_its_stale_shell_is_killed_through_another(ecs: EcsStandin) -> None:
-    ecs.refuse("TerminateSession", "AccessDeniedException", "not authorized to perform: ssm:TerminateSession", times=9)
-    async with sandbox(ecs) as made:
-        for _ in range(3):
-            await cut(made, ecs)
-            await until(lambda: held(ecs) == 0, "the agent has let go")
-        assert (await made.exec(TRUE)).exit_code == 0
-
-
 async def test_a_kill_that_is_not_answered_is_said(ecs: EcsStandin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "KILL_S", 0.3)
+    monkeypatch.setattr(ecs_sandbox, "KILL_S", 0.3)
     ecs.sessions_limit = 1
     async with sandbox(ecs) as made:
         first = await made.open_session()  # takes the only slot that there really is

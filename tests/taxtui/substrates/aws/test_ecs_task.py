@@ -1,4 +1,4 @@
-"""What is asked of ECS, against botocore's own model, and what its answers mean."""
+"""What is asked of ECS, against botocore's own model, what its answers mean, and what its sizes cost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
+from costmodel import NoPrice, PriceError, load_prices
+from costmodel.pricing.sheet import priced_cell
 from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.substrates.aws.ecs import EcsOptions
-from taxtui.substrates.aws.ecs.task import TaskState, definition, ended, not_started, run_request
+from taxtui.substrates.aws import EcsOptions
+from taxtui.substrates.aws.ecs.task import definition, ended, fargate_size, not_started, run_request, state_of
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 MODEL = botocore.session.get_session().get_service_model("ecs")
@@ -62,10 +64,13 @@ def test_the_guards_are_in_the_request() -> None:
 
 
 def test_the_agents_state_is_its_own() -> None:
-    container = {"name": "sandbox", "managedAgents": [{"name": "ExecuteCommandAgent", "lastStatus": "PENDING"}]}
-    state = TaskState.of({"lastStatus": "RUNNING", "desiredStatus": "RUNNING", "containers": [container]})
-    assert (state.status, state.agent, state.stopping) == ("RUNNING", "PENDING", False)
-    assert TaskState.of({"lastStatus": "PROVISIONING"}).agent == ""
+    agent = {"name": "ExecuteCommandAgent", "lastStatus": "PENDING"}
+    task = {"lastStatus": "RUNNING", "containers": [{"name": "sandbox", "managedAgents": [agent]}]}
+    state = state_of(task)
+    assert (state.status, state.milestones, state.failure) == ("RUNNING", ["running"], None)
+    agent["lastStatus"] = "RUNNING"
+    assert state_of(task).milestones == ["running", "agent running"]
+    assert state_of({"lastStatus": "PROVISIONING"}).milestones == ["provisioning"]
 
 
 NO_ROOM = "Capacity is unavailable at this time. Please try again later or in a different availability zone"
@@ -113,3 +118,41 @@ def test_an_answer_without_a_task_says_why(
     error = not_started(failures)
     assert type(error) is kind
     assert text in str(error)
+
+
+VCPU_USD, GIB_USD, ADDRESS_USD = 0.04048, 0.004445, 0.005
+
+
+@pytest.mark.parametrize(
+    ("cpus", "mib", "vcpu", "gib"),
+    [(1.0, 1024, 1, 2), (1.5, 3000, 2, 4), (0.25, 3072, 0.5, 3), (4.0, 31_000, 8, 32), (16.0, 122_880, 16, 120)],
+)
+def test_the_next_size_that_is_sold_is_bought_and_billed(cpus: float, mib: int, vcpu: float, gib: float) -> None:
+    identity = priced_cell("ecs", "fargate", cpus, mib)
+    usd = load_prices("aws-fargate").sandbox(identity).usd_hour(identity)
+    assert usd == pytest.approx(vcpu * VCPU_USD + gib * GIB_USD + ADDRESS_USD)
+    assert fargate_size(Limits(cpus=cpus, memory_mib=mib)) == (vcpu * 1024, gib * 1024)
+
+
+def test_a_size_that_nobody_sells_is_refused_before_anything_is_made() -> None:
+    with pytest.raises(PriceError, match="fargate sells nothing with 17 vCPU"):
+        load_prices("aws-fargate").sandbox(priced_cell("ecs", "fargate", 17.0, 1024))
+    with pytest.raises(CreateFailed, match="17 vCPU"):
+        fargate_size(Limits(cpus=17.0))
+
+
+@pytest.mark.parametrize(
+    ("changed", "address_usd", "vcpu_usd"),
+    [
+        ({}, ADDRESS_USD, VCPU_USD),
+        ({"public_address": False}, 0.0, VCPU_USD),
+        ({"arch": "ARM64"}, ADDRESS_USD, 0.03238),
+    ],
+)
+def test_address_architecture_and_spot_are_in_the_variant_and_in_the_bill(
+    changed: dict[str, Any], address_usd: float, vcpu_usd: float
+) -> None:
+    price = load_prices("aws-fargate").sandbox(priced_cell("ecs", EcsOptions(**changed).variant, 1.0, 2048))
+    assert (price.rate("usd_per_address_hour"), price.rate("usd_per_vcpu_hour")) == (address_usd, vcpu_usd)
+    with pytest.raises(NoPrice):
+        load_prices("aws-fargate").sandbox(priced_cell("ecs", EcsOptions(spot=True, **changed).variant, 1.0, 2048))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from taxtui.errors import CreateFailed, SandboxLost
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Marks
-from taxtui.substrates.ssh.scripts import mark_of
-from taxtui.substrates.ssh.substrate import SshSandbox, SshSubstrate
+from taxtui.substrates.ssh.scripts import facts, listed, mark_of
+from taxtui.substrates.ssh.substrate import SshSandbox, SshSubstrate, no_login
 from tests.support.command_line import Home
 from tests.support.standins.private_sshd import SshBox, new_key, ssh_box
 
@@ -63,18 +65,13 @@ async def test_a_host_that_is_not_there(box: SshBox) -> None:
     found = await said(box)
     assert (found.ok, found.detail) == (False, "the host refuses the connection: no SSH server on that port")
     assert found.fix == "start sshd there, or set port=NUMBER"
-    found = await said(box, host="no-such-host.invalid")
-    assert (found.ok, found.detail) == (False, "host name not found")
 
 
-async def test_a_refused_key(box: SshBox) -> None:
-    new_key(box.folder / "other")
-    found = await said(box, key=str(box.folder / "other"))
-    assert (found.ok, found.detail) == (False, "the host refuses the login")
-    locked = box.folder / "locked"
-    new_key(locked, passphrase="secret")
-    found = await said(box, key=str(locked))
-    assert (found.ok, found.fix) == (False, "run ssh-add if the key has a passphrase")
+async def test_a_refused_or_locked_key(box: SshBox) -> None:
+    for name, passphrase in (("other", ""), ("locked", "secret")):
+        new_key(box.folder / name, passphrase=passphrase)
+    assert (await said(box, key=str(box.folder / "other"))).detail == "the host refuses the login"
+    assert (await said(box, key=str(box.folder / "locked"))).fix == "run ssh-add if the key has a passphrase"
 
 
 async def test_a_changed_or_unknown_host_key_is_refused(box: SshBox) -> None:
@@ -88,8 +85,8 @@ async def test_a_changed_or_unknown_host_key_is_refused(box: SshBox) -> None:
     ("changed", "words"),
     [
         ({"host": ""}, "option host is missing; -s ssh:host=NAME"),
-        ({"key": "/nowhere/key"}, "key=/nowhere/key is not a file; set key=FILE"),
-        ({"known_hosts": "/nowhere"}, "known_hosts=/nowhere is not a file; set known_hosts=FILE"),
+        ({"key": "/nowhere/key"}, "there is no such key or known_hosts file; correct key=FILE or known_hosts=FILE"),
+        ({"known_hosts": "/nowhere"}, "there is no such key or known_hosts file; correct key=FILE or known_hosts=FILE"),
         ({"folder": "~/x"}, "folder=~/x cannot be used; write an absolute path of letters, digits, dots, - and _"),
         ({"fixtures": "/nowhere"}, "the host has no /nowhere/attrs.git; install there: /nowhere/attrs.git"),
         (
@@ -102,6 +99,32 @@ async def test_options_that_cannot_be_are_one_line(box: SshBox, changed: dict[st
     found = await said(box, **changed)
     assert not found.ok
     assert f"{found.detail}; {found.fix}" == words
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (asyncssh.KeyImportError("Invalid private key"), "the key cannot be used"),
+        (socket.gaierror(-2, "x"), "host name not found"),
+        (asyncssh.ConnectionLost("Connection lost"), "drops the connection"),
+        (ConnectionResetError(104, "x"), "drops the connection"),
+        (TimeoutError(), "does not answer"),
+        (OSError(101, "x"), "cannot be reached"),
+        (asyncssh.ProtocolError("odd"), "no login: odd"),
+    ],
+)
+def test_each_failed_login_has_its_own_message(error: Exception, words: str) -> None:
+    assert words in str(no_login(error))
+
+
+def test_the_description_of_a_host_is_read_or_refused() -> None:
+    found = facts(b"taxtui\nLinux 6.1\n/proc\n/tmp/taxtui-ssh-0\nls\nsh\n")
+    assert found == ("Linux 6.1", ["/proc"], "/tmp/taxtui-ssh-0", {"ls", "sh"})
+    odd = facts(b"taxtui\nLinux\n\n/with a space/x\n")
+    assert odd is not None
+    assert odd.base == ""
+    assert facts(b"welcome\ntaxtui\nLinux\n\n/tmp/x\n") is None
+    assert facts(b"taxtui\n") is None
 
 
 async def test_start_up_files_with_output_are_refused(box: SshBox) -> None:
@@ -146,6 +169,24 @@ async def test_a_cut_connection_loses_its_sandbox_and_the_next_is_made(box: SshB
         assert (await again.exec(Command(script="echo here"))).stdout == b"here\n"
         await again.destroy()
     assert box.left() == []
+
+
+def test_sandboxes_with_any_record_are_listed() -> None:
+    rows = [
+        b"1000",
+        b'/b/taxtui-r1-1\t940 {"taxtui.run":"forged","taxtui.deadline":"2000"}',
+        b"/b/taxtui-r1-2\t",
+        b"/b/taxtui-r2-1\tnonsense",
+        b"/b/with space\t",
+        b"no tab at all",
+    ]
+    found = listed(b"\n".join(rows) + b"\n", None)
+    assert [(each.name, each.run_id, each.age_s, each.deadline_unix_s) for each in found] == [
+        ("taxtui-r1-1", "r1", 60.0, 2000),
+        ("taxtui-r1-2", "r1", 0.0, None),
+        ("taxtui-r2-1", "r2", 0.0, None),
+    ]
+    assert [each.handle for each in listed(b"\n".join(rows), "r2")] == ["/b/taxtui-r2-1"]
 
 
 async def test_a_sandbox_with_a_spoilt_record_is_found(box: SshBox) -> None:
