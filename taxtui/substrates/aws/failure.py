@@ -7,8 +7,8 @@ sometimes only the message has the reason; therefore patterns match code and mes
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import ClassVar, Final
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from taxtui.errors import (
     CreateFailed,
@@ -38,18 +38,12 @@ class SpotInterrupted(SandboxLost):
     """AWS took a spot sandbox back."""
 
 
-_THROTTLED: Final = re.compile(
-    r"Throttl|RequestLimitExceeded|TooManyRequests|SlowDown|Rate exceeded"
-    r"|InvalidSnapshot\.InUse"  # its image was deregistered a moment ago
-)
-_DENIED: Final = re.compile(r"AccessDenied|UnauthorizedOperation|NotAuthorized")
-_CREDENTIALS: Final = re.compile(
-    r"ExpiredToken|InvalidClientTokenId|UnrecognizedClient|AuthFailure|SignatureDoesNotMatch|RequestExpired"
-)
-_CAPACITY: Final = re.compile(
-    r"Insufficient\w*Capacity|SpotMaxPriceTooLow|MaxSpotInstanceCountExceeded|[Cc]apacity is unavailable"
-)
-_QUOTA: Final = re.compile(r"LimitExceeded|limit on the number of|QuotaExceeded")
+def _code(pattern: str) -> Callable[[Refused], object]:
+    return lambda refusal: re.search(pattern, refusal.reason)
+
+
+def _words(pattern: str) -> Callable[[Refused], object]:
+    return lambda refusal: re.search(pattern, f"{refusal.reason} {refusal.message}")
 
 
 class AwsRefused(Refused):
@@ -57,27 +51,38 @@ class AwsRefused(Refused):
 
     table: ClassVar[tuple[Meaning, ...]] = (
         # First, because a request above the rate is refused as "limit exceeded" too. A refused call of ECS to another
-        # service has a general code; only the message is specific.
-        Meaning(Throttled, lambda refusal: _THROTTLED.search(refusal.words)),
+        # service has a general code; only the message is specific. A snapshot is in use until its image is gone.
+        Meaning(
+            Throttled,
+            _words(r"Throttl|RequestLimitExceeded|TooManyRequests|SlowDown|Rate exceeded|InvalidSnapshot\.InUse"),
+        ),
         # By code: messages of unrelated refusals mention permissions too.
-        Meaning(AccessDenied, lambda refusal: _DENIED.search(refusal.reason), fix="add the permission to the policy"),
-        Meaning(SubstrateUnavailable, lambda refusal: _CREDENTIALS.search(refusal.reason), fix="renew the credentials"),
+        Meaning(
+            AccessDenied,
+            _code("AccessDenied|UnauthorizedOperation|NotAuthorized"),
+            fix="add the permission to the policy",
+        ),
+        Meaning(
+            SubstrateUnavailable,
+            _code(
+                "ExpiredToken|InvalidClientTokenId|UnrecognizedClient|AuthFailure|SignatureDoesNotMatch|RequestExpired"
+            ),
+            fix="renew the credentials",
+        ),
         # Including limits of the spot market: an on-demand instance may be available at once.
         Meaning(
             CapacityUnavailable,
-            lambda refusal: _CAPACITY.search(refusal.words),
+            _words(
+                r"Insufficient\w*Capacity|SpotMaxPriceTooLow|MaxSpotInstanceCountExceeded|[Cc]apacity is unavailable"
+            ),
             fix="try another zone or size, or on-demand instead of spot",
         ),
         Meaning(
             QuotaExceeded,
-            lambda refusal: _QUOTA.search(refusal.words),
+            _words("LimitExceeded|limit on the number of|QuotaExceeded"),
             fix="request a higher quota in Service Quotas, or lower the concurrency",
         ),
     )
-
-    @property
-    def words(self) -> str:
-        return f"{self.reason} {self.message}"
 
     def describe(self, doing: str) -> str:
         """As ``Refused.describe``, without the code: botocore's message contains the code."""

@@ -30,10 +30,8 @@ TICK_S = 0.05
 
 @dataclass
 class Behaviour:
-    """What the agent and the network between do. Times as the real agent's were seen to be; tests set them to 0."""
+    """What the agent and the network between do."""
 
-    first_output_s: float = 1.0
-    chunk_s: float = 0.001
     terminal_after_s: float = 0.0  # input before that is not acknowledged
     handshake: Literal["none", "plain", "kms"] = "none"
     drop: float = 0.0
@@ -52,7 +50,7 @@ class AgentSession:
         env: Mapping[str, str],
         cwd: str,
         behaviour: Behaviour,
-        granted: Callable[[AgentSession], bool] = lambda session: True,
+        granted: Callable[[AgentSession], bool],
     ) -> None:
         """``granted``: whether the agent has a slot for it by now; until then it does not answer."""
         self._granted = granted
@@ -151,12 +149,9 @@ class AgentSession:
         self._start()
         typing = asyncio.create_task(self._type())
         try:
-            await asyncio.sleep(self._behaviour.first_output_s)
             while data := await self._read():
                 self._end.write(data, time.monotonic_ns())
                 await self._flush()
-                if self._behaviour.chunk_s:
-                    await asyncio.sleep(self._behaviour.chunk_s)
         finally:
             typing.cancel()
         if self._dead.is_set():

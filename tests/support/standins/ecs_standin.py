@@ -63,7 +63,7 @@ class EcsStandin:
     """A context manager; ``url`` is the endpoint. Set the public fields before or between calls."""
 
     def __init__(self) -> None:
-        self.behaviour = Behaviour(first_output_s=0.0, chunk_s=0.0)
+        self.behaviour = Behaviour()
         self.steps_s = {"PENDING": 0.02, "RUNNING": 0.04, "agent": 0.06}  # after RunTask
         self.agent = True  # False: it never gets beyond PENDING
         self.cluster: dict[str, Any] = {"status": "ACTIVE"}
@@ -173,19 +173,18 @@ class EcsStandin:
     def _identity(self, form: str) -> web.Response:
         assert "Action=GetCallerIdentity" in form
         self.calls["GetCallerIdentity"] += 1
-        if refused := self.faults.next("GetCallerIdentity"):
-            body = (
-                f"<ErrorResponse><Error><Code>{refused.code}</Code><Message>{refused.message}</Message></Error>"
-                "</ErrorResponse>"
-            )
-            return web.Response(text=body, status=403, content_type="text/xml")
-        result = (
-            f"<Arn>arn:aws:sts::{ACCOUNT}:assumed-role/bench/session-1</Arn><UserId>A:session-1</UserId>"
-            f"<Account>{ACCOUNT}</Account>"
+        status, body = (
+            200,
+            (
+                f"<GetCallerIdentityResponse><GetCallerIdentityResult><Account>{ACCOUNT}</Account>"
+                f"<Arn>arn:aws:sts::{ACCOUNT}:assumed-role/bench/session-1</Arn><UserId>A:session-1</UserId>"
+                "</GetCallerIdentityResult></GetCallerIdentityResponse>"
+            ),
         )
-        answer = f"<GetCallerIdentityResult>{result}</GetCallerIdentityResult>"
-        body = f"<GetCallerIdentityResponse>{answer}</GetCallerIdentityResponse>"
-        return web.Response(text=body, content_type="text/xml")
+        if refused := self.faults.next("GetCallerIdentity"):
+            error = f"<Code>{refused.code}</Code><Message>{refused.message}</Message>"
+            status, body = 403, f"<ErrorResponse><Error>{error}</Error></ErrorResponse>"
+        return web.Response(text=body, status=status, content_type="text/xml")
 
     async def _connect(self, request: web.Request) -> web.StreamResponse:
         session = self._sessions.get(request.match_info["id"])
@@ -243,8 +242,8 @@ class EcsStandin:
         return self.tasks[arn]
 
     def _ListTasks(self, body: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        if "startedBy" in body and "family" in body:
-            raise Refused("InvalidParameterException", "startedBy must be the only filter")
+        if not self.cluster:
+            raise Refused("ClusterNotFoundException", "Cluster not found.")
         wanted = body.get("startedBy")
         arns = [task.arn for task in self.running() if wanted is None or task.request.get("startedBy") == wanted]
         start = int(body.get("nextToken", "0"))

@@ -42,7 +42,7 @@ LEAVING_S: Final = 3.0
 
 
 class TaskTerminal:
-    """A session with a data channel; ``close`` kills every process of the session."""
+    """A session with a data channel."""
 
     channel: DataChannel
 
@@ -76,19 +76,14 @@ class TaskTerminal:
                 failure = state and state.failure
         self.channel.drop(failure)
 
-    async def leave(self) -> None:
-        """Close the terminal of an exited shell; background processes may continue."""
-        await self._end("")
+    async def end(self, *, kill: bool = True) -> None:
+        """End the session, by default with all processes: a second session kills those of a busy or lost shell.
 
-    async def close(self) -> None:
-        """Kill the session's processes, the shell included. Raises ``ExecFailed`` where processes may be left."""
-        await self._end(f"{kill_script(self._mark)}; exit", kill=True)
-
-    async def _end(self, last: str, *, kill: bool = False) -> None:
-        """End the session; a second session kills the processes of a busy shell or a lost connection."""
+        Raises ``ExecFailed`` where processes may be left.
+        """
         try:
             if self._watching is not None:
-                shell_left = await self._take_leave(last)
+                shell_left = await self._take_leave(f"{kill_script(self._mark)}; exit" if kill else "")
                 await hang_up(self._substrate, self.channel)
                 if kill and not shell_left:
                     await self._kill()
@@ -177,20 +172,17 @@ class EcsSandbox:
             if isinstance(error, SubstrateError):
                 raise
             raise await self.explained(ExecTimeout(f"no session within {command.timeout_s:g} s")) from error
-        session = self._session(FramedShell(OwnedStream(terminal.channel, terminal.close), merged=True))
-        result = await session.only(command)
-        await finish_despite_cancel(terminal.leave())
+        shell = FramedShell(OwnedStream(terminal.channel, terminal.end), merged=True)
+        result = await ExplainedSession(shell, self.explained, silent=True).only(command)
+        await finish_despite_cancel(terminal.end(kill=False))
         return result
 
     async def open_session(self) -> Session:
         terminal = await self._open()
         try:
-            stream = OwnedStream(terminal.channel, terminal.close)
-            return self._session(await FramedShell.open(stream, merged=True))
+            shell = await FramedShell.open(OwnedStream(terminal.channel, terminal.end), merged=True)
         except (SandboxLost, ExecFailed) as error:
             raise await self.explained(error) from error
-
-    def _session(self, shell: FramedShell) -> ExplainedSession:
         return ExplainedSession(shell, self.explained, silent=True)
 
     async def _open(self) -> TaskTerminal:
@@ -200,7 +192,7 @@ class EcsSandbox:
         try:
             await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
         except BaseException as error:
-            await with_cleanup(terminal.close(), error)
+            await with_cleanup(terminal.end(), error)
             if isinstance(error, SandboxLost | ExecFailed):
                 raise await self.explained(error) from error
             raise

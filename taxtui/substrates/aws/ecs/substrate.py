@@ -49,8 +49,21 @@ class EcsSubstrate(AwsSubstrate):
     async def _checked(self, region: str) -> Availability:
         options = self.options
         asked: dict[str, Any] = {"clusters": [options.cluster], "include": ["CONFIGURATIONS"]}
+        for name in ("task_role", "subnets"):
+            if not getattr(options, name):
+                raise SubstrateUnavailable(f"option {name} is missing")
         answer = await self.call("describing the cluster", "describe_clusters", **asked)
-        self._require(answer.get("clusters", []))
+        for cluster in answer.get("clusters", []):  # without this cluster the list of tasks is refused
+            if cluster.get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
+                raise SubstrateUnavailable(
+                    f"cluster {options.cluster!r} encrypts sessions with KMS, unsupported by taxtui",
+                    fix="remove kmsKeyId from executeCommandConfiguration, or use another cluster",
+                )
+            if options.spot and "FARGATE_SPOT" not in cluster.get("capacityProviders", []):
+                raise SubstrateUnavailable(
+                    f"cluster {options.cluster!r} has no capacity provider FARGATE_SPOT",
+                    fix="add it: aws ecs put-cluster-capacity-providers",
+                )
         place = "Fargate Spot" if options.spot else "Fargate"
         prices = "aws-fargate" if (options.spot, region) == (False, "us-east-1") else ""
         sheet = f"--prices {prices}" if prices else "without a shipped price sheet: --prices FILE"
@@ -64,29 +77,6 @@ class EcsSubstrate(AwsSubstrate):
             effective=Effective(network="full", sizes="fargate"),
             prices=prices,
         )
-
-    def _require(self, clusters: list[Mapping[str, Any]]) -> None:
-        """Raise ``SubstrateUnavailable`` for a missing option, and a cluster that cannot be used."""
-        options = self.options
-        active = [cluster for cluster in clusters if cluster.get("status") == "ACTIVE"]
-        if not active:
-            raise SubstrateUnavailable(
-                f"no active cluster {options.cluster!r}", fix=f"aws ecs create-cluster --cluster-name {options.cluster}"
-            )
-        if active[0].get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
-            raise SubstrateUnavailable(
-                f"cluster {options.cluster!r} encrypts sessions with KMS, unsupported by taxtui",
-                fix="remove kmsKeyId from executeCommandConfiguration, or use another cluster",
-            )
-        for name in ("task_role", "subnets"):
-            if not getattr(options, name):
-                raise SubstrateUnavailable(f"option {name} is missing")
-        if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
-            raise SubstrateUnavailable(
-                f"cluster {options.cluster!r} has no capacity provider FARGATE_SPOT",
-                fix=f"aws ecs put-cluster-capacity-providers --cluster {options.cluster!r} --capacity-providers "
-                "FARGATE FARGATE_SPOT --default-capacity-provider-strategy []",
-            )
 
     async def prepare(self, run_id: str, limits: Limits) -> None:
         """As ``Prepares.prepare``: register the task definition."""

@@ -114,22 +114,6 @@ TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
-@given(
-    st.builds(
-        Frame,
-        kind=st.sampled_from([protocol.INPUT_DATA, protocol.ACKNOWLEDGE, "x", "a" * 32]),
-        created_ms=st.integers(1, 2**64 - 1),
-        sequence=st.integers(-(2**63), 2**63 - 1),
-        flags=st.integers(0, 2**64 - 1),
-        id=st.uuids(),
-        payload_type=st.integers(0, 2**32 - 1),
-        payload=st.binary(max_size=2000),
-    )
-)
-def test_a_frame_survives_its_encoding(frame: Frame) -> None:
-    assert Frame.decode(frame.encode()) == frame
-
-
 SEEDS = [
     message(protocol.OUTPUT_DATA, b"hello", payload_type=1),
     message(protocol.OUTPUT_DATA, b'{"RequestedClientActions":[{"ActionType":"SessionType"}]}', payload_type=5),

@@ -31,10 +31,6 @@ def _quick_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ecs_sandbox, "LEAVING_S", 0.1)
 
 
-def quick(**changed: object) -> Behaviour:
-    return Behaviour(first_output_s=0.0, chunk_s=0.0, **changed)  # type: ignore[arg-type]
-
-
 async def run(made: EcsSandbox, mode: str, command: Command) -> ExecResult:
     if mode == "exec":
         return await made.exec(command)
@@ -81,12 +77,12 @@ async def test_a_silent_death_under_a_command_is_a_lost_sandbox_long_before_its_
 
 async def cut(made: EcsSandbox, ecs: EcsStandin) -> None:
     """A command whose connection is lost."""
-    ecs.behaviour = quick(cut_after=25)
+    ecs.behaviour = Behaviour(cut_after=25)
     with pytest.raises(SessionCut):
         await made.exec(
             Command(script="for i in $(seq 200); do echo $i; sleep 0.02; done", stdin=b"x" * 50_000, timeout_s=LATER_S)
         )
-    ecs.behaviour = quick()
+    ecs.behaviour = Behaviour()
 
 
 def held(ecs: EcsStandin) -> int:
@@ -135,7 +131,7 @@ def applets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.busybox
 @pytest.mark.parametrize("mode", ["exec", "session"])
 async def test_a_busybox_image(ecs: EcsStandin, applets: Path, mode: str) -> None:
-    ecs.behaviour = quick(applets=str(applets))
+    ecs.behaviour = Behaviour(applets=str(applets))
     async with sandbox(ecs) as made:
         script = "head -c 3000; echo x >&2; exit 5"
         result = await run(made, mode, Command(script=script, stdin=bytes(range(256)) * 20, timeout_s=LATER_S))
@@ -147,8 +143,8 @@ async def test_a_busybox_image(ecs: EcsStandin, applets: Path, mode: str) -> Non
 @pytest.mark.parametrize(
     "behaviour",
     [
-        quick(terminal_after_s=0.5),
-        quick(handshake="plain", drop=0.1, seed=5),
+        Behaviour(terminal_after_s=0.5),
+        Behaviour(handshake="plain", drop=0.1, seed=5),
     ],
     ids=lambda behaviour: " ".join(f"{k}={v}" for k, v in vars(behaviour).items() if v and k != "seed"),
 )
@@ -179,19 +175,19 @@ async def test_a_long_line_of_input_survives_the_terminal(ecs: EcsStandin) -> No
 
 
 async def test_a_session_cut_in_the_middle_is_its_own_outcome(ecs: EcsStandin) -> None:
-    ecs.behaviour = quick(cut_after=25)
+    ecs.behaviour = Behaviour(cut_after=25)
     async with sandbox(ecs) as made:
         session = await made.open_session()
         with pytest.raises(SessionCut, match="cut"):
             await session.exec(Command(script="for i in $(seq 200); do echo $i; sleep 0.02; done", stdin=b"x" * 50_000))
         with pytest.raises(SandboxLost):
             await session.exec(Command(script="true"))
-        ecs.behaviour = quick()
+        ecs.behaviour = Behaviour()
         assert (await made.exec(Command(script="true"))).exit_code == 0  # the container is still there
 
 
 async def test_kms_is_refused_with_what_to_change(ecs: EcsStandin) -> None:
-    ecs.behaviour = quick(handshake="kms")
+    ecs.behaviour = Behaviour(handshake="kms")
     async with sandbox(ecs) as made:
         for _ in range(2):
             with pytest.raises(SubstrateUnavailable, match="kmsKeyId"):

@@ -98,7 +98,7 @@ async def test_check_names_place_price_and_size(ecs: EcsStandin) -> None:
 @pytest.mark.parametrize(
     ("cluster", "complaint"),
     [
-        ({}, "no active cluster"),
+        ({}, "Cluster not found"),
         ({"status": "ACTIVE", "configuration": {"executeCommandConfiguration": {"kmsKeyId": "k"}}}, "KMS"),
     ],
 )

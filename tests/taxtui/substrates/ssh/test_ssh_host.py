@@ -207,9 +207,3 @@ def test_clean_finds_a_sandbox_by_its_run(box: SshBox, home: Home) -> None:
     box.sandboxes.chmod(0o700)
     done = home.run("clean", "-s", box.named(), "--run", "left", "--force")
     assert (done.code, box.left()) == (0, ["taxtui-else-1"])
-
-
-def test_a_run_in_both_modes_ends_well(box: SshBox, home: Home) -> None:
-    done = home.run("run", "-s", box.named(), "-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0")
-    assert done.code == 0, done.err
-    assert box.left() == []
