@@ -168,12 +168,6 @@ async def test_what_the_agents_loop_over_characters_damages_arrives_all_the_same
     assert result.stderr == b"\xef\xbf\xbd\xc3"
 
 
-async def test_a_long_line_of_input_survives_the_terminal(ecs: EcsStandin) -> None:
-    async with sandbox(ecs) as made:
-        result = await made.exec(Command(script="wc -c; : " + "x" * 6000, stdin=b"y" * 100_000))
-    assert result.stdout.strip() == b"100000"
-
-
 async def test_a_session_cut_in_the_middle_is_its_own_outcome(ecs: EcsStandin) -> None:
     ecs.behaviour = Behaviour(cut_after=25)
     async with sandbox(ecs) as made:
