@@ -6,21 +6,21 @@ import asyncio
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import Any, Final
 
 import asyncssh
 
-from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, OverSsh, log_in
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.connection import AwsSubstrate, tag_list
 from taxtui.substrates.aws.ec2.instance import USER
 from taxtui.substrates.aws.failure import AgentNeverConnected
-
-if TYPE_CHECKING:
-    from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 
 _STOPPED: Final = ("stopping", "stopped")
 KNOCK_S: Final = 0.1
@@ -32,7 +32,7 @@ class Ec2Sandbox(OverSsh):
 
     def __init__(
         self,
-        substrate: Ec2Substrate,
+        substrate: AwsSubstrate,
         name: str,
         instance: str,
         env: Mapping[str, str],
@@ -137,7 +137,21 @@ class Ec2Sandbox(OverSsh):
         """Create an image of the running instance, with all files written before; open files may be torn."""
         if (await self.exec(Command(script="sync"))).exit_code != 0:
             raise ExecFailed("sync failed: the instance cannot write files to disk")
-        return await self._substrate.create_image(self._instance, name, labels)
+        tags = [{"ResourceType": kind, "Tags": tag_list(name, labels)} for kind in ("image", "snapshot")]
+        about: dict[str, Any] = {"InstanceId": self._instance, "Name": name, "TagSpecifications": tags}
+        creating = self._substrate.call("creating an image", "create_image", CreateFailed, NoReboot=True, **about)
+        image = str((await finish_despite_cancel(creating))["ImageId"])
+        # By filter: a lookup by id is refused while EC2 does not know the new image.
+        look = partial(self._substrate.call, "looking up images", "describe_images")
+        by_id = {"Name": "image-id", "Values": [image]}
+        status = "pending"
+        while status == "pending":
+            await asyncio.sleep(self._substrate.options.poll_s)
+            images = (await Retry()(lambda: look(Filters=[by_id])))["Images"]
+            status = images[0]["State"] if images else status
+        if status != "available":
+            raise CreateFailed(f"ec2: the image is {status}")
+        return image
 
     async def _settled(self, *wanted: str) -> str:
         """Wait for one of these states and return it. Raises ``SandboxLost``: the instance is terminated."""

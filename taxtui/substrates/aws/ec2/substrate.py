@@ -6,7 +6,6 @@ keeps no key pair. ``exec`` mode opens a channel per command.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,13 +15,12 @@ import asyncssh
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.retry import Retry, find
+from taxtui.sandboxes.kit.retry import find
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions, Ec2Options
-from taxtui.substrates.aws.connection import MAX_CALLS, AwsState, AwsSubstrate, labelled, tag_list
+from taxtui.substrates.aws.connection import MAX_CALLS, AwsState, AwsSubstrate, labelled
 from taxtui.substrates.aws.ec2.instance import run_request, state_of, user_data
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.failure import code_of
@@ -159,27 +157,6 @@ class Ec2Substrate(AwsSubstrate):
                     )
             self._images[wanted] = image_id, root
         return self._images[wanted]
-
-    async def create_image(self, instance: str, name: str, labels: Mapping[str, str]) -> str:
-        """Copy an instance's disk into an image without a reboot, and return the id of the available image.
-
-        Raises ``CreateFailed``, and the errors of ``AwsRefused``.
-        """
-        tags = [{"ResourceType": kind, "Tags": tag_list(name, labels)} for kind in ("image", "snapshot")]
-        about: dict[str, Any] = {"InstanceId": instance, "Name": name, "NoReboot": True, "TagSpecifications": tags}
-        creating = self.call("creating an image", "create_image", CreateFailed, **about)
-        image = str((await finish_despite_cancel(creating))["ImageId"])
-        # By filter: a lookup by id is refused while EC2 does not know the new image.
-        by_id = {"Name": "image-id", "Values": [image]}
-        status = "pending"
-        while status == "pending":
-            await asyncio.sleep(self.options.poll_s)
-            answer = await Retry()(lambda: self.call("looking up images", "describe_images", Filters=[by_id]))
-            status = answer["Images"][0]["State"] if answer["Images"] else status
-        if status != "available":
-            raise CreateFailed(f"ec2: the image is {status}")
-        self._images[image] = image, (await self._image())[1]  # a copy has the root device of its origin
-        return image
 
     async def _left(self, run_id: str | None) -> list[Found]:
         """The instances and images of a run or of all, and snapshots without an image."""

@@ -11,7 +11,7 @@ import contextlib
 import shlex
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakSet
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
@@ -21,13 +21,11 @@ from taxtui.sandboxes.kit.kill import kill_script, new_mark
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell, OwnedStream, farewell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.aws.connection import AwsSubstrate
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
 from taxtui.substrates.aws.ecs.protocol import SessionCut
-from taxtui.substrates.aws.ecs.task import AGENT
+from taxtui.substrates.aws.ecs.task import AGENT, CONTAINER
 from taxtui.substrates.aws.failure import AgentNeverConnected
-
-if TYPE_CHECKING:
-    from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 
 POLLS: Final = 5
 """Intervals of the poller between two lookups: a session may idle for hours, and AWS throttles by calls."""
@@ -46,7 +44,7 @@ class TaskTerminal:
 
     channel: DataChannel
 
-    def __init__(self, substrate: EcsSubstrate, arn: str, slots: asyncio.Semaphore) -> None:
+    def __init__(self, substrate: AwsSubstrate, arn: str, slots: asyncio.Semaphore) -> None:
         """``slots``: the caller has acquired one."""
         self._substrate = substrate
         self._arn = arn
@@ -63,7 +61,7 @@ class TaskTerminal:
         await self.channel.write(typed)
 
     async def _connect(self, entry: str) -> None:
-        self.channel = await self._substrate.open_channel(self._arn, entry)
+        self.channel = await open_channel(self._substrate, self._arn, entry)
         self._watching = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
@@ -112,7 +110,7 @@ class TaskTerminal:
         """Kill the session's processes through another session. Raises ``ExecFailed`` if the kill failed."""
         try:
             script = f"{kill_script(self._mark)}; {kill_script(leaders(self._mark))}"
-            channel = await self._substrate.open_channel(self._arn, f"/bin/sh -c {shlex.quote(script)}")
+            channel = await open_channel(self._substrate, self._arn, f"/bin/sh -c {shlex.quote(script)}")
             try:
                 ended = await channel.ended(KILL_S)
                 end = channel.end
@@ -125,7 +123,23 @@ class TaskTerminal:
             raise ExecFailed(f"a session's processes may still run in the task: {end or 'no answer'}")
 
 
-async def hang_up(substrate: EcsSubstrate, channel: DataChannel) -> None:
+async def open_channel(substrate: AwsSubstrate, arn: str, command: str) -> DataChannel:
+    """A session in the task's container. Raises ``ExecFailed`` while the container's agent is not connected."""
+    answer = await substrate.call(
+        "opening a session",
+        "execute_command",
+        ExecFailed,
+        cluster=substrate.options.cluster,
+        task=arn,
+        container=CONTAINER,
+        command=command,
+        interactive=True,
+    )
+    session = answer["session"]
+    return await DataChannel.open(session["streamUrl"], session["tokenValue"], session["sessionId"])
+
+
+async def hang_up(substrate: AwsSubstrate, channel: DataChannel) -> None:
     """Close a channel; the service ends a session that does not report its end."""
     if await channel.close():
         return
@@ -139,7 +153,7 @@ async def hang_up(substrate: EcsSubstrate, channel: DataChannel) -> None:
 class EcsSandbox:
     """One task."""
 
-    def __init__(self, substrate: EcsSubstrate, name: str, arn: str) -> None:
+    def __init__(self, substrate: AwsSubstrate, name: str, arn: str) -> None:
         self.name = name
         self._substrate = substrate
         self._arn = arn

@@ -12,15 +12,14 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from taxtui.errors import CreateFailed, ExecFailed, SubstrateError, SubstrateUnavailable
+from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Availability, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions, EcsOptions
 from taxtui.substrates.aws.connection import AwsState, AwsSubstrate, labelled
-from taxtui.substrates.aws.ecs.channel import DataChannel
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
-from taxtui.substrates.aws.ecs.task import CONTAINER, definition, not_started, run_request, started_by, state_of
+from taxtui.substrates.aws.ecs.task import definition, not_started, run_request, started_by, state_of
 from taxtui.substrates.aws.failure import code_of
 
 
@@ -140,18 +139,3 @@ class EcsSubstrate(AwsSubstrate):
 
     def _unknown(self, error: BaseException | None) -> bool:
         return code_of(error) == "InvalidParameterException" and "not found" in str(error)
-
-    async def open_channel(self, arn: str, command: str) -> DataChannel:
-        """A session in the task's container. Raises ``ExecFailed`` while the container's agent is not connected."""
-        answer = await self.call(
-            "opening a session",
-            "execute_command",
-            ExecFailed,
-            cluster=self.options.cluster,
-            task=arn,
-            container=CONTAINER,
-            command=command,
-            interactive=True,
-        )
-        session = answer["session"]
-        return await DataChannel.open(session["streamUrl"], session["tokenValue"], session["sessionId"])

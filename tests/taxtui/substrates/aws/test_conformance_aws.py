@@ -32,7 +32,7 @@ class Account:
 
     async def passes(self, check: Check, factory: Factory) -> None:
         before = self.running.leftovers()
-        await passes(check, factory, short_ttl_s=1.0 if isinstance(self.running, EcsStandin) else 60.0)
+        await passes(check, factory, short_ttl_s=3.0 if isinstance(self.running, EcsStandin) else 60.0)
         assert self.running.leftovers() == before
 
 
