@@ -23,11 +23,10 @@ from taxtui.sandboxes.kit.text_command import TextCommand
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks, Session
-from taxtui.substrates.daytona import DaytonaOptions, failure, snapshots
-from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
+from taxtui.substrates.daytona import DaytonaOptions, failure
+from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask, full_name
 from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused, SandboxState
 from taxtui.substrates.daytona.pty import Terminal
-from taxtui.substrates.daytona.removal import remove_sandbox, remove_snapshot
 
 STARTED: Final = "started"
 _SERVER_GRACE_S: Final = 15.0
@@ -91,10 +90,8 @@ class DaytonaSandbox(TextSandbox):
         """As ``Sandbox.wait_ready``; a sandbox in the state ``error`` is a ``CreateFailed``."""
         self._marks = marks
         while self._state.name != STARTED:
-            if broken := failure.broken(self._state):
-                raise CreateFailed(broken)
             if lost := failure.lost(self._state):
-                raise SandboxLost(lost)
+                raise (CreateFailed if self._state.name in BROKEN else SandboxLost)(lost)
             await self._look()
         self._states.report_throttling(marks)
 
@@ -109,12 +106,9 @@ class DaytonaSandbox(TextSandbox):
 
     async def _execute(self, script: str, timeout_s: float) -> tuple[str, int]:
         """The output and the exit code of one request. Raises ``DaytonaRefused``."""
-        token = connecting.set(self._marks)
-        try:
-            request = ExecuteRequest(command=script, timeout=math.ceil(timeout_s))
-            answer = await ask(self._process.execute_command(request=request, _request_timeout=timeout_s + REQUEST_S))
-        finally:
-            connecting.reset(token)
+        request = ExecuteRequest(command=script, timeout=math.ceil(timeout_s))
+        running = self._process.execute_command(request=request, _request_timeout=timeout_s + REQUEST_S)
+        answer = await ask(running, self._marks)
         return answer.result or "", answer.exit_code or 0
 
     async def kill(self, mark: str) -> None:
@@ -186,9 +180,9 @@ class DaytonaSandbox(TextSandbox):
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
         """Create a snapshot of the sandbox's files. After a cancellation the finished snapshot is deleted."""
-        reference = snapshots.full_name(name, labels)
+        reference = full_name(name, labels)
         await undo_if_cancelled(
-            self._create_snapshot(reference), lambda snapshot: remove_snapshot(self._clients, name, snapshot.id)
+            self._create_snapshot(reference), lambda snapshot: self._clients.remove_snapshot(name, snapshot.id)
         )
         return reference
 
@@ -206,9 +200,22 @@ class DaytonaSandbox(TextSandbox):
             if lost := failure.lost(self._state):
                 raise SandboxLost(lost)
             if self._state.name == STARTED:
-                if snapshot := await snapshots.active(self._clients, reference):
+                if snapshot := await self._active(reference):
                     return snapshot
                 await asyncio.sleep(_AGAIN_S)
+
+    async def _active(self, reference: str) -> SnapshotDto | None:
+        """The snapshot if sandboxes can be created from it, else None. Raises ``CreateFailed``."""
+        try:
+            snapshot = await ask(self._clients.snapshots.get_snapshot(reference, _request_timeout=REQUEST_S))
+        except DaytonaRefused as error:
+            if error.status in (0, 404, 429):
+                return None
+            raise error.as_error(CreateFailed, "the snapshot can't be read") from error
+        if snapshot.state.value in BROKEN:
+            reason = snapshot.error_reason or "no reason given"
+            raise CreateFailed(f"the snapshot went to {snapshot.state.value}: {reason}")
+        return snapshot if snapshot.state.value == "active" else None
 
     async def _reach(self, target: str, origin: str, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Request the change in the state ``origin`` until Daytona accepts, and return once the state is ``target``."""
@@ -230,5 +237,5 @@ class DaytonaSandbox(TextSandbox):
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until a look reports the state ``destroyed``."""
-        await remove_sandbox(self._clients, self.name, self.id)
+        await self._clients.remove_sandbox(self.name, self.id)
         self.forget()

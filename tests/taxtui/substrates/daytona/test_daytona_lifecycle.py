@@ -12,8 +12,7 @@ from taxtui.errors import ExecFailed, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox
-from taxtui.substrates.daytona import DaytonaOptions
-from taxtui.substrates.daytona import substrate as daytona
+from taxtui.substrates.daytona import DaytonaOptions, client
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.standins.daytona_standin import KEY, DaytonaStandin
 
@@ -122,7 +121,7 @@ async def test_a_shell_that_is_not_there(
 async def test_find_reads_every_page_and_every_state(
     standin: DaytonaStandin, substrate: DaytonaSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daytona, "PAGE", 2)
+    monkeypatch.setattr(client, "PAGE", 2)
     for trial in range(5):
         await ready(substrate, trial)
     standin.lose("taxtui-r1-3", "error", "broken")

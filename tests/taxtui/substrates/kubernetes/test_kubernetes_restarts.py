@@ -13,7 +13,7 @@ import pytest
 from taxtui.errors import SubstrateUnavailable
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes import access as kubernetes_access
+from taxtui.substrates.kubernetes import api as kubernetes_api
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.recorded import Recorded, record
@@ -51,7 +51,7 @@ def lost(got: Recorded) -> list[tuple[str, str, str]]:
 async def test_an_outage_is_said_in_a_notice(
     standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_access, "OUTAGE_S", 0.05)
+    monkeypatch.setattr(kubernetes_api, "OUTAGE_S", 0.05)
 
     async def strike() -> None:
         await until(lambda: standin.pods.made >= 3, "three pods")
@@ -81,7 +81,7 @@ async def test_a_removal_outlasts_an_outage_that_is_longer_than_the_doubt(
     standin: KubernetesStandin, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     """A server that is back has not read its roles yet, however long it was away."""
-    monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.5)
+    monkeypatch.setattr(kubernetes_api, "DOUBT_S", 0.5)
     async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
         sandbox = await substrate.create(spec(), Marks())
         await sandbox.wait_ready(Marks())
@@ -115,7 +115,7 @@ async def test_what_was_allowed_before_is_asked_for_again(
 async def test_rights_that_are_revoked_end_the_run_with_the_reason_and_what_may_be_left(
     standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.3)
+    monkeypatch.setattr(kubernetes_api, "DOUBT_S", 0.3)
 
     async def strike() -> None:
         await until(lambda: standin.pods.made == 2, "two pods")
@@ -152,6 +152,6 @@ async def test_finding_outlasts_a_restart_but_not_a_missing_right(
         standin.fail("list", status=403, times=7)  # more than the tries that a hiccup is worth
         assert await substrate.find() == []
         standin.denied.add("list pods")
-        monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.0)
+        monkeypatch.setattr(kubernetes_api, "DOUBT_S", 0.0)
         with pytest.raises(SubstrateUnavailable, match="cannot list pods"):
             await substrate.find()

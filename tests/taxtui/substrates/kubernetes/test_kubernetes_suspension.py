@@ -11,7 +11,7 @@ from taxtui.errors import ExecFailed, SandboxLost, SubstrateUnavailable, UsageEr
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
+from taxtui.substrates.kubernetes.claim import ClaimedSandbox
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.standins.kubernetes_pool_standin import POOL, PoolStandin
