@@ -45,14 +45,21 @@ LOOK_S: Final = 0.2
 """Between the first two looks at a deletion."""
 
 
-async def ask(request: Awaitable[T], marks: Marks | None = None) -> T:
+async def ask(
+    method: Callable[..., Awaitable[T]],
+    /,
+    *given: object,
+    timeout_s: float = REQUEST_S,
+    marks: Marks | None = None,
+    **named: object,
+) -> T:
     """The answer of a generated client's method. Raises only ``DaytonaRefused``.
 
     ``marks``: of the sandbox that a new connection is for.
     """
     token = connecting.set(marks or connecting.get())
     try:
-        return await request
+        return await method(*given, **named, _request_timeout=timeout_s)
     except (ControlError, ToolboxError) as error:
         status = getattr(error, "status", None)
         raise refused(status or 0, getattr(error, "headers", None) or {}, getattr(error, "body", None) or "") from error
@@ -98,47 +105,41 @@ class Clients:
         entries = [*await _list_sandboxes(self.sandboxes), *await _list_snapshots(self.snapshots)]
         return [entry for entry in entries if run_id in (None, entry.run_id)]
 
-    async def remove_sandbox(self, name: str, sandbox_id: str) -> None:
-        """Delete a sandbox in any state, and wait for the end. Raises ``CleanupFailed``."""
-        api = self.sandboxes
-        await _remove(f"sandbox {name}", sandbox_id, api.delete_sandbox, api.get_sandbox)
+    async def remove(self, name: str, handle: str) -> None:
+        """Delete an entry of ``find`` in any state, and wait for the end. Raises ``CleanupFailed``."""
+        snapshot = handle.startswith(HANDLE)
+        delete: Any = self.snapshots.remove_snapshot if snapshot else self.sandboxes.delete_sandbox
+        get: Any = self.snapshots.get_snapshot if snapshot else self.sandboxes.get_sandbox
 
-    async def remove_snapshot(self, name: str, snapshot_id: str) -> None:
-        """Delete a snapshot in any state, and wait for the end. Raises ``CleanupFailed``."""
-        api = self.snapshots
-        await _remove(f"snapshot {name}", snapshot_id, api.remove_snapshot, api.get_snapshot)
+        async def asked(method: Any) -> Any:
+            """The answer, or None if Daytona does not know the handle."""
+            try:
+                return await ask(method, handle.removeprefix(HANDLE))
+            except DaytonaRefused as error:
+                if error.status == 404:
+                    return None
+                raise error.unless_final(CleanupFailed) from error
+
+        async def ask_to_delete() -> bool:
+            await asked(delete)
+            return True
+
+        async def ended() -> bool:
+            answer = await asked(get)
+            state = answer.state.value if answer is not None and answer.state is not None else GONE
+            if state in BROKEN:
+                raise Throttled(f"the state is {state} instead")
+            return bool(state == GONE)
+
+        stuck = "the deletion was accepted but has not ended; look at app.daytona.io"
+        await removal.remove(
+            f"{'snapshot' if snapshot else 'sandbox'} {name}", ask_to_delete, ended, look_s=LOOK_S, stuck=stuck
+        )
 
     async def close(self) -> None:
         """Close the pool and all TLS connections."""
         await self.session.close()
         await asyncio.sleep(0)
-
-
-async def _remove(
-    subject: str, handle: str, delete: Callable[..., Awaitable[object]], get: Callable[..., Awaitable[Any]]
-) -> None:
-    async def asked(request: Callable[..., Awaitable[T]]) -> T | None:
-        """The answer, or None if Daytona does not know the handle."""
-        try:
-            return await ask(request(handle, _request_timeout=REQUEST_S))
-        except DaytonaRefused as error:
-            if error.status == 404:
-                return None
-            raise error.unless_final(CleanupFailed) from error
-
-    async def ask_to_delete() -> bool:
-        await asked(delete)
-        return True
-
-    async def ended() -> bool:
-        answer: Any = await asked(get)
-        state = answer.state.value if answer is not None and answer.state is not None else GONE
-        if state in BROKEN:
-            raise Throttled(f"the state is {state} instead")
-        return bool(state == GONE)
-
-    stuck = "the deletion was accepted but has not ended; look at app.daytona.io"
-    await removal.remove(subject, ask_to_delete, ended, look_s=LOOK_S, stuck=stuck)
 
 
 def minutes(seconds: float) -> int:
@@ -155,7 +156,7 @@ async def _list_sandboxes(api: control.SandboxApi) -> list[Found]:
     entries: list[Found] = []
     cursor: str | None = None
     while True:
-        page = await ask(api.list_sandboxes(name=NAMES, cursor=cursor, limit=PAGE, _request_timeout=REQUEST_S))
+        page = await ask(api.list_sandboxes, name=NAMES, cursor=cursor, limit=PAGE)
         for item in page.items:
             if LABEL_RUN in item.labels and SandboxState.of(item).name != GONE:
                 made_s = datetime.fromisoformat(item.created_at).timestamp() if item.created_at else time.time()
@@ -170,7 +171,7 @@ async def _list_snapshots(api: control.SnapshotsApi) -> list[Found]:
     entries: list[Found] = []
     page = 1
     while True:
-        answer = await ask(api.get_all_snapshots(page=page, limit=PAGE, name=NAMES, _request_timeout=REQUEST_S))
+        answer = await ask(api.get_all_snapshots, page=page, limit=PAGE, name=NAMES)
         for item in answer.items:
             if match := _NAME.fullmatch(item.name):
                 snapshot_labels = {LABEL_RUN: match["run"], LABEL_DEADLINE: match["deadline"]}

@@ -39,7 +39,7 @@ class Terminal:
     async def open(self, env: Mapping[str, str]) -> None:
         """Make a terminal; the shell of ``FramedShell`` replaces the interactive shell. Raises ``DaytonaRefused``."""
         request = PtyCreateRequest(id=self._name, cols=200, rows=50)
-        await ask(self._process.create_pty_session(request=request, _request_timeout=REQUEST_S))
+        await ask(self._process.create_pty_session, request=request)
         url = f"ws{self._base_url.removeprefix('http')}/process/pty/{quote(self._name)}/connect"
         try:
             async with asyncio.timeout(OPEN_S):
@@ -101,9 +101,9 @@ class Terminal:
         """As ``ByteStream.close``: taxtui kills all marked processes, the toolbox the rest of the terminal's."""
         try:
             killing = ExecuteRequest(command=kill_script(self._mark), timeout=round(REQUEST_S))
-            killed = await ask(self._process.execute_command(request=killing, _request_timeout=REQUEST_S))
+            killed = await ask(self._process.execute_command, request=killing)
             require_killed(killed.exit_code or 0, killed.result or "")
-            await ask(self._process.delete_pty_session(session_id=self._name, _request_timeout=REQUEST_S))
+            await ask(self._process.delete_pty_session, session_id=self._name)
         except DaytonaRefused as error:
             if error.status not in (400, 404, 410):  # the sandbox is gone
                 raise ExecFailed(f"{LEFT}: {error}") from error

@@ -20,7 +20,7 @@ from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.daytona import DaytonaOptions
-from taxtui.substrates.daytona.client import HANDLE, REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
+from taxtui.substrates.daytona.client import STAND_IN_HEADER, Clients, ask, minutes
 from taxtui.substrates.daytona.failure import DaytonaRefused, SandboxState
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
 
@@ -54,16 +54,16 @@ class DaytonaSubstrate:
         """Check the key. Raises ``SubstrateUnavailable``."""
         clients = Clients(self._options)
         try:
-            about = await ask(clients.keys.get_current_api_key_with_http_info(_request_timeout=REQUEST_S))
-            if any(name.lower() == STAND_IN_HEADER.lower() for name in about.headers or {}):
-                self.provenance = "stand_in"
-            self._states = StatePoller(self._describe, POLL_S, round(LOOKS_PER_S))
+            about = await ask(clients.keys.get_current_api_key_with_http_info)
         except BaseException as error:
             await clients.close()
             if isinstance(error, DaytonaRefused):
                 fix = "check DAYTONA_API_KEY" if error.final else "check DAYTONA_API_URL and the network"
                 raise SubstrateUnavailable(f"daytona: {error}", fix=fix) from error
             raise
+        if any(name.lower() == STAND_IN_HEADER.lower() for name in about.headers or {}):
+            self.provenance = "stand_in"
+        self._states = StatePoller(self._describe, POLL_S, round(LOOKS_PER_S))
         self._clients = clients
         return self
 
@@ -84,7 +84,7 @@ class DaytonaSubstrate:
             return await check_opened(DaytonaSubstrate(self._options), "see docs/substrates/paid.md")
         began = time.monotonic_ns()
         try:
-            key = await ask(self._clients.keys.get_current_api_key(_request_timeout=REQUEST_S))
+            key = await ask(self._clients.keys.get_current_api_key)
         except DaytonaRefused as error:
             return Availability(ok=False, detail=f"daytona: {error}", fix="check DAYTONA_API_KEY")
         latency_ns = time.monotonic_ns() - began
@@ -114,9 +114,7 @@ class DaytonaSubstrate:
         if not self._options.snapshot:
             return Effective()
         try:
-            snapshot = await ask(
-                self._opened.snapshots.get_snapshot(self._options.snapshot, _request_timeout=REQUEST_S)
-            )
+            snapshot = await ask(self._opened.snapshots.get_snapshot, self._options.snapshot)
         except DaytonaRefused:
             return Effective()
         return Effective(cpus=float(snapshot.cpu), memory_mib=round(snapshot.mem * 1024))
@@ -129,7 +127,7 @@ class DaytonaSubstrate:
         clients, options = self._opened, self._options
         request = _create_request(options, spec, clients.target, reference)
         try:
-            created = await ask(clients.sandboxes.create_sandbox(request, _request_timeout=REQUEST_S), marks)
+            created = await ask(clients.sandboxes.create_sandbox, request, marks=marks)
         except DaytonaRefused as error:
             raise error.as_error(CreateFailed, "the sandbox could not be created") from error
         marks("accepted")
@@ -151,9 +149,7 @@ class DaytonaSubstrate:
 
         async def look(handle: str) -> SandboxState | None:
             try:
-                return SandboxState.of(
-                    await ask(self._opened.sandboxes.get_sandbox(handle, _request_timeout=REQUEST_S))
-                )
+                return SandboxState.of(await ask(self._opened.sandboxes.get_sandbox, handle))
             except DaytonaRefused as error:
                 if error.status == 404:
                     return None
@@ -164,10 +160,7 @@ class DaytonaSubstrate:
         return {handle: state for handle, state in zip(handles, states, strict=True) if state is not None}
 
     async def reap(self, entry: Found) -> None:
-        if entry.handle.startswith(HANDLE):
-            await self._opened.remove_snapshot(entry.name, entry.handle.removeprefix(HANDLE))
-        else:
-            await self._opened.remove_sandbox(entry.name, entry.handle)
+        await self._opened.remove(entry.name, entry.handle)
 
 
 def _create_request(options: DaytonaOptions, spec: SandboxSpec, target: str | None, reference: str) -> CreateSandbox:

@@ -140,7 +140,14 @@ async def test_a_cut_connection_to_a_pod_that_lives_is_no_lost_sandbox(standin: 
 
 
 @pytest.mark.parametrize("mode", ["exec", "session"])
-@pytest.mark.parametrize(("blow", "reason"), [("evict", "Evicted"), ("oom_kill", "OOMKilled")])
+@pytest.mark.parametrize(
+    ("blow", "reason"),
+    [
+        ("evict", "Evicted"),
+        ("oom_kill", "OOMKilled"),
+        ("vanish", "NodeLost"),  # connections to a dead node stay open
+    ],
+)
 async def test_a_pod_that_dies_under_a_command(
     standin: KubernetesStandin, measure: Measure, blow: str, reason: str, mode: str
 ) -> None:
