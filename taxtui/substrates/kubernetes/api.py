@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -24,16 +24,9 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered
-from taxtui.substrates.kubernetes.pod import Camel, Event, Metadata, Pod, Pull, pull
+from taxtui.substrates.kubernetes.pod import Camel, Described, Event, Metadata, Pod, Pull, pull
 
 T = TypeVar("T")
-
-
-class Described(Protocol):
-    """Any object of the API."""
-
-    @property
-    def metadata(self) -> Metadata: ...
 
 
 Kept = TypeVar("Kept", bound=Described)
@@ -359,10 +352,15 @@ class ClusterApi:
         return ", ".join(missing)
 
     async def denies_egress(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a NetworkPolicy denies all egress to pods with these labels; some clusters enforce no policy."""
+        """Whether a NetworkPolicy denies all egress to pods with these labels; False without the right to look.
+
+        Some clusters enforce no policy.
+        """
         path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
-        policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
-        return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
+        with contextlib.suppress(ApiRefused):
+            policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
+            return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
+        return False
 
 
 def _denies(policy: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

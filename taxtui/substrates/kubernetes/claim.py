@@ -20,7 +20,7 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.api import PODS, ObjectKind
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.pod import Camel, Condition, Metadata
+from taxtui.substrates.kubernetes.pod import Camel, Condition, Described, Metadata
 from taxtui.substrates.kubernetes.sandbox import FollowedSandbox
 
 ADOPTED: Final = "adopted"
@@ -58,10 +58,9 @@ class ClaimStatus(Camel, frozen=True):
     sandbox: Metadata = Metadata()
 
 
-class Claim(Camel, frozen=True):
+class Claim(Described, frozen=True):
     """The used fields of a claim."""
 
-    metadata: Metadata
     status: ClaimStatus = ClaimStatus()
 
     @property
@@ -239,7 +238,7 @@ class ClaimedSandbox(FollowedSandbox[Claim]):
             self._suspended = self._stopped = False
         if not self._ready:
             await self._operate("Running")
-        await self._wait_ready(marks)
+        await self.wait_ready(marks)
 
     async def usage(self) -> Usage:
         """Unknown: a suspended sandbox has no pod."""

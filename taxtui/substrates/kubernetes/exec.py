@@ -10,8 +10,7 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 import aiohttp
 import msgspec
@@ -29,7 +28,6 @@ from taxtui.substrates.kubernetes.api import CLOSING_S, ClusterApi
 from taxtui.substrates.kubernetes.failure import ApiRefused, Problem
 from taxtui.substrates.kubernetes.pod import CONTAINER
 
-EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 STATUS: Final = 3
 STATUS_S: Final = 0.25
 """Time limit for the exit status after a command's end marker."""
@@ -130,26 +128,23 @@ class RemoteProcess:
                 raise ExecFailed(f"{LEFT}: {error}") from error
 
 
-class ShellStream:
-    """A persistent shell's ``framed_shell.ByteStream``, which ends with the shell, in spite of held streams."""
+class RemoteShell(RemoteProcess):
+    """A persistent shell in the pod, which ends with the wrapper's end marker, in spite of held streams."""
 
-    def __init__(self, process: RemoteProcess, marker: bytes) -> None:
-        """``marker``: the wrapper's output after the end of the shell."""
-        self._process = process
-        self._marker = marker
-        self._tail = b""
-        self.write = process.write
-        self.close = process.close
+    _tail = b""
 
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``; ``ExecFailed`` if the connection ended before the shell."""
-        channel, chunk = await self._process.read()
-        self._tail = self._tail[-len(self._marker) :] + chunk
-        if self._marker in self._tail:
+        channel, chunk = await super().read()
+        self._tail = self._tail[-len(self._program.marker) :] + chunk
+        if self._program.marker in self._tail:
             return ENDED, b""
-        if channel == ENDED and self._process.status is None:
+        if channel == ENDED and self.status is None:
             raise ExecFailed(_BROKEN)
         return channel, chunk
+
+
+Kind = TypeVar("Kind", bound=RemoteProcess)
 
 
 class PodExec:
@@ -162,7 +157,7 @@ class PodExec:
         pod: str,
         shell: str,
         container: str = CONTAINER,
-        env: Mapping[str, str] = EMPTY,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         """``env``: variables missing in the container; the program ``env`` sets them for each program."""
         self._api = api
@@ -178,12 +173,11 @@ class PodExec:
         loop = asyncio.get_running_loop()
         self._closing = [loop.create_task(process.drop()) for process in self._open]
 
-    async def start(self, program: CapturedProgram, *, stdin: bool) -> RemoteProcess:
+    async def start(self, kind: type[Kind], program: CapturedProgram, *, stdin: bool) -> Kind:
         """Start a program. Raises ``ApiRefused``."""
         streams = {"stdin": stdin, "stdout": True, "stderr": True, "tty": False}
         query = {"container": self._container, **streams, "command": [*self._env, *program.argv]}
-        socket = await self._api.connect(self._namespace, self._pod, query, _PROTOCOLS)
-        process = RemoteProcess(self, socket, program)
+        process = kind(self, await self._api.connect(self._namespace, self._pod, query, _PROTOCOLS), program)
         self._open.add(process)
         return process
 
@@ -196,7 +190,7 @@ class PodExec:
             ExecFailed: the connection broke, or the container runtime failed; started processes are killed.
         """
         program = wrap_command(command, self._shell)
-        starting = asyncio.ensure_future(self.start(program, stdin=bool(program.stdin)))
+        starting = asyncio.ensure_future(self.start(RemoteProcess, program, stdin=bool(program.stdin)))
         try:
             async with asyncio.timeout(command.timeout_s):
                 # Shielded: an abandoned handshake could leave an unknown process.
@@ -210,16 +204,15 @@ class PodExec:
             await with_cleanup(_end(starting), error)
             raise
 
-    async def shell(self) -> ShellStream:
+    async def shell(self) -> RemoteShell:
         """Start the shell program of ``FramedShell``. Raises ``ApiRefused``."""
         program = wrap_program(launch_argv())
-        process = await undo_if_cancelled(self.start(program, stdin=True), RemoteProcess.close)
-        return ShellStream(process, program.marker)
+        return await undo_if_cancelled(self.start(RemoteShell, program, stdin=True), RemoteShell.close)
 
     async def kill(self, mark: str) -> None:
         """Kill the processes with a mark. Raises ``ApiRefused``, ``ExecFailed``."""
         program = CapturedProgram(["sh", "-c", kill_script(mark)], b"", b"", "")
-        process = await self.start(program, stdin=False)
+        process = await self.start(RemoteProcess, program, stdin=False)
         try:
             killed = await process.output()
         finally:

@@ -27,6 +27,12 @@ class Metadata(Camel, frozen=True):
     labels: dict[str, str] | None = None
 
 
+class Described(Camel, frozen=True):
+    """Any object of the API."""
+
+    metadata: Metadata
+
+
 class Cause(Camel, frozen=True):
     """Why a container waits or has ended, and the base of everything else with a reason."""
 
@@ -95,10 +101,9 @@ class Event(Cause, frozen=True):
         return self.last_timestamp or self.event_time or ""
 
 
-class Pod(Camel, frozen=True):
+class Pod(Described, frozen=True):
     """The used fields of a pod."""
 
-    metadata: Metadata
     status: Status = Status()
     spec: Spec = Spec()
 

@@ -18,7 +18,7 @@ from taxtui.substrates.kubernetes.api import ClusterApi, ObjectKind
 from taxtui.substrates.kubernetes.claim import CLAIMS, GROUP, SANDBOX_GROUP
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import NAME, KubernetesOptions
-from taxtui.substrates.kubernetes.pod import Camel, Metadata
+from taxtui.substrates.kubernetes.pod import Described
 
 PAGE: Final = "docs/substrates/kubernetes.md"
 GRACE_S: Final = 30
@@ -34,10 +34,9 @@ SUSPEND: Final = ("patch", "sandboxes", SANDBOX_GROUP)
 """The right to suspend a sandbox of a pool."""
 
 
-class PoolObject(Camel, frozen=True):
+class PoolObject(Described, frozen=True):
     """The used fields of a ``SandboxWarmPool`` or a ``SandboxTemplate``; the properties are a template's."""
 
-    metadata: Metadata
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property

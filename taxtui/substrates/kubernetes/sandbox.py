@@ -137,8 +137,26 @@ class FollowedSandbox(ABC, Generic[Kept]):
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``; without a node or without a started container, ``CreateFailed``."""
         self._marks = marks
+        began_s = time.monotonic()
+        quiet_s, ask_s = QUIET_S, began_s + QUIET_S
         try:
-            await self._wait_ready(marks)
+            while True:
+                self._news.clear()
+                if lost := self._lost():
+                    raise SandboxLost(f"the pod {lost}")
+                if self._is_ready():
+                    return
+                if refusal := self._refusal(time.monotonic() - began_s):
+                    raise CreateFailed(refusal)
+                if time.monotonic() >= ask_s:
+                    quiet_s = min(LONGEST_QUIET_S, 2 * quiet_s)
+                    ask_s = time.monotonic() + quiet_s
+                    if obstacle := await self._obstacle():
+                        marks.obstructed(obstacle)
+                    continue
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(LOOK_S, quiet_s)):
+                        await self._news.wait()
         finally:
             self._report_outage()
 
@@ -148,27 +166,6 @@ class FollowedSandbox(ABC, Generic[Kept]):
                 f"the API server did not answer for at least {outage_s:.0f} s; "
                 "cold starts and clean-ups during the outage include the wait"
             )
-
-    async def _wait_ready(self, marks: Marks) -> None:
-        began_s = time.monotonic()
-        quiet_s, ask_s = QUIET_S, began_s + QUIET_S
-        while True:
-            self._news.clear()
-            if lost := self._lost():
-                raise SandboxLost(f"the pod {lost}")
-            if self._is_ready():
-                return
-            if refusal := self._refusal(time.monotonic() - began_s):
-                raise CreateFailed(refusal)
-            if time.monotonic() >= ask_s:
-                quiet_s = min(LONGEST_QUIET_S, 2 * quiet_s)
-                ask_s = time.monotonic() + quiet_s
-                if obstacle := await self._obstacle():
-                    marks.obstructed(obstacle)
-                continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(LOOK_S, quiet_s)):
-                    await self._news.wait()
 
     # -------------------------------------------------------------------------------------------- commands
 

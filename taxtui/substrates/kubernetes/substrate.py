@@ -112,6 +112,7 @@ class KubernetesSubstrate:
         except ApiRefused as error:
             return Availability(ok=False, detail=f"kubernetes: {error}", fix="try: kubectl auth whoami")
         image, _, digest = self._options.image.partition("@")
+        network_denied = await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
         return Availability(
             ok=not missing,
             detail=f"not allowed in namespace {self._namespace!r}: {missing}" if missing else f"ready, {server}",
@@ -121,7 +122,7 @@ class KubernetesSubstrate:
             cache="node" if self._options.pull_policy == "Never" else "unknown",
             holds_fixtures=bool(self._options.fixtures),
             limits="requests = limits for CPU and memory; processes as the kubelet limits them",
-            effective=Effective(network=None if await self._network_denied() else "full"),
+            effective=Effective(network=None if network_denied else "full"),
             latency_ns=latency_ns,
             facts={
                 "kubernetes_sdk": version("kubernetes"),
@@ -129,12 +130,6 @@ class KubernetesSubstrate:
                 "network": "the pod network, unless a NetworkPolicy selects taxtui.network=none",
             },
         )
-
-    async def _network_denied(self) -> bool:
-        """Whether a NetworkPolicy denies egress to pods of tiers without network."""
-        with contextlib.suppress(ApiRefused):
-            return await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
-        return False
 
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
         """As ``ChecksAcquire.check_acquire``: the pool, its template and the rights."""

@@ -29,7 +29,6 @@ from tests.support.cost_model.pooled import (
     standin,
     substrate,
 )
-from tests.support.standins.api_faults import NO_OPS
 from tests.support.standins.kubernetes_cluster import NODE
 from tests.support.standins.kubernetes_pool_standin import POOL, PoolStandin
 from tests.support.waiting import until
@@ -203,29 +202,24 @@ async def test_a_pool_that_goes_away_during_the_run(standin: PoolStandin, substr
     await box.destroy()
 
 
-async def test_a_pod_that_is_replaced_before_the_claim_is_ready_is_no_loss(
-    standin: PoolStandin, substrate: KubernetesSubstrate
+@pytest.mark.parametrize("dies", [False, True])
+async def test_a_pod_that_is_gone_before_its_claim_is_ready(
+    standin: PoolStandin, substrate: KubernetesSubstrate, dies: bool
 ) -> None:
     await emptied(standin)
     standin.pods.start_s = 0.2
     box = await substrate.create(spec(), Marks())
     await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
-    standin.pods.delete(standin.namespace, box.name, 0, None)
-    await box.wait_ready(Marks())
-    assert (await box.exec(Command(script="echo well"))).stdout == b"well\n"
+    if dies:
+        standin.pods.evict(box.name)
+        with pytest.raises(SandboxLost, match="PodFailed"):
+            await box.wait_ready(Marks())
+    else:  # the controller makes another
+        standin.pods.delete(standin.namespace, box.name, 0, None)
+        await box.wait_ready(Marks())
+        assert (await box.exec(Command(script="echo well"))).stdout == b"well\n"
     await box.destroy()
     assert standin.left() == (0, 0)
-
-
-async def test_a_pod_that_dies_before_its_claim_is_ready(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    await emptied(standin)
-    standin.pods.start_s = 0.2
-    box = await substrate.create(spec(), Marks())
-    await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
-    standin.pods.evict(box.name)
-    with pytest.raises(SandboxLost, match="PodFailed"):
-        await box.wait_ready(Marks())
-    await box.destroy()
 
 
 # ----------------------------------------------------------------------------------------------------------------- use
@@ -278,13 +272,3 @@ async def test_a_later_container_or_pod_is_another_sandbox(
     with pytest.raises(SandboxLost, match=reason):
         await box.exec(Command(script="true"))
     await box.destroy()
-
-
-async def test_an_api_server_that_restarts_loses_no_trial(
-    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await filled(standin)
-    trial = asyncio.ensure_future(measured(standin, tmp_path, monkeypatch, "sleep 0.4", "sleep 0.4"))
-    await until(lambda: standin.requests.count("exec") > NO_OPS, "the first command runs")
-    await standin.restart(refuses_s=0.5)
-    assert (await trial).end.outcome == "ok"
