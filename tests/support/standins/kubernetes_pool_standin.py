@@ -39,7 +39,6 @@ class PoolStandin(KubernetesStandin):
     def __init__(self, *, volume: bool = False) -> None:
         super().__init__()
         self.sandboxes = Sandboxes(self.pods, self.namespace)
-        self.claims_quota: int | None = None
         self.installed = True
         self._applied = documented_template()
         if volume:  # in place of the documented emptyDir
@@ -87,13 +86,6 @@ class PoolStandin(KubernetesStandin):
         body = await request.json()
         if not self.installed:
             return self._unknown()
-        claims = self.sandboxes.claims.objects
-        if self.claims_quota is not None and len(claims) >= self.claims_quota:
-            used = f"count/sandboxclaims.{GROUP}={self.claims_quota}"
-            text = f"exceeded quota: compute, requested: count/sandboxclaims.{GROUP}=1, used: {used}, limited: {used}"
-            return self._no(
-                403, "Forbidden", f'sandboxclaims.{GROUP} "{body["metadata"]["name"]}" is forbidden: {text}'
-            )
         try:
             return web.json_response(self.sandboxes.claim(request.match_info["space"], body), status=201)
         except Conflict as error:

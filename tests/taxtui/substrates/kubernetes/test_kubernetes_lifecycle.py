@@ -72,14 +72,8 @@ async def test_marks_come_in_order_and_from_one_watch(
     boxes = [await substrate.create(spec(trial), mark) for trial, mark in enumerate(marks)]
     await asyncio.gather(*(box.wait_ready(mark) for box, mark in zip(boxes, marks, strict=True)))
     for mark in marks:
-        assert [name for name, _, _ in mark.seen] == [
-            "accepted",
-            "scheduled",
-            "initialized",
-            "sandbox ready",
-            "running",
-            "ready",
-        ]
+        names = [name for name, _, _ in mark.seen]
+        assert names == ["accepted", "scheduled", "initialized", "sandbox ready", "running", "ready"]
         assert [at for _, at, _ in mark.seen] == sorted(at for _, at, _ in mark.seen)
         assert mark.node == digest(NODE)
     assert standin.requests.count("watch") == 1

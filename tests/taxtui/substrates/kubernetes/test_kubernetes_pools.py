@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import CreateFailed, QuotaExceeded, SandboxLost, SubstrateUnavailable, Throttled
+from taxtui.errors import CreateFailed, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording import digest
 from taxtui.sandboxes.kit.labels import LABEL_RUN
@@ -131,22 +131,6 @@ async def test_a_template_of_something_else(standin: PoolStandin, substrate: Kub
     assert "has the image example.org/other, not docker.io" in await refusal(substrate)
     del container["image"]
     assert "names no image" in await refusal(substrate)
-
-
-# ------------------------------------------------------------------------------------------------------------- create
-
-
-async def test_the_quota_of_claims(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
-    standin.claims_quota = 0
-    with pytest.raises(QuotaExceeded, match="count/sandboxclaims"):
-        await substrate.create(spec(), Marks())
-    standin.claims_quota = 1
-    first, marks = await ready(substrate, 1), Marks()
-    with pytest.raises(Throttled, match="count/sandboxclaims"):
-        await ready(substrate, 2, marks)
-    assert "waits for the removal of" in marks.obstacle
-    await first.destroy()
-    await (await ready(substrate, 2, marks)).destroy()
 
 
 # -------------------------------------------------------------------------------------------- as a command of its own
