@@ -18,8 +18,6 @@ ENDED: Final = frozenset({GONE, "destroying", "stopped", "stopping", "archived",
 
 _QUOTA: Final = ("quota", "limit exceeded")
 
-# ---------------------------------------------------------------------------------------------- the API refuses
-
 
 class DaytonaRefused(Refused):
     """Daytona refused, or did not answer."""
@@ -63,14 +61,6 @@ def unanswered(error: Exception) -> DaytonaRefused:
     return DaytonaRefused(0, type(error).__name__, "Daytona did not answer")
 
 
-def unreadable() -> DaytonaRefused:
-    """An answer that does not follow the API's schema."""
-    return DaytonaRefused(0, "", "Daytona's answer does not match its schema")
-
-
-# ------------------------------------------------------------------------------------------- a sandbox goes wrong
-
-
 class SandboxState(NamedTuple):
     """A state of a sandbox, and the reason of a failure."""
 
@@ -85,11 +75,8 @@ class SandboxState(NamedTuple):
 
 def lost(state: SandboxState) -> str:
     """The reason why a sandbox in this state takes no commands; "" without one."""
+    if state.name in BROKEN:  # by a fault of Daytona or the image
+        return f"the sandbox went to {state.name}: {state.reason or 'no reason given'}"
     if state.name in ENDED:
         return f"the sandbox is {state.name}" + (f": {state.reason}" if state.reason else "")
-    return broken(state)
-
-
-def broken(state: SandboxState) -> str:
-    """The reason why the sandbox failed, by a fault of Daytona or the image; "" without one."""
-    return f"the sandbox went to {state.name}: {state.reason or 'no reason given'}" if state.name in BROKEN else ""
+    return ""

@@ -5,24 +5,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import Awaitable, Mapping
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import quote
 
 import aiohttp
 from daytona_toolbox_api_client_async import ExecuteRequest, ProcessApi, PtyCreateRequest
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark, require_killed
+from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv, quoted
 from taxtui.sandboxes.kit.shell.frames import STDOUT
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import DaytonaRefused, refused, unanswered
 
-T = TypeVar("T")
-
 OPEN_S: Final = 30.0
-_LEFT: Final = "a session's processes may still run in the sandbox"
 _CHUNK: Final = 16_384
 _EXIT_PROTOCOL: Final = "X-Daytona-Pty-Exit-Control"
 
@@ -42,7 +39,7 @@ class Terminal:
     async def open(self, env: Mapping[str, str]) -> None:
         """Make a terminal; the shell of ``FramedShell`` replaces the interactive shell. Raises ``DaytonaRefused``."""
         request = PtyCreateRequest(id=self._name, cols=200, rows=50)
-        await ask(self._process.create_pty_session(request=request, _request_timeout=REQUEST_S))
+        await ask(self._process.create_pty_session, request=request)
         url = f"ws{self._base_url.removeprefix('http')}/process/pty/{quote(self._name)}/connect"
         try:
             async with asyncio.timeout(OPEN_S):
@@ -101,23 +98,15 @@ class Terminal:
             raise SandboxLost("the connection to the terminal broke") from error
 
     async def close(self) -> None:
-        """As ``ByteStream.close``: the toolbox kills the terminal's processes, taxtui all other marked processes."""
+        """As ``ByteStream.close``: taxtui kills all marked processes, the toolbox the rest of the terminal's."""
         try:
-            await _unless_gone(self._process.delete_pty_session(session_id=self._name, _request_timeout=REQUEST_S))
             killing = ExecuteRequest(command=kill_script(self._mark), timeout=round(REQUEST_S))
-            killed = await _unless_gone(self._process.execute_command(request=killing, _request_timeout=REQUEST_S))
-            if killed is not None:
-                require_killed(killed.exit_code or 0, killed.result or "", left=_LEFT)
+            killed = await ask(self._process.execute_command, request=killing)
+            require_killed(killed.exit_code or 0, killed.result or "")
+            await ask(self._process.delete_pty_session, session_id=self._name)
+        except DaytonaRefused as error:
+            if error.status not in (400, 404, 410):  # the sandbox is gone
+                raise ExecFailed(f"{LEFT}: {error}") from error
         finally:
             if self._socket is not None:
                 await self._socket.close()
-
-
-async def _unless_gone(request: Awaitable[T]) -> T | None:
-    """The answer, or None if the terminal is gone. Raises ``ExecFailed``."""
-    try:
-        return await ask(request)
-    except DaytonaRefused as error:
-        if error.status in (404, 410):
-            return None
-        raise ExecFailed(f"{_LEFT}: {error}") from error

@@ -23,11 +23,10 @@ from taxtui.sandboxes.kit.text_command import TextCommand
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks, Session
-from taxtui.substrates.daytona import DaytonaOptions, failure, snapshots
-from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
+from taxtui.substrates.daytona import DaytonaOptions, failure
+from taxtui.substrates.daytona.client import HANDLE, REQUEST_S, Clients, ask, full_name
 from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused, SandboxState
 from taxtui.substrates.daytona.pty import Terminal
-from taxtui.substrates.daytona.removal import remove_sandbox, remove_snapshot
 
 STARTED: Final = "started"
 _SERVER_GRACE_S: Final = 15.0
@@ -91,40 +90,34 @@ class DaytonaSandbox(TextSandbox):
         """As ``Sandbox.wait_ready``; a sandbox in the state ``error`` is a ``CreateFailed``."""
         self._marks = marks
         while self._state.name != STARTED:
-            if broken := failure.broken(self._state):
-                raise CreateFailed(broken)
             if lost := failure.lost(self._state):
-                raise SandboxLost(lost)
+                raise (CreateFailed if self._state.name in BROKEN else SandboxLost)(lost)
             await self._look()
         self._states.report_throttling(marks)
 
     async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
         """One request to the toolbox."""
-        began_ns = time.monotonic_ns()
         try:
-            text, code = await self._execute(wrapped.script, timeout_s + _SERVER_GRACE_S)
+            return await self._execute(wrapped.script, timeout_s + _SERVER_GRACE_S)
         except DaytonaRefused as error:
             raise error.as_error(ExecFailed, "exec") from error
-        return TextAnswer(text, code, began_ns, time.monotonic_ns())
 
-    async def _execute(self, script: str, timeout_s: float) -> tuple[str, int]:
-        """The output and the exit code of one request. Raises ``DaytonaRefused``."""
-        token = connecting.set(self._marks)
-        try:
-            request = ExecuteRequest(command=script, timeout=math.ceil(timeout_s))
-            answer = await ask(self._process.execute_command(request=request, _request_timeout=timeout_s + REQUEST_S))
-        finally:
-            connecting.reset(token)
-        return answer.result or "", answer.exit_code or 0
+    async def _execute(self, script: str, timeout_s: float) -> TextAnswer:
+        request = ExecuteRequest(command=script, timeout=math.ceil(timeout_s))
+        began_ns = time.monotonic_ns()
+        answer = await ask(
+            self._process.execute_command, request=request, timeout_s=timeout_s + REQUEST_S, marks=self._marks
+        )
+        return TextAnswer(answer.result or "", answer.exit_code or 0, began_ns, time.monotonic_ns())
 
     async def kill(self, mark: str) -> None:
         try:
-            output, code = await self._execute(kill_script(mark), _KILL_S)
+            killed = await self._execute(kill_script(mark), _KILL_S)
         except DaytonaRefused as error:
             if error.status in (400, 404):
                 return  # the sandbox is gone
             raise ExecFailed(f"{LEFT}: {error}") from error
-        require_killed(code, output)
+        require_killed(killed.exit_code, killed.text)
 
     async def lost(self) -> str:
         """As ``TextSandbox.lost``, after a short wait for a state that explains a failure."""
@@ -167,18 +160,14 @@ class DaytonaSandbox(TextSandbox):
         sandboxes = self._clients.sandboxes
 
         async def stop() -> None:
-            await ask(sandboxes.set_auto_delete_interval(self.id, _NO_AUTO_DELETE, _request_timeout=REQUEST_S))
-            await ask(sandboxes.stop_sandbox(self.id, _request_timeout=REQUEST_S))
+            await ask(sandboxes.set_auto_delete_interval, self.id, _NO_AUTO_DELETE)
+            await ask(sandboxes.stop_sandbox, self.id)
 
         await self._reach("stopped", STARTED, stop)
 
     async def resume(self, marks: Marks) -> None:
         """Start the sandbox."""
-
-        async def start() -> None:
-            await ask(self._clients.sandboxes.start_sandbox(self.id, _request_timeout=REQUEST_S))
-
-        await self._reach(STARTED, "stopped", start)
+        await self._reach(STARTED, "stopped", lambda: ask(self._clients.sandboxes.start_sandbox, self.id))
 
     async def usage(self) -> Usage:
         """Unknown: Daytona reports no usage of a stopped sandbox."""
@@ -186,18 +175,17 @@ class DaytonaSandbox(TextSandbox):
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
         """Create a snapshot of the sandbox's files. After a cancellation the finished snapshot is deleted."""
-        reference = snapshots.full_name(name, labels)
+        reference = full_name(name, labels)
         await undo_if_cancelled(
-            self._create_snapshot(reference), lambda snapshot: remove_snapshot(self._clients, name, snapshot.id)
+            self._create_snapshot(reference), lambda made: self._clients.remove(name, HANDLE + made.id)
         )
         return reference
 
     async def _create_snapshot(self, reference: str) -> SnapshotDto:
         """The snapshot, once it is active and the sandbox takes commands again."""
         request = CreateSandboxSnapshot(name=reference)
-        sandboxes = self._clients.sandboxes
         try:
-            await ask(sandboxes.create_sandbox_snapshot(self.id, request, _request_timeout=REQUEST_S))
+            await ask(self._clients.sandboxes.create_sandbox_snapshot, self.id, request)
         except DaytonaRefused as error:
             raise error.as_error(CreateFailed, "the sandbox can't be copied") from error
         self._looked_ns = time.monotonic_ns()
@@ -206,11 +194,24 @@ class DaytonaSandbox(TextSandbox):
             if lost := failure.lost(self._state):
                 raise SandboxLost(lost)
             if self._state.name == STARTED:
-                if snapshot := await snapshots.active(self._clients, reference):
+                if snapshot := await self._active(reference):
                     return snapshot
                 await asyncio.sleep(_AGAIN_S)
 
-    async def _reach(self, target: str, origin: str, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _active(self, reference: str) -> SnapshotDto | None:
+        """The snapshot if sandboxes can be created from it, else None. Raises ``CreateFailed``."""
+        try:
+            snapshot = await ask(self._clients.snapshots.get_snapshot, reference)
+        except DaytonaRefused as error:
+            if error.status in (0, 404, 429):
+                return None
+            raise error.as_error(CreateFailed, "the snapshot can't be read") from error
+        if snapshot.state.value in BROKEN:
+            reason = snapshot.error_reason or "no reason given"
+            raise CreateFailed(f"the snapshot went to {snapshot.state.value}: {reason}")
+        return snapshot if snapshot.state.value == "active" else None
+
+    async def _reach(self, target: str, origin: str, change: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Request the change in the state ``origin`` until Daytona accepts, and return once the state is ``target``."""
         accepted = False
         self._looked_ns = time.monotonic_ns()
@@ -230,5 +231,5 @@ class DaytonaSandbox(TextSandbox):
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until a look reports the state ``destroyed``."""
-        await remove_sandbox(self._clients, self.name, self.id)
+        await self._clients.remove(self.name, self.id)
         self.forget()

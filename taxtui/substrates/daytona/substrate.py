@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import time
 from collections.abc import Sequence
-from datetime import datetime
-from functools import partial
 from importlib.metadata import version
 from typing import ClassVar, Final, Literal, Self
 
 import msgspec
-from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxListItem
+from daytona_api_client_async import CreateBuildInfo, CreateSandbox
 
 from taxtui.errors import CreateFailed, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import labels, retry
-from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.refusal import check_opened, connecting
+from taxtui.sandboxes.kit import retry
+from taxtui.sandboxes.kit.refusal import check_opened
 from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.daytona import DaytonaOptions
-from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
-from taxtui.substrates.daytona.failure import GONE, DaytonaRefused, SandboxState
-from taxtui.substrates.daytona.removal import remove_sandbox, remove_snapshot
+from taxtui.substrates.daytona.client import STAND_IN_HEADER, Clients, ask, minutes
+from taxtui.substrates.daytona.failure import DaytonaRefused, SandboxState
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
-from taxtui.substrates.daytona.snapshots import HANDLE, NAMES, PAGE, list_snapshots
 
 PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
 POLL_S: Final = 0.1
@@ -60,16 +54,16 @@ class DaytonaSubstrate:
         """Check the key. Raises ``SubstrateUnavailable``."""
         clients = Clients(self._options)
         try:
-            about = await ask(clients.keys.get_current_api_key_with_http_info(_request_timeout=REQUEST_S))
-            if any(name.lower() == STAND_IN_HEADER.lower() for name in about.headers or {}):
-                self.provenance = "stand_in"
-            self._states = StatePoller(self._describe, POLL_S, round(LOOKS_PER_S))
+            about = await ask(clients.keys.get_current_api_key_with_http_info)
         except BaseException as error:
             await clients.close()
             if isinstance(error, DaytonaRefused):
                 fix = "check DAYTONA_API_KEY" if error.final else "check DAYTONA_API_URL and the network"
                 raise SubstrateUnavailable(f"daytona: {error}", fix=fix) from error
             raise
+        if any(name.lower() == STAND_IN_HEADER.lower() for name in about.headers or {}):
+            self.provenance = "stand_in"
+        self._states = StatePoller(self._describe, POLL_S, round(LOOKS_PER_S))
         self._clients = clients
         return self
 
@@ -90,7 +84,7 @@ class DaytonaSubstrate:
             return await check_opened(DaytonaSubstrate(self._options), "see docs/substrates/paid.md")
         began = time.monotonic_ns()
         try:
-            key = await ask(self._clients.keys.get_current_api_key(_request_timeout=REQUEST_S))
+            key = await ask(self._clients.keys.get_current_api_key)
         except DaytonaRefused as error:
             return Availability(ok=False, detail=f"daytona: {error}", fix="check DAYTONA_API_KEY")
         latency_ns = time.monotonic_ns() - began
@@ -120,9 +114,7 @@ class DaytonaSubstrate:
         if not self._options.snapshot:
             return Effective()
         try:
-            snapshot = await ask(
-                self._opened.snapshots.get_snapshot(self._options.snapshot, _request_timeout=REQUEST_S)
-            )
+            snapshot = await ask(self._opened.snapshots.get_snapshot, self._options.snapshot)
         except DaytonaRefused:
             return Effective()
         return Effective(cpus=float(snapshot.cpu), memory_mib=round(snapshot.mem * 1024))
@@ -133,37 +125,31 @@ class DaytonaSubstrate:
         if spec.acquire != "create" and not reference:
             raise CreateFailed(f"daytona creates or copies sandboxes; acquire={spec.acquire} is not possible")
         clients, options = self._opened, self._options
-        token = connecting.set(marks)
+        request = _create_request(options, spec, clients.target, reference)
         try:
-            request = _create_request(options, spec, clients.target, reference)
-            created = await ask(clients.sandboxes.create_sandbox(request, _request_timeout=REQUEST_S))
+            created = await ask(clients.sandboxes.create_sandbox, request, marks=marks)
         except DaytonaRefused as error:
             raise error.as_error(CreateFailed, "the sandbox could not be created") from error
-        finally:
-            connecting.reset(token)
         marks("accepted")
         return DaytonaSandbox(clients, self._states, options, spec, created, marks)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: sandboxes and snapshots, in any state, ``error`` included."""
-        items = await retry.find(partial(self._listed, run_id))
-        sandboxes = [_entry(item) for item in items if LABEL_RUN in item.labels and SandboxState.of(item).name != GONE]
-        return [*sandboxes, *await retry.find(partial(self._snapshots, run_id))]
 
-    async def _snapshots(self, run_id: str | None) -> list[Found]:
-        try:
-            return await list_snapshots(self._opened, run_id)
-        except DaytonaRefused as error:
-            raise error.unless_final(SubstrateUnavailable, "daytona: snapshots can't be listed") from error
+        async def search() -> list[Found]:
+            try:
+                return await self._opened.find(run_id)
+            except DaytonaRefused as error:
+                raise error.unless_final(SubstrateUnavailable, "daytona: sandboxes can't be listed") from error
+
+        return await retry.find(search)
 
     async def _describe(self, handles: list[str]) -> dict[str, SandboxState]:
         """The states of sandboxes by id, one request each: Daytona's list of sandboxes is eventually consistent."""
 
         async def look(handle: str) -> SandboxState | None:
             try:
-                return SandboxState.of(
-                    await ask(self._opened.sandboxes.get_sandbox(handle, _request_timeout=REQUEST_S))
-                )
+                return SandboxState.of(await ask(self._opened.sandboxes.get_sandbox, handle))
             except DaytonaRefused as error:
                 if error.status == 404:
                     return None
@@ -173,32 +159,8 @@ class DaytonaSubstrate:
         states = await asyncio.gather(*map(look, handles))
         return {handle: state for handle, state in zip(handles, states, strict=True) if state is not None}
 
-    async def _listed(self, run_id: str | None) -> list[SandboxListItem]:
-        items: list[SandboxListItem] = []
-        cursor: str | None = None
-        while True:
-            try:
-                page = await ask(
-                    self._opened.sandboxes.list_sandboxes(
-                        labels=json.dumps({LABEL_RUN: run_id}) if run_id is not None else None,
-                        name=NAMES if run_id is None else None,
-                        cursor=cursor,
-                        limit=PAGE,
-                        _request_timeout=REQUEST_S,
-                    )
-                )
-            except DaytonaRefused as error:
-                raise error.unless_final(SubstrateUnavailable, "daytona: sandboxes can't be listed") from error
-            items += page.items
-            cursor = page.next_cursor
-            if not cursor:
-                return items
-
     async def reap(self, entry: Found) -> None:
-        if entry.handle.startswith(HANDLE):
-            await remove_snapshot(self._opened, entry.name, entry.handle.removeprefix(HANDLE))
-        else:
-            await remove_sandbox(self._opened, entry.name, entry.handle)
+        await self._opened.remove(entry.name, entry.handle)
 
 
 def _create_request(options: DaytonaOptions, spec: SandboxSpec, target: str | None, reference: str) -> CreateSandbox:
@@ -223,8 +185,3 @@ def _create_request(options: DaytonaOptions, spec: SandboxSpec, target: str | No
     elif options.snapshot:
         request.snapshot = options.snapshot
     return request
-
-
-def _entry(item: SandboxListItem) -> Found:
-    made_s = datetime.fromisoformat(item.created_at).timestamp() if item.created_at else time.time()
-    return labels.found(item.labels, name=item.name, handle=item.id, age_s=time.time() - made_s)

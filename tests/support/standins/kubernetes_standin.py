@@ -322,11 +322,11 @@ class KubernetesStandin:
 
     async def _events(self, request: web.Request) -> web.Response:
         wanted = dict(part.split("=") for part in request.query.get("fieldSelector", "").split(",") if part)
-        uid = wanted.pop("involvedObject.uid", None)
+        name = wanted.pop("involvedObject.name")
         items = [
             event
             for event in self.pods.events
-            if uid in (None, event["involvedObject"]["uid"]) and all(event[key] == wanted[key] for key in wanted)
+            if name == event["involvedObject"]["name"] and all(event[key] == wanted[key] for key in wanted)
         ]
         return self._yes({"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": items}, "CoreV1EventList")
 

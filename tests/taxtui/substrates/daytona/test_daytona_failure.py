@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
-from taxtui.substrates.daytona.failure import DaytonaRefused, SandboxState, lost, refused, unanswered, unreadable
+from taxtui.substrates.daytona.failure import SandboxState, lost, refused, unanswered
 
 KEY = "check DAYTONA_API_KEY and its permissions"
 CPU = "Total CPU limit exceeded. Maximum allowed: 10."
@@ -60,22 +60,14 @@ def test_the_advice_is_found_under_any_of_its_names(headers: dict[str, str], aft
     assert error.retry_after_s == after_s
 
 
-@pytest.mark.parametrize("body", ["", "<html>", "[]", '"text"', "null"])
+@pytest.mark.parametrize("body", ["<html>", "[]"])
 def test_a_page_of_a_proxy_is_not_taken_for_an_answer(body: str) -> None:
     assert str(refused(502, {}, body)) == "HTTP 502 (502)"
 
 
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        # The text of a broken connection can name hosts: its kind is kept.
-        (unanswered(aiohttp.ServerDisconnectedError("10.0.0.1")), "Daytona did not answer (ServerDisconnectedError)"),
-        (unanswered(TimeoutError()), "Daytona did not answer (TimeoutError)"),
-        (unreadable(), "Daytona's answer does not match its schema"),
-    ],
-)
-def test_silence_and_nonsense_are_final_for_nobody(said: DaytonaRefused, text: str) -> None:
-    assert (str(said), said.status, said.final) == (text, 0, False)
+def test_silence_is_told_by_its_kind_and_final_for_nobody() -> None:
+    said = unanswered(aiohttp.ServerDisconnectedError("10.0.0.1"))  # the text can name hosts
+    assert (str(said), said.final) == ("Daytona did not answer (ServerDisconnectedError)", False)
     assert type(said.as_error(CreateFailed, "create")) is CreateFailed
 
 

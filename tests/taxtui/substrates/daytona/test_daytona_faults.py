@@ -50,12 +50,6 @@ async def test_lookups_tell_their_resolution(standin: DaytonaStandin, measure: M
     assert standin.requests.count("get") < 10
 
 
-async def test_a_hiccup_while_polling_is_looked_at_again(standin: DaytonaStandin, measure: Measure) -> None:
-    standin.start_s = 0.05
-    standin.fail("get", status=500, times=2)
-    assert (await measure()).end.outcome == "ok"
-
-
 async def test_a_sandbox_that_never_starts(standin: DaytonaStandin, measure: Measure) -> None:
     standin.start_s = 60.0
     got = await measure(create_timeout_s=2.0)

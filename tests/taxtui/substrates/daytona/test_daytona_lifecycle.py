@@ -12,8 +12,7 @@ from taxtui.errors import ExecFailed, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox
-from taxtui.substrates.daytona import DaytonaOptions
-from taxtui.substrates.daytona import substrate as daytona
+from taxtui.substrates.daytona import DaytonaOptions, client
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.standins.daytona_standin import KEY, DaytonaStandin
 
@@ -37,19 +36,17 @@ async def substrate(standin: DaytonaStandin) -> AsyncIterator[DaytonaSubstrate]:
         yield connected
 
 
-async def test_check_reports_key_and_region(standin: DaytonaStandin, substrate: DaytonaSubstrate) -> None:
+async def test_check_reports_key_region_and_missing_permissions(
+    standin: DaytonaStandin, substrate: DaytonaSubstrate
+) -> None:
     found = await substrate.check()
-    assert (found.ok, found.detail) == (True, "ready")
+    assert (found.ok, found.detail, substrate.provenance) == (True, "ready", "stand_in")
     assert found.region == "the organization's default"
     assert found.latency_ns > 0
-    assert standin.made == 0
-
-
-async def test_check_names_missing_permissions(standin: DaytonaStandin, substrate: DaytonaSubstrate) -> None:
     standin.permissions = ["write:sandboxes"]
     found = await substrate.check()
-    assert not found.ok
-    assert found.detail == "the key lacks: delete:sandboxes"
+    assert (found.ok, found.detail) == (False, "the key lacks: delete:sandboxes")
+    assert standin.made == 0
 
 
 async def test_without_a_key_or_with_a_wrong_one(standin: DaytonaStandin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,10 +56,6 @@ async def test_without_a_key_or_with_a_wrong_one(standin: DaytonaStandin, monkey
         await substrate.__aenter__()
     monkeypatch.delenv("DAYTONA_API_KEY")
     assert "set DAYTONA_API_KEY" in (await substrate.check()).fix
-
-
-async def test_a_stand_in_is_never_taken_for_a_provider(substrate: DaytonaSubstrate) -> None:
-    assert substrate.provenance == "stand_in"
 
 
 async def test_what_is_asked_for(standin: DaytonaStandin, substrate: DaytonaSubstrate) -> None:
@@ -94,14 +87,6 @@ async def test_a_snapshot_has_its_own_size(standin: DaytonaStandin) -> None:
         assert (await substrate.check()).effective.limits(Limits()) == Limits(), "unknown"
 
 
-async def test_an_image_without_bash(standin: DaytonaStandin) -> None:
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, shell="sh")) as substrate:
-        box = await ready(substrate)
-        got = await box.exec(Command(script="echo out; echo err >&2; exit 5"))
-        assert (got.exit_code, got.stdout, got.stderr) == (5, b"out\n", b"err\n")
-        assert (await box.exec(Command(script="cat", stdin=b"in"))).stdout == b"in"
-
-
 async def test_a_command_that_kills_its_own_shell_is_a_result(substrate: DaytonaSubstrate) -> None:
     box = await ready(substrate)
     got = await box.exec(Command(script="kill -9 $$; sleep 1"))
@@ -122,7 +107,7 @@ async def test_a_shell_that_is_not_there(
 async def test_find_reads_every_page_and_every_state(
     standin: DaytonaStandin, substrate: DaytonaSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daytona, "PAGE", 2)
+    monkeypatch.setattr(client, "PAGE", 2)
     for trial in range(5):
         await ready(substrate, trial)
     standin.lose("taxtui-r1-3", "error", "broken")
