@@ -138,7 +138,7 @@ class TestWalker:
                     reached.append(step)
                     raise
 
-        assert [number async for number in cancellations(three)] == [1, 2, 3]
+        assert [number async for number in cancellations(three, delays_s=(0.0,))] == [1, 2, 3]
         assert reached == [0, 1, 2]
 
     async def test_a_swallowed_cancellation_and_another_error_are_violations(self) -> None:
@@ -154,9 +154,9 @@ class TestWalker:
                 raise KeyError("lost") from None
 
         with pytest.raises(Violation, match="went on and returned"):
-            [number async for number in cancellations(stubborn)]
+            [number async for number in cancellations(stubborn, delays_s=(0.0,))]
         with pytest.raises(Violation, match="KeyError"):
-            [number async for number in cancellations(confused, delay_s=0.01)]
+            [number async for number in cancellations(confused, delays_s=(0.01,))]
 
     async def test_an_endless_coroutine_is_cancelled_once_it_runs(self) -> None:
         begun, cancelled = asyncio.Event(), []
@@ -172,7 +172,7 @@ class TestWalker:
                 cancelled.append(begun.is_set())
                 raise
 
-        async for _ in cancellations(endless, running=begun.wait):
+        async for _ in cancellations(endless, delays_s=(0.0,), running=begun.wait):
             begun.clear()
         assert cancelled == [False, True, True, True], "at its 2nd, 3rd and 4th suspension, and at the endless one"
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import kept_output
 from taxtui.sandboxes.kit.kept_output import KeptOutput
-from taxtui.sandboxes.kit.shell.captured_command import Captured
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
+from taxtui.sandboxes.kit.shell.frames import MarkedOutput
 from tests.taxtui.sandboxes.test_shell import shell_process
 
 
@@ -51,7 +51,7 @@ async def test_a_session_keeps_beginning_end_and_length_of_both_streams(merged: 
 
 
 def test_a_captured_stream_is_not_held_as_a_whole() -> None:
-    stream = Captured(b"\1NONCE ")
+    stream = MarkedOutput(b"", b"\1NONCE ")
     for _ in range(500):
         stream.feed(b"x" * 1000)
         assert len(stream._buffer) <= 1007

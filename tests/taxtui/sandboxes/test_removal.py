@@ -108,7 +108,7 @@ async def test_a_silent_provider_does_not_delay_the_deadline(monkeypatch: pytest
 
 
 def test_a_cancelled_create_s_sandbox_is_removed_after_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removal, "INSIST_FIRST_S", 0.0)
+    monkeypatch.setattr(removal, "INSIST_S", (0.0,) * 6)
     asked: list[int] = []
 
     def ask() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.shell.framed_shell import ENDED, ExplainedSession, FramedShell, OwnedStream
+from taxtui.sandboxes.kit.shell.captured_command import captured
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell
+from taxtui.sandboxes.kit.shell.frames import STDOUT
 
 LEFT = "a session's processes may still run"
 
@@ -74,14 +75,14 @@ class TestExplained:
 
     @pytest.mark.parametrize("breaks", [ExecFailed("broken"), SandboxLost("ended")])
     async def test_the_sandbox_s_own_fate_explains_a_break(self, breaks: SubstrateError) -> None:
-        session = ExplainedSession(FramedShell(Stream(breaks)), self.lost)
+        session = FramedShell(Stream(breaks), explain=self.lost)
         with pytest.raises(SandboxLost, match=r"^the node died$") as raised:
             await session.exec(Command(script="true"))
         assert raised.value.__cause__ is breaks
 
     @pytest.mark.parametrize("breaks", [ExecFailed("broken"), SandboxLost("ended")])
     async def test_an_unexplained_break_stays_the_same_error(self, breaks: SubstrateError) -> None:
-        session = ExplainedSession(FramedShell(Stream(breaks)), self.unknown)
+        session = FramedShell(Stream(breaks), explain=self.unknown)
         with pytest.raises(type(breaks), match=LEFT) as raised:
             await session.exec(Command(script="true"))
         assert raised.value is breaks
@@ -91,32 +92,40 @@ class TestExplained:
             async def close(self) -> None:
                 self.closed += 1
 
-        session = ExplainedSession(FramedShell(Closable(None)), self.lost)
+        session = FramedShell(Closable(None), explain=self.lost)
         with pytest.raises(ExecTimeout, match="killed after"):
             await session.exec(Command(script="true", timeout_s=0.01))
 
     async def test_a_session_of_a_lost_sandbox_closes_without_an_error(self) -> None:
-        await ExplainedSession(FramedShell(Stream(None)), self.lost).close()
+        await FramedShell(Stream(None), explain=self.lost).close()
         with pytest.raises(ExecFailed, match=LEFT):
-            await ExplainedSession(FramedShell(Stream(None)), self.unknown).close()
+            await FramedShell(Stream(None), explain=self.unknown).close()
 
 
-async def test_an_owned_stream_is_ended_once() -> None:
+async def test_another_end_of_the_stream_is_called_once() -> None:
     ended: list[int] = []
 
     async def end() -> None:
         ended.append(1)
 
-    stream = OwnedStream(Stream(None), end)
-    await stream.close()
-    await stream.close()
+    session = FramedShell(Stream(None), end=end)
+    await session.close()
+    await session.close()
     assert ended == [1]
 
 
+class Forged(Stream):
+    """Prints a marker that a command has found among the arguments of the program around it, and more."""
+
+    async def read(self) -> tuple[int, bytes]:
+        return STDOUT, self.printed
+
+    def __init__(self, printed: bytes) -> None:
+        super().__init__(None)
+        self.printed = printed
+
+
 @pytest.mark.parametrize("code", [b"", b"zero", b"9" * 5000])
-def test_a_forged_end_marker_is_no_answer(code: bytes) -> None:
-    """A command can find the nonce among the arguments of the program around it."""
-    marker = wrap_command(Command(script="true"), "sh").marker
-    stream = Captured(marker)
+async def test_a_forged_end_marker_is_no_answer(code: bytes) -> None:
     with pytest.raises(ExecFailed, match="garbled: no exit code follows"):
-        stream.feed(marker + code + b"\n")
+        await captured(Forged(b"MARKER " + code + b"\n"), b"MARKER ")

@@ -19,7 +19,7 @@ from taxtui.sandboxes.example import Example, ExampleOptions
 from taxtui.sandboxes.fake_sdk import ApiError
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.process import Process
-from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, OwnedStream
+from taxtui.sandboxes.kit.shell.framed_shell import ByteStream
 from taxtui.sandboxes.protocol import Availability, Capabilities, Marks
 
 
@@ -33,8 +33,7 @@ class WithSessions(Example):
             raise ApiError(404, "gone")
         root = Path(self.options.account) / handle
         env = {"PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8", "FAKE_SDK_SANDBOX": handle}
-        process = Process(["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(root / "work"), *argv], env, stdin=True)
-        return OwnedStream(process, process.close)
+        return Process(["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(root / "work"), *argv], env, stdin=True)
 
 
 class WithoutStdin(Example):

@@ -19,7 +19,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_t
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.shell.captured_command import captured, wrap_command
-from taxtui.sandboxes.kit.shell.framed_shell import ENDED, ExplainedSession, FramedShell, OwnedStream, launch_argv
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult, Session
 
@@ -226,15 +226,14 @@ class OverSsh(ABC):
             finally:
                 program.close()
 
-        stream = OwnedStream(program, end)
         try:
             await finish_despite_cancel(program.start(self._open, self.line(launch_argv(), {MARK: mark})))
-            return ExplainedSession(await FramedShell.open(stream), self.explained)
         except BaseException as error:
-            await with_cleanup(stream.close(), error)
+            await with_cleanup(end(), error)
             if isinstance(error, SandboxLost):
                 raise await self.explained(error) from error
             raise
+        return await FramedShell.open(program, end=end, explain=self.explained)
 
     async def _kill(self, mark: str) -> None:
         """Kill the processes with a mark. Without a connection the sandbox's end kills them.

@@ -11,7 +11,7 @@ import msgspec
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
-from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.terminal import TaskTerminal
@@ -69,7 +69,7 @@ class EcsSandbox:
                 raise
             raise await self.explained(ExecTimeout(f"no session within {command.timeout_s:g} s")) from error
         left_s = max(_LEAST_S, round(command.timeout_s - (time.monotonic() - began_s), 1))
-        session = ExplainedSession(FramedShell(terminal, merged=True), self.explained, silent=True)
+        session = FramedShell(terminal, merged=True, explain=self.explained, silent=True)
         result = await session.only(msgspec.structs.replace(command, timeout_s=left_s))
         await finish_despite_cancel(terminal.leave())
         self._opened(terminal)
@@ -77,12 +77,9 @@ class EcsSandbox:
 
     async def open_session(self) -> Session:
         terminal = await self._open()
-        try:
-            shell = await FramedShell.open(terminal, merged=True)
-        except (SandboxLost, ExecFailed) as error:
-            raise await self.explained(error) from error
+        shell = await FramedShell.open(terminal, merged=True, explain=self.explained, silent=True)
         self._opened(terminal)
-        return ExplainedSession(shell, self.explained, silent=True)
+        return shell
 
     async def _open(self) -> TaskTerminal:
         await self._sessions.acquire()
