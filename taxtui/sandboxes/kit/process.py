@@ -55,7 +55,7 @@ class Process:
         self._ahead = 0
         self._waiter: asyncio.Future[None] | None = None
         self._outgoing = bytearray()
-        self._end_input = self._waits_to_write = False
+        self._end_input = False
         self._stdin = -1
         self._outputs: dict[int, int] = {}  # our end of a pipe → channel
         theirs: list[int] = []
@@ -160,11 +160,8 @@ class Process:
             self._end_input = True
         if self._outgoing:
             self._loop.add_writer(self._stdin, self._writable)
-            self._waits_to_write = True
             return
-        if self._waits_to_write:
-            self._loop.remove_writer(self._stdin)
-            self._waits_to_write = False
+        self._loop.remove_writer(self._stdin)
         if self._end_input:
             self._close_stdin()
 

@@ -15,13 +15,13 @@ import msgspec
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.kill import kill_until_done
+from taxtui.sandboxes.kit.kill import LEFT
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks
 
 KILL_S: Final = 30.0
 _KILL_AGAIN_S: Final = 0.3
-"""Pause before a second kill: the command may only just be starting."""
+"""Pause before a second kill: the provider may start an accepted command after the first."""
 _SIGNALLED: Final = 128
 
 
@@ -123,7 +123,12 @@ class TextSandbox(ABC):
 
     async def _end(self, running: asyncio.Future[TextAnswer], mark: str) -> None:
         try:
-            await kill_until_done(lambda: self.kill(mark), running, within_s=KILL_S, again_s=_KILL_AGAIN_S)
+            async with asyncio.timeout(KILL_S):
+                while not running.done():
+                    await self.kill(mark)
+                    await asyncio.wait({running}, timeout=_KILL_AGAIN_S)
+        except TimeoutError:
+            raise ExecFailed(f"{LEFT}: no answer") from None
         finally:
             await _abandon(running)
 

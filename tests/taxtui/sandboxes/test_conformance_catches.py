@@ -14,7 +14,6 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance import Bench, NotApplicable, Violation, checks
 from taxtui.sandboxes.conformance.__main__ import _judge, main
 from taxtui.sandboxes.conformance.walker import cancellations
-from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSandbox, LocalSubstrate
@@ -41,14 +40,6 @@ def break_exec(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[ExecResult], Ex
     monkeypatch.setattr(LocalSandbox, "exec", exec_)
 
 
-async def do_nothing(*_: object) -> None:
-    pass
-
-
-async def end_group_alone(process: Process, mark: str) -> None:
-    await process.close()
-
-
 @pytest.mark.parametrize(
     ("name", "spoil"),
     [
@@ -70,20 +61,24 @@ async def test_a_spoilt_result(
 
 
 @pytest.mark.parametrize(
-    ("name", "target", "replacement", "complaint"),
+    ("name", "target", "complaint"),
     [
-        ("exec: timeout", END, end_group_alone, "should be dead"),
-        ("exec: cancel a command", END, end_group_alone, "should be dead"),
-        ("session: timeout", END, end_group_alone, "should be dead"),
-        ("session: closing", END, end_group_alone, "should be dead"),
-        ("from create to destroy", f"{LocalSandbox.__module__}.LocalSandbox.destroy", do_nothing, "after destroy"),
-        ("reset", f"{LocalSandbox.__module__}.LocalSandbox.reset", do_nothing, "after the reset"),
+        ("exec: timeout", END, "should be dead"),
+        ("exec: cancel a command", END, "should be dead"),
+        ("session: timeout", END, "should be dead"),
+        ("session: closing", END, "should be dead"),
+        ("from create to destroy", f"{LocalSandbox.__module__}.LocalSandbox.destroy", "after destroy"),
+        ("reset", f"{LocalSandbox.__module__}.LocalSandbox.reset", "after the reset"),
     ],
 )
 async def test_a_call_that_does_too_little(
-    name: str, target: str, replacement: Any, complaint: str, monkeypatch: pytest.MonkeyPatch
+    name: str, target: str, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target, replacement)
+    async def end_group_alone(*given: Any) -> None:
+        if target == END:
+            await given[0].close()
+
+    monkeypatch.setattr(target, end_group_alone)
     with pytest.raises(Violation, match=complaint):
         await BY_NAME[name](Broken)
 
@@ -114,9 +109,8 @@ async def test_a_failed_clean_up_is_added_to_the_complaint(monkeypatch: pytest.M
 
     monkeypatch.setattr(Bench, "clear", clear)
     break_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
-    outcome = await _judge(BY_NAME["exec: exit codes"], Broken)
-    assert outcome.word == "FAIL"
-    assert outcome.why.endswith("; and then, cleaning up: a sandbox is left")
+    word, why = await _judge(BY_NAME["exec: exit codes"], Broken, None, "create")
+    assert (word, why.endswith("; and then, cleaning up: a sandbox is left")) == ("FAIL", True)
 
 
 async def test_only_promises_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
