@@ -30,8 +30,7 @@ from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark, require_kille
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, FramedShell, launch_argv
-from taxtui.sandboxes.kit.text_command import TextCommand
-from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Session
 
 __all__ = [

@@ -61,7 +61,8 @@ async def check_opened(substrate: AbstractAsyncContextManager[Any], advice: str)
     """The answer of ``check`` by a substrate that is open for this call; ``advice`` is for a failed opening."""
     try:
         async with substrate as opened:
-            return await opened.check()
+            answer: Availability = await opened.check()
+            return answer
     except SubstrateError as error:
         return Availability.refused(error, advice)
 

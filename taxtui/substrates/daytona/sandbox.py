@@ -19,8 +19,7 @@ from taxtui.sandboxes.kit.kill import LEFT, kill_script, require_killed
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
-from taxtui.sandboxes.kit.text_command import TextCommand
-from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks, Session
 from taxtui.substrates.daytona import DaytonaOptions, failure, snapshots

@@ -15,7 +15,7 @@ import pytest
 from costmodel.recording.events import UNKNOWN
 from taxtui.plan.spec import Command
 from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
-from taxtui.sandboxes.kit import text_command
+from taxtui.sandboxes.kit import text_sandbox
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.shell.captured_command import wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
@@ -54,16 +54,16 @@ async def captured(script: str, shell: str) -> ExecResult:
 
 
 async def text(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
-    wrapped = text_command.wrap(Command(script=script), shell, {})
+    wrapped = text_sandbox.wrap(Command(script=script), shell, {})
     done = run([*user, "sh", "-c", wrapped.script])
-    result = text_command.read(done.stdout.decode(), wrapped.nonce)
+    result = text_sandbox.read(done.stdout.decode(), wrapped.nonce)
     assert result is not None
     return result
 
 
 async def inside(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
-    wrapped = text_command.wrap(Command(script=script), shell, {}, inside=True)
-    result = text_command.read(run([*user, shell, "-c", wrapped.script]).stdout.decode(), wrapped.nonce)
+    wrapped = text_sandbox.wrap(Command(script=script), shell, {}, inside=True)
+    result = text_sandbox.read(run([*user, shell, "-c", wrapped.script]).stdout.decode(), wrapped.nonce)
     assert result is not None
     return result
 
@@ -193,8 +193,8 @@ async def test_merged_output_in_every_form(shell: str, user: list[str]) -> None:
 def test_a_text_carries_standard_input_and_long_scripts(shell: str, within: bool) -> None:
     data = bytes(range(256)) * 3
     command = Command(script=f"cat; exit 7 {'#' * 70_000}", stdin=data)
-    wrapped = text_command.wrap(command, shell, {}, inside=within)
-    result = text_command.read(
+    wrapped = text_sandbox.wrap(command, shell, {}, inside=within)
+    result = text_sandbox.read(
         run([shell if within else "sh", "-s"], wrapped.script.encode()).stdout.decode(), wrapped.nonce
     )
     assert result is not None

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.conformance import Bench, NotApplicable, Violation, checks
+from taxtui.sandboxes.conformance import Bench, Violation, checks
 from taxtui.sandboxes.conformance.__main__ import _judge, main
 from taxtui.sandboxes.conformance.walker import cancellations
-from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found
+from taxtui.sandboxes.protocol import Availability, ExecResult, Found
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSandbox, LocalSubstrate
 
@@ -113,13 +113,6 @@ async def test_a_failed_clean_up_is_added_to_the_complaint(monkeypatch: pytest.M
     assert (word, why.endswith("; and then, cleaning up: a sandbox is left")) == ("FAIL", True)
 
 
-async def test_only_promises_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Broken, "capabilities", Capabilities())
-    for name in ("deadline", "reset", "cancel reset"):
-        with pytest.raises(NotApplicable):
-            await BY_NAME[name](Broken)
-
-
 class TestWalker:
     async def test_every_await_is_cancelled_once(self) -> None:
         reached: list[int] = []
@@ -169,16 +162,6 @@ class TestWalker:
         async for _ in cancellations(endless, delays_s=(0.0,), running=begun.wait):
             begun.clear()
         assert cancelled == [False, True, True, True], "at its 2nd, 3rd and 4th suspension, and at the endless one"
-
-    async def test_no_task_remains_of_a_coroutine_that_never_runs(self) -> None:
-        tasks = asyncio.all_tasks()
-
-        async def refused() -> None:
-            raise Violation("no command can be run")
-
-        with pytest.raises(Violation, match="no command can be run"):
-            [number async for number in cancellations(asyncio.Event().wait, running=refused)]
-        assert asyncio.all_tasks() == tasks
 
 
 class TestCommandLine:

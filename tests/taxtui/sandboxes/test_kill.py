@@ -21,8 +21,7 @@ from taxtui.sandboxes.kit import kill, text_sandbox
 from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_marked, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.frames import STDOUT
-from taxtui.sandboxes.kit.text_command import TextCommand
-from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from tests.support.waiting import until
 
 BUSYBOX: Final = shutil.which("busybox", path="/usr/bin:/bin")

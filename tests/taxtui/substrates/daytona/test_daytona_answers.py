@@ -9,7 +9,7 @@ import pytest
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.text_command import read, wrap
+from taxtui.sandboxes.kit.text_sandbox import read, wrap
 from taxtui.substrates.daytona.client import minutes
 
 
