@@ -23,7 +23,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kill import LEFT, MARK, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import quoted
-from taxtui.sandboxes.kit.shell.frames import BEGIN, STDOUT, MergedFrames
+from taxtui.sandboxes.kit.shell.frames import BASH, BEGIN, SH, STDOUT, MergedFrames
 from taxtui.sandboxes.protocol import ExecResult, Marks
 
 KILL_S: Final = 30.0
@@ -50,7 +50,7 @@ def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool =
     nonce = "".join([mark, *halves])
     frames = _frames(nonce)
     subshell = frames.subshell('eval "$1"', stdin="<&4 4<&-")
-    program = f"{BEGIN}; {frames.PROLOGUE}( {subshell})\n_r=$?; exec 4<&-\n{frames.shell('')}"
+    program = f"{BEGIN}; {BASH if shell == 'bash' else SH}; ( {subshell})\n_r=$?; exec 4<&-\n{frames.shell('')}"
     script = quoted(command.script)
     feed, stdin, heredoc, bodies = "", "/dev/null", "", ""
     if command.stdin:

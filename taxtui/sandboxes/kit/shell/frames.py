@@ -95,12 +95,13 @@ _NAMED: Final = (
     '_taxtui_files() { : >"$_o"; : >"$_e"; _f=$((_f + 1)); _o=$_d/o$_f; _e=$_d/e$_f; '
     '[ $((_f % 50)) -gt 0 ] || rm -f "$_d"/*; }'  # empty files of 50 commands at once: rm is a process
 )
-_BASH: Final = (
+BASH: Final = (
     f"_taxtui_files() {{ {_UNLINKED}; }}; _taxtui_files; {_USABLE} || {{ {_NAMED}; }}; "
     f"_taxtui_say() {{ local LC_ALL=C _v; if {_PLAIN}; then {_SAY_TEXT}; "
     f"else {_SAY_BASE64}; fi; printf =.; }}"
 )
-_SH: Final = f'{_NAMED}; _taxtui_say() {{ if [ -s "$1" ]; then {_SAY_BASE64}; else printf t; fi; printf =.; }}'
+"""The program of bash before the first command."""
+SH: Final = f'{_NAMED}; _taxtui_say() {{ if [ -s "$1" ]; then {_SAY_BASE64}; else printf t; fi; printf =.; }}'
 
 
 class MergedFrames:
@@ -110,8 +111,8 @@ class MergedFrames:
     only printable characters encode the command's output.
     """
 
-    PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + _BASH.replace("'", "'\\''") + f"'; else {_SH}; fi; "
-    """The shell's program before the first command."""
+    PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + BASH.replace("'", "'\\''") + f"'; else {SH}; fi; "
+    """The program of either shell before the first command."""
 
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
