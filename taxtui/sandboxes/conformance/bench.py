@@ -208,17 +208,14 @@ class Bench:
         """Wait until ``find`` lists none of ``names``, or nothing of this run."""
         give_up = time.monotonic() + GONE_WITHIN_S
         while True:
-            listed = [
-                sandbox for sandbox in await self.substrate.find(self.run_id) if not names or sandbox.name in names
-            ]
+            found = await self.substrate.find(self.run_id)
+            listed = {entry.name: entry for entry in found if not names or entry.name in names}
             if not listed:
                 return
             if time.monotonic() > give_up:
-                raise Violation(
-                    f"still there after {GONE_WITHIN_S:g} s: {', '.join(sandbox.name for sandbox in listed)}"
-                )
-            for sandbox in listed if reap else ():
-                await self.substrate.reap(sandbox)
+                raise Violation(f"still there after {GONE_WITHIN_S:g} s: {', '.join(listed)}")
+            for entry in found if reap else ():
+                await self.substrate.reap(entry)
             await asyncio.sleep(_POLL_S)
 
 
