@@ -13,7 +13,7 @@ import secrets
 from typing import Final, NamedTuple
 
 from costmodel import events
-from taxtui.sandboxes.kit.wrapper_clock import epoch_ns
+from taxtui.sandboxes.kit.shell.frames import epoch_ns
 
 _BEGIN: Final = r"""trap "printf '\n%s %s %s\n' @NONCE@ ${EPOCHREALTIME-} \"\${EPOCHREALTIME-}\" >&2" EXIT; """
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, Final, Literal, Self
@@ -24,6 +23,7 @@ import msgspec
 
 from taxtui.errors import ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
+from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks
 
@@ -79,7 +79,7 @@ class FakeSubstrate:
         self.reset_hook: Hook = nothing
         self.answer: Callable[[Command], ExecResult] = echoing
         self._failures: dict[Call, deque[Exception]] = defaultdict(deque)
-        self._specs: dict[str, tuple[SandboxSpec, float]] = {}
+        self._deadlines: dict[str, str] = {}
 
     def fail(self, call: Call, error: Exception, *, times: int = 1) -> None:
         """Have the next ``times`` calls of this kind raise ``error``; several failures come in turn."""
@@ -107,25 +107,22 @@ class FakeSubstrate:
         self.calls.append(f"create {spec.name}")
         await self.passes("create", self.options.create_s, self.create_hook)
         self.alive[spec.name] = spec.labels[LABEL_RUN]
-        self._specs[spec.name] = spec, time.monotonic()
+        self._deadlines[spec.name] = spec.labels.get(LABEL_DEADLINE, "")
         await self.passes("created", 0.0, self.created_hook)
         marks("accepted")
         return FakeSandbox(self, spec.name)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        return [self._entry(name, run) for name, run in self.alive.items() if run_id in (None, run)]
+        return [
+            labels.found(
+                {LABEL_RUN: run, LABEL_DEADLINE: self._deadlines.get(name, "")}, name=name, handle=name, age_s=0.0
+            )
+            for name, run in self.alive.items()
+            if run_id in (None, run)
+        ]
 
     def gone(self, name: str) -> None:
         self.alive.pop(name, None)
-        self._specs.pop(name, None)
-
-    def _entry(self, name: str, run: str) -> Found:
-        if name not in self._specs:
-            return Found(name=name, handle=name, run_id=run, age_s=0.0)
-        spec, made_s = self._specs[name]
-        deadline = spec.labels.get(LABEL_DEADLINE)
-        age_s, until = time.monotonic() - made_s, int(deadline) if deadline else None
-        return Found(name=name, handle=name, run_id=run, age_s=age_s, deadline_unix_s=until)
 
     async def reap(self, match: Found) -> None:
         self.calls.append(f"reap {match.name}")

@@ -29,9 +29,8 @@ from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
-from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, ExplainedSession, FramedShell, OwnedStream, launch_argv
-from taxtui.sandboxes.kit.text_command import TextCommand
-from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
+from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, FramedShell, launch_argv
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Session
 
 __all__ = [
@@ -246,7 +245,7 @@ class SimpleSandbox(TextSandbox):
             finally:
                 await stream.close()
 
-        return ExplainedSession(await FramedShell.open(OwnedStream(stream, end)), self.explained)
+        return await FramedShell.open(stream, end=end, explain=self.explained)
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``. Commands that still run fail at once."""

@@ -26,7 +26,7 @@ from typing import Final
 
 from taxtui.plan.spec import Command
 from taxtui.runner.trial import bracket
-from taxtui.sandboxes.kit import text_command
+from taxtui.sandboxes.kit import text_sandbox
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.captured_command import captured, wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv
@@ -64,9 +64,9 @@ async def by_capture(script: str) -> None:
 
 async def by_text(script: str, *, inside: bool) -> None:
     """As harnesses (``inside``) and Daytona run a command."""
-    wrapped = text_command.wrap(Command(script=script), "bash", {}, inside=inside)
+    wrapped = text_sandbox.wrap(Command(script=script), "bash", {}, inside=inside)
     answer = await ended(["bash" if inside else "sh", "-c", wrapped.script])
-    assert text_command.read(answer, wrapped.nonce) is not None
+    assert text_sandbox.read(answer, wrapped.nonce) is not None
 
 
 async def beside(script: str, actions: int) -> dict[str, tuple[float, float]]:

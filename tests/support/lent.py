@@ -14,10 +14,19 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.conformance import Check, NotApplicable, checks
 from taxtui.sandboxes.conformance.bench import Bench, Factory
 from taxtui.sandboxes.protocol import Found, Marks, Sandbox, Substrate
-from tests.support.conformance import COMMANDS, CORE
 
 TTL_S: Final = 3600.0
-
+COMMANDS: Final = (
+    *("exit codes", "streams", "exact bytes", "5 MB output", "standard input", "scripts", "surroundings"),
+    *("commands are apart", "output like a protocol", "chatter between commands", "timeout"),
+    *("timeout with closed streams", "a killed shell", "closing"),
+)
+"""Checks that ask nothing of how a sandbox comes and goes, and leave nothing running in it."""
+CORE: Final = (
+    *("check answers", "exit codes", "streams", "exact bytes", "5 MB output", "standard input", "timeout"),
+    *("a killed shell", "from create to destroy", "destroy while a command runs", "find and reap", "deadline", "reset"),
+)
+"""Checks that a second runtime of the same adapter has to pass."""
 
 SHARING: Final = [check for check in checks() if check.name in COMMANDS]
 OWNING: Final = [check for check in checks() if check.name not in COMMANDS]
@@ -30,26 +39,21 @@ class Lent:
     """The substrate as a check sees it: ``create`` gives the one sandbox, which whoever has made it ends."""
 
     def __init__(self, substrate: Substrate, sandbox: Sandbox) -> None:
-        """Both are in use already; the substrate stays entered."""
         self._substrate, self._sandbox = substrate, sandbox
 
     def __getattr__(self, name: str) -> object:
-        """Everything else is the substrate's."""
         return getattr(self._substrate, name)
 
     async def __aenter__(self) -> Self:
-        """Nothing: it is entered."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Nothing: others go on with it."""
+        """Others go on with it."""
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
-        """The one that there is."""
         return self._sandbox
 
     async def find(self, run_id: str) -> list[Found]:
-        """Of the check's own run there is nothing."""
         return []
 
 

@@ -33,19 +33,12 @@ class PacedSubstrate(FakeSubstrate):
     Options: ClassVar[type[msgspec.Struct]] = PacedOptions
 
     def __init__(self, options: PacedOptions | None = None) -> None:
-        """As ``FakeSubstrate``."""
         self.paced = options or PacedOptions()
         super().__init__(self.paced)
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> FakeSandbox:
-        """A sandbox whose pace is its own."""
         sandbox = await super().create(spec, marks)
         return _Paced(self, sandbox.name)
-
-    def answered(self) -> None:
-        """Nothing is kept of what was asked: a million commands are no leak."""
-        self.commands.clear()
-        self.calls.clear()
 
 
 class _Paced(FakeSandbox):
@@ -56,7 +49,8 @@ class _Paced(FakeSandbox):
 
     async def destroy(self) -> None:
         await super().destroy()
-        self._paced.answered()
+        self._paced.commands.clear()  # a million commands are no leak
+        self._paced.calls.clear()
 
     async def exec(self, command: Command) -> ExecResult:
         options = self._paced.paced

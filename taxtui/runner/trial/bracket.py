@@ -18,7 +18,7 @@ import re
 from typing import Final, Literal, NamedTuple
 
 from costmodel import MAX_INT, events
-from taxtui.sandboxes.kit.wrapper_clock import BEGAN, NOW, epoch_ns
+from taxtui.sandboxes.kit.shell.frames import BEGAN, NOW, epoch_ns
 
 Method = Literal["bash", "none"]
 

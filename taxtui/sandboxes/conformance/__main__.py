@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from typing import NamedTuple
 
 import click
 
@@ -14,13 +13,6 @@ from taxtui.plan.notation import parse_substrate
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.conformance.bench import Check, Factory, NotApplicable, Violation, checks
 from taxtui.terminal_text import clean
-
-
-class Outcome(NamedTuple):
-    """The outcome of one check."""
-
-    word: str  # ok | FAIL | skip
-    why: str = ""
 
 
 @click.command()
@@ -48,29 +40,26 @@ def main(substrate: str, only: tuple[str, ...], ttl: float | None, acquire: str,
         click.echo(clean(f"{substrate}: {answer.detail}; {answer.fix}"), err=True)
         sys.exit(3)
     click.echo(clean(f"{substrate}: {answer.detail}"))
-    outcomes = []
+    count = {"ok": 0, "FAIL": 0, "skip": 0}
     for check in chosen:
         began = time.monotonic()
-        outcome = asyncio.run(_judge(check, lambda: registry.build(reference), ttl, acquire))
-        outcomes.append(outcome)
-        took = f"{time.monotonic() - began:6.1f} s"
-        click.echo(clean(f"  {outcome.word:<5} {check!s:<42} {took}  {outcome.why}").rstrip())
-    count = {word: sum(outcome.word == word for outcome in outcomes) for word in ("ok", "FAIL", "skip")}
+        word, why = asyncio.run(_judge(check, lambda: registry.build(reference), ttl, acquire))
+        count[word] += 1
+        click.echo(clean(f"  {word:<5} {check!s:<42} {time.monotonic() - began:6.1f} s  {why}").rstrip())
     click.echo(", ".join(f"{number} {word}" for word, number in count.items() if number))
     sys.exit(1 if count["FAIL"] else 0)
 
 
-async def _judge(check: Check, factory: Factory, ttl_s: float | None = None, acquire: str = "create") -> Outcome:
-    """Run one check; an exception is its outcome."""
+async def _judge(check: Check, factory: Factory, ttl_s: float | None, acquire: str) -> tuple[str, str]:
+    """Run one check; return ok, FAIL or skip, and why."""
     try:
         await check(factory, short_ttl_s=ttl_s, acquire=acquire)
     except NotApplicable as reason:
-        return Outcome("skip", str(reason))
+        return "skip", str(reason)
     except Exception as error:
         why = str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
-        why = "; ".join([why, *getattr(error, "__notes__", ())])
-        return Outcome("FAIL", " ".join(why.split()))
-    return Outcome("ok")
+        return "FAIL", " ".join("; ".join([why, *getattr(error, "__notes__", ())]).split())
+    return "ok", ""
 
 
 if __name__ == "__main__":

@@ -23,8 +23,6 @@ CHECK_TIMEOUT_S: Final = 600.0
 GONE_WITHIN_S: Final = 60.0
 SPEC_TTL_S: Final = 900.0
 _POLL_S: Final = 0.05
-DELAYS_S: Final = (0.0, 0.2)
-"""Durations of a suspension before the cancellation."""
 
 
 class Violation(AssertionError):
@@ -201,21 +199,23 @@ class Bench:
     async def names(self) -> set[str]:
         return {listed.name for listed in await self.substrate.find(self.run_id)}
 
+    async def only_own(self) -> None:
+        """Raise ``Violation`` if ``find`` lists a name that no spec of this bench has."""
+        listed = await self.names()
+        expect(all(name.startswith(f"taxtui-{self.run_id}-") for name in listed), f"unknown names: {listed}")
+
     async def eventually_gone(self, *names: str, reap: bool = False) -> None:
         """Wait until ``find`` lists none of ``names``, or nothing of this run."""
         give_up = time.monotonic() + GONE_WITHIN_S
         while True:
-            listed = [
-                sandbox for sandbox in await self.substrate.find(self.run_id) if not names or sandbox.name in names
-            ]
+            found = await self.substrate.find(self.run_id)
+            listed = {entry.name: entry for entry in found if not names or entry.name in names}
             if not listed:
                 return
             if time.monotonic() > give_up:
-                raise Violation(
-                    f"still there after {GONE_WITHIN_S:g} s: {', '.join(sandbox.name for sandbox in listed)}"
-                )
-            for sandbox in listed if reap else ():
-                await self.substrate.reap(sandbox)
+                raise Violation(f"still there after {GONE_WITHIN_S:g} s: {', '.join(listed)}")
+            for entry in found if reap else ():
+                await self.substrate.reap(entry)
             await asyncio.sleep(_POLL_S)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.conformance.bench import ALL_BEAT, BEAT, DELAYS_S, Bench, beats_stop, check, expect, works
-from taxtui.sandboxes.conformance.walker import cancellations
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.conformance.bench import ALL_BEAT, BEAT, Bench, beats_stop, check, works
+from taxtui.sandboxes.conformance.walker import DELAYS_S, cancellations
+from taxtui.sandboxes.lifecycle import Suspends
+from taxtui.sandboxes.protocol import Marks, Sandbox
 
 _FOREVER: Final = Command(script=BEAT, timeout_s=120)
 _ALL_BEAT: Final = Command(script=ALL_BEAT)
@@ -17,11 +18,8 @@ _ALL_BEAT: Final = Command(script=ALL_BEAT)
 @check("cancel create")
 async def cancel_create(bench: Bench) -> None:
     """A cancelled create leaves no sandbox, or a sandbox listed by label."""
-    for delay_s in DELAYS_S:
-        async for _ in cancellations(lambda: bench.substrate.create(bench.spec(), Marks()), delay_s=delay_s):
-            listed = await bench.names()
-            expect(all(name.startswith(f"taxtui-{bench.run_id}-") for name in listed), f"unknown names: {listed}")
-            await bench.clear()
+    async for _ in cancellations(lambda: bench.substrate.create(bench.spec(), Marks())):
+        await bench.only_own()
         await bench.clear()
     await works(await bench.create())
 
@@ -30,9 +28,8 @@ async def cancel_create(bench: Bench) -> None:
 async def cancel_ready(bench: Bench) -> None:
     """Waiting for readiness can be cancelled and begun again."""
     sandbox = await bench.substrate.create(bench.spec(), Marks())
-    for delay_s in DELAYS_S:
-        async for _ in cancellations(lambda: sandbox.wait_ready(Marks()), delay_s=delay_s):
-            pass
+    async for _ in cancellations(lambda: sandbox.wait_ready(Marks())):
+        pass
     await sandbox.wait_ready(Marks())
     await works(sandbox)
 
@@ -41,12 +38,10 @@ async def cancel_ready(bench: Bench) -> None:
 async def cancel_exec(bench: Bench) -> None:
     """A cancelled command leaves no process, and the sandbox usable."""
     sandbox = await bench.create()
-    running = partial(sandbox.exec, _ALL_BEAT)
-    for delay_s in DELAYS_S:
-        async with beats_stop(sandbox, "after the last cancellation"):
-            async for number in cancellations(lambda: sandbox.exec(_FOREVER), delay_s=delay_s, running=running):
-                async with beats_stop(sandbox, f"after cancelling at await {number}"):
-                    pass
+    async with beats_stop(sandbox, "after the last cancellation"):
+        async for number in cancellations(lambda: sandbox.exec(_FOREVER), running=partial(sandbox.exec, _ALL_BEAT)):
+            async with beats_stop(sandbox, f"after cancelling at await {number}"):
+                pass
     await works(sandbox)
 
 
@@ -54,15 +49,12 @@ async def cancel_exec(bench: Bench) -> None:
 async def cancel_session_exec(bench: Bench) -> None:
     """A cancelled command ends the session with all processes; the sandbox stays usable."""
     sandbox = await bench.create()
-    running = partial(sandbox.exec, _ALL_BEAT)
-    for delay_s in DELAYS_S:
+    session, running = await sandbox.open_session(), partial(sandbox.exec, _ALL_BEAT)
+    async for number in cancellations(lambda: session.exec(_FOREVER), running=running):  # noqa: B023  # same turn
+        async with beats_stop(sandbox, f"after cancelling at await {number}"):
+            await session.close()
         session = await sandbox.open_session()
-        command = lambda: session.exec(_FOREVER)  # noqa: B023, E731  # same turn
-        async for number in cancellations(command, delay_s=delay_s, running=running):
-            async with beats_stop(sandbox, f"after cancelling at await {number}"):
-                await session.close()
-            session = await sandbox.open_session()
-        await session.close()
+    await session.close()
     await works(sandbox)
 
 
@@ -71,9 +63,8 @@ async def cancel_open(bench: Bench) -> None:
     """Opening a session can be cancelled; the next session opens."""
     bench.requires("session" in bench.capabilities.modes, "the substrate has no session mode")
     sandbox = await bench.create()
-    for delay_s in DELAYS_S:
-        async for _ in cancellations(sandbox.open_session, delay_s=delay_s, dispose=lambda session: session.close()):
-            pass
+    async for _ in cancellations(sandbox.open_session, dispose=lambda session: session.close()):
+        pass
     session = await sandbox.open_session()
     await works(session)
     await session.close()
@@ -81,14 +72,21 @@ async def cancel_open(bench: Bench) -> None:
 
 @check("cancel destroy")
 async def cancel_destroy(bench: Bench) -> None:
-    """A cancelled destroy can be repeated, and then the sandbox is gone."""
-    for delay_s in DELAYS_S:
-        sandbox = await bench.create()
-        async for _ in cancellations(lambda: sandbox.destroy(), delay_s=delay_s):  # noqa: B023  # same turn
-            await sandbox.destroy()
-            await bench.eventually_gone(sandbox.name)
-            sandbox = await bench.create()
-        await bench.clear()
+    """A cancelled destroy, also of a suspended sandbox, can be repeated, and then the sandbox is gone."""
+    for suspended in {False, "suspend" in bench.capabilities.lifecycle}:
+        for delay_s in DELAYS_S[: 1 if suspended else None]:
+            sandbox = await _made(bench, suspended)
+            async for _ in cancellations(lambda: sandbox.destroy(), delays_s=(delay_s,)):  # noqa: B023  # same turn
+                await sandbox.destroy()
+                await bench.eventually_gone(sandbox.name)
+                sandbox = await _made(bench, suspended)
+
+
+async def _made(bench: Bench, suspended: bool) -> Sandbox:
+    sandbox = await bench.create()
+    if suspended:
+        await cast(Suspends, sandbox).suspend(Marks())
+    return sandbox
 
 
 @check("cancel reset")
@@ -96,8 +94,7 @@ async def cancel_reset(bench: Bench) -> None:
     """A cancelled reset can be repeated."""
     bench.requires("reset" in bench.capabilities.acquire, "the substrate cannot reset")
     sandbox = await bench.create()
-    for delay_s in DELAYS_S:
-        async for _ in cancellations(lambda: sandbox.reset(Marks()), delay_s=delay_s):
-            pass
+    async for _ in cancellations(lambda: sandbox.reset(Marks())):
+        pass
     await sandbox.reset(Marks())
     await works(sandbox)

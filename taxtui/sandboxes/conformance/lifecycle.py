@@ -10,7 +10,7 @@ import msgspec
 
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, Violation, check, equal, expect, raises
+from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, Violation, check, equal, expect, output_of, raises
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE
 from taxtui.sandboxes.protocol import Marks, Prepares
 
@@ -52,11 +52,10 @@ async def check_answers(bench: Bench) -> None:
 async def two_at_once(bench: Bench) -> None:
     """Sandboxes made and used at the same time do not see each other's files."""
     first, second = await asyncio.gather(bench.create(), bench.create())
-    empty = await first.exec(Command(script="ls | wc -l"))
-    write = Command(script="echo mine > mine; sleep 0.5; ls | wc -l; cat mine")
-    expected = b"%d\nmine\n" % (int(empty.stdout) + 1)
-    results = await asyncio.gather(first.exec(write), second.exec(write))
-    equal([result.stdout for result in results], [expected, expected], "files of each sandbox")
+    expected = b"%d\nmine\n" % (int(await output_of(first, "ls | wc -l")) + 1)
+    write = "echo mine > mine; sleep 0.5; ls | wc -l; cat mine"
+    results = await asyncio.gather(output_of(first, write), output_of(second, write))
+    equal(results, [expected, expected], "files of each sandbox")
 
 
 @check("from create to destroy")
@@ -177,21 +176,15 @@ async def reset(bench: Bench) -> None:
     """A reset sandbox has the files of a new sandbox, and no process."""
     bench.requires("reset" in bench.capabilities.acquire, "the substrate cannot reset")
     sandbox = await bench.create()
-    listing = Command(script="find . | sort; find \"${TMPDIR:-/tmp}\" -mindepth 1 -name 'left*'")
-    before = await sandbox.exec(listing)
+    listing = "find . | sort; find \"${TMPDIR:-/tmp}\" -mindepth 1 -name 'left*'; true"
+    before = await output_of(sandbox, listing)
     clutter = (
         'mkdir -p left/deep .left; for f in left/deep/file .left/file "${TMPDIR:-/tmp}/left"; do echo x > $f; done'
     )
     beat = "(while :; do date > left.beat; sleep 0.1; done) >/dev/null 2>&1 </dev/null &"
-    equal(
-        (await sandbox.exec(Command(script=f"{clutter}; chmod 500 left; {beat}"))).exit_code,
-        0,
-        "exit code of making a mess",
-    )
+    await output_of(sandbox, f"{clutter}; chmod 500 left; {beat}")
     for _ in range(2):
-        marks = Marks()
-        await sandbox.reset(marks)
+        await sandbox.reset(Marks())
         await asyncio.sleep(0.4)
-        after = await sandbox.exec(listing)
-        equal(after.stdout, before.stdout, "files after the reset")
-    equal((await sandbox.exec(Command(script="echo x > note && cat note"))).stdout, b"x\n", "a command after the reset")
+        equal(await output_of(sandbox, listing), before, "files after the reset")
+    equal(await output_of(sandbox, "echo x > note && cat note"), b"x\n", "a command after the reset")

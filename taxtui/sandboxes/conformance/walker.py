@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from typing import Any, Final, TypeVar
 
 from taxtui.sandboxes.conformance.bench import Violation
 
 T = TypeVar("T")
 
+DELAYS_S: Final = (0.0, 0.2)
+"""Durations of a suspension before the cancellation."""
 MAX_AWAITS: Final = 40
 STUCK_S: Final = 2.0
 """A suspension this long counts as endless, unless ``running`` decides."""
@@ -21,45 +23,47 @@ QUIET_S: Final = 0.3
 async def cancellations(
     make: Callable[[], Coroutine[Any, Any, T]],
     *,
-    delay_s: float = 0.0,
+    delays_s: Sequence[float] = DELAYS_S,
     dispose: Callable[[T], Coroutine[Any, Any, object]] | None = None,
     running: Callable[[], Awaitable[object]] | None = None,
     limit: int = MAX_AWAITS,
 ) -> AsyncIterator[int]:
-    """Make and cancel a coroutine at the 1st, 2nd, … suspension; the caller checks after each.
+    """Make and cancel a coroutine at the 1st, 2nd, … suspension, for each delay; the caller checks after each.
 
-    ``delay_s``: duration of a suspension before the cancellation; after a shorter one the next suspension counts. The
+    ``delays_s``: durations of a suspension before the cancellation; after a shorter one the next suspension counts. A
     walk ends when a run completes, or has an endless suspension; ``dispose`` gets the result of a completed run.
     ``running`` returns once the endless part has begun; without it a suspension of ``STUCK_S`` is endless.
 
     Raises:
         Violation: the coroutine swallowed the cancellation, or raised another error.
     """
-    for number in range(1, limit + 1):
-        step = _Step(number, delay_s)
-        task: asyncio.Task[T] = asyncio.create_task(_run(make(), step))
-        stuck = True
-        try:
-            stuck = await _stuck(task, step, running)
-        finally:
+    for delay_s in delays_s:
+        for number in range(1, limit + 1):
+            step = Step(number, delay_s)
+            task: asyncio.Task[T] = asyncio.create_task(stepped(make(), step))
+            stuck = True
+            try:
+                stuck = await _stuck(task, step, running)
+            finally:
+                if stuck:
+                    task.cancel()
+                    step.cancelled = True
+                    await asyncio.wait({task})
+            if not task.cancelled():
+                if error := task.exception():
+                    kind = type(error).__name__
+                    raise Violation(f"cancelled at await {number}, it raised {kind}: {error}") from error
+                if dispose is not None:
+                    await dispose(task.result())
+                if step.cancelled:
+                    raise Violation(f"cancelled at await {number}, it went on and returned {task.result()!r}")
+                break
+            yield number
             if stuck:
-                task.cancel()
-                step.cancelled = True
-                await asyncio.wait({task})
-        if not task.cancelled():
-            if error := task.exception():
-                raise Violation(f"cancelled at await {number}, it raised {type(error).__name__}: {error}") from error
-            if dispose is not None:
-                await dispose(task.result())
-            if step.cancelled:
-                raise Violation(f"cancelled at await {number}, it went on and returned {task.result()!r}")
-            return
-        yield number
-        if stuck:
-            return
+                break
 
 
-async def _stuck(task: asyncio.Task[T], step: _Step, running: Callable[[], Awaitable[object]] | None) -> bool:
+async def _stuck(task: asyncio.Task[T], step: Step, running: Callable[[], Awaitable[object]] | None) -> bool:
     """Wait until the task has ended, or its suspension is endless."""
     if running is None:
         await asyncio.wait({task}, timeout=STUCK_S + step.delay_s)
@@ -81,7 +85,7 @@ async def _stuck(task: asyncio.Task[T], step: _Step, running: Callable[[], Await
     return not task.done()
 
 
-class _Step:
+class Step:
     """The number of the suspension to cancel, and whether it was cancelled."""
 
     def __init__(self, number: int, delay_s: float) -> None:
@@ -105,13 +109,13 @@ class _Step:
             task.cancel()
 
 
-async def _run(work: Coroutine[Any, Any, T], step: _Step) -> T:
+async def stepped(work: Coroutine[Any, Any, T], step: Step) -> T:
+    """Await ``work``, and tell ``step`` of each suspension."""
     return await _stepped(work, step)
 
 
 @types.coroutine
-def _stepped(work: Coroutine[Any, Any, T], step: _Step) -> Generator[Any, Any, T]:
-    """Run ``work`` in this task, telling ``step`` of each suspension."""
+def _stepped(work: Coroutine[Any, Any, T], step: Step) -> Generator[Any, Any, T]:
     task = asyncio.current_task()
     assert task is not None
     error: BaseException | None = None

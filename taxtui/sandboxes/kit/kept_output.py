@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Final
 
-from taxtui.sandboxes.kit.wrapper_clock import UNKNOWN
 from taxtui.sandboxes.protocol import ExecResult
 
 HEAD_BYTES: Final = 16 * 2**20
@@ -40,6 +39,12 @@ class KeptOutput:
             if len(self._tail) > 4 * TAIL_BYTES:
                 del self._tail[:-TAIL_BYTES]
 
+    def lack(self, length: int) -> None:
+        """Count bytes that were dropped before the arrival. Raises ``ValueError``: more bytes than ``length`` came."""
+        if length < self.length:
+            raise ValueError("longer than announced")
+        self.length = length
+
     @property
     def kept(self) -> bytes:
         """The beginning and the end; the whole stream unless ``dropped``."""
@@ -51,7 +56,7 @@ class KeptOutput:
         return self.length - len(self._head) - min(len(self._tail), TAIL_BYTES)
 
 
-def exec_result(code: int, out: KeptOutput, err: KeptOutput, wrapper_ended_ns: int = UNKNOWN) -> ExecResult:
+def exec_result(code: int, out: KeptOutput, err: KeptOutput, wrapper_ended_ns: int = -1) -> ExecResult:
     """The result of a command from exit code and streams."""
     return ExecResult(
         code,

@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -51,11 +50,10 @@ class Process:
         """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
-        self._chunks: deque[tuple[int, bytes]] = deque()
+        self._chunks = asyncio.Queue[tuple[int, bytes]]()
         self._ahead = 0
-        self._waiter: asyncio.Future[None] | None = None
         self._outgoing = bytearray()
-        self._end_input = self._waits_to_write = False
+        self._end_input = False
         self._stdin = -1
         self._outputs: dict[int, int] = {}  # our end of a pipe → channel
         theirs: list[int] = []
@@ -90,12 +88,9 @@ class Process:
     # -- reading ------------------------------------------------------------------------------------------------
 
     async def read(self) -> tuple[int, bytes]:
-        while not self._chunks:
-            if self.returncode is not None:
-                return ENDED, b""
-            self._waiter = self._loop.create_future()
-            await self._waiter
-        channel, chunk = self._chunks.popleft()
+        if self.returncode is not None and self._chunks.empty():
+            return ENDED, b""
+        channel, chunk = await self._chunks.get()
         if self._ahead > _READ_AHEAD >= self._ahead - len(chunk):
             self._resume()
         self._ahead -= len(chunk)
@@ -107,11 +102,7 @@ class Process:
 
     def _resume(self) -> None:
         for fd in self._outputs:
-            self._loop.add_reader(fd, self._readable)
-
-    def _readable(self) -> None:
-        if any([self._take(fd) for fd in tuple(self._outputs)]):
-            self._wake()
+            self._loop.add_reader(fd, self._take, fd)
 
     def _take(self, fd: int) -> bool:
         """Read a chunk; False if the pipe is empty now."""
@@ -124,16 +115,12 @@ class Process:
             os.close(fd)
             del self._outputs[fd]
             return False
-        self._chunks.append((self._outputs[fd], chunk))
+        self._chunks.put_nowait((self._outputs[fd], chunk))
         self._ahead += len(chunk)
         if self._ahead > _READ_AHEAD:
             for output in self._outputs:
                 self._loop.remove_reader(output)
         return True
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -160,11 +147,8 @@ class Process:
             self._end_input = True
         if self._outgoing:
             self._loop.add_writer(self._stdin, self._writable)
-            self._waits_to_write = True
             return
-        if self._waits_to_write:
-            self._loop.remove_writer(self._stdin)
-            self._waits_to_write = False
+        self._loop.remove_writer(self._stdin)
         if self._end_input:
             self._close_stdin()
 
@@ -186,9 +170,7 @@ class Process:
         """As ``ByteStream.close``: returns when the child is reaped and the pipes are closed."""
         self.kill()
         while self.returncode is None:
-            self._chunks.clear()
             await self.read()
-        self._release()
 
     def _watch_exit(self) -> int:
         """Have ``_exited`` called in the loop once the child is a zombie; returns the watched descriptor or -1."""
@@ -217,15 +199,12 @@ class Process:
                 if not self._take(fd):
                     break
         self.returncode = _shell_code(os.waitstatus_to_exitcode(status))
-        self._release()
-        self._wake()
-
-    def _release(self) -> None:
         self._close_stdin()
         for fd in self._outputs:
             self._loop.remove_reader(fd)
             os.close(fd)
         self._outputs.clear()
+        self._chunks.put_nowait((ENDED, b""))
 
 
 @functools.cache

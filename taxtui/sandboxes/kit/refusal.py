@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from taxtui.errors import CreateFailed, SubstrateError, Throttled
 from taxtui.sandboxes.protocol import Availability, Marks
@@ -46,7 +46,9 @@ class Refused(Exception):
         """taxtui's error for this refusal: as the table says, else ``otherwise``."""
         for row in self.table:
             if row.when(self) and (otherwise is CreateFailed or not row.before_a_sandbox):
-                return row.error(self, doing)
+                if row.becomes is Throttled:
+                    return Throttled(self.describe(doing), self.retry_after_s)
+                return row.becomes(self.describe(doing), fix=row.fix)
         return otherwise(self.describe(doing))
 
     def unless_final(self, otherwise: type[SubstrateError], doing: str = "") -> SubstrateError:
@@ -55,17 +57,12 @@ class Refused(Exception):
         return otherwise(text) if self.final else Throttled(text, self.retry_after_s)
 
 
-class Checkable(Protocol):
-    """A substrate, as far as ``check``."""
-
-    async def check(self) -> Availability: ...
-
-
-async def check_opened(substrate: AbstractAsyncContextManager[Checkable], advice: str) -> Availability:
+async def check_opened(substrate: AbstractAsyncContextManager[Any], advice: str) -> Availability:
     """The answer of ``check`` by a substrate that is open for this call; ``advice`` is for a failed opening."""
     try:
         async with substrate as opened:
-            return await opened.check()
+            answer: Availability = await opened.check()
+            return answer
     except SubstrateError as error:
         return Availability.refused(error, advice)
 
@@ -77,11 +74,6 @@ class Meaning(NamedTuple):
     when: Callable[[Any], object]  # of the ``Refused``; any true value matches
     fix: str = ""  # unused for a ``Throttled``
     before_a_sandbox: bool = False  # only for a create: there the refusal means a wrong set-up, in use a plain failure
-    says: Callable[[Any, str], str] | None = None  # else ``Refused.describe``
-
-    def error(self, refusal: Refused, doing: str) -> SubstrateError:
-        text = self.says(refusal, doing) if self.says else refusal.describe(doing)
-        return Throttled(text, refusal.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
 
 
 def is_named(error: BaseException, *names: str) -> bool:

@@ -6,21 +6,21 @@ import asyncio
 import contextlib
 import math
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from taxtui.errors import CleanupFailed, SubstrateError, Throttled
-from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.kit.retry import Retry, StatePoller
 from taxtui.sandboxes.protocol import Found, Substrate
 
 REMOVE_S: Final = 100.0
 """Time limit of a removal, throttling included: a little less than the runner's: the reason is then reported."""
 SETTLING_S: Final = 60.0
 """Until then "not found" does not mean "gone": a provider may not know a new sandbox yet."""
-INSIST_TRIES: Final = 6
-INSIST_FIRST_S: Final = 0.5
-"""Requests to remove the result of a cancelled create, and the first pause; leaving the substrate waits for them."""
+INSIST_S: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Pauses before requests to remove the result of a cancelled create; leaving the substrate waits for them."""
 LOOK_S: Final = 1.0
 LONGEST_LOOK_S: Final = 4.0
 """Between two looks: at first, and at most."""
@@ -98,30 +98,14 @@ def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> 
 
     Suppresses ``refusals``: a remaining sandbox has a deadline, and labels for ``taxtui clean``.
     """
-    request = Retry(first_s=INSIST_FIRST_S, tries=INSIST_TRIES, on=lambda error: isinstance(error, refusals))
-    with contextlib.suppress(*refusals):
-        request.blocking(ask)
+    for pause_s in INSIST_S:
+        time.sleep(pause_s)
+        with contextlib.suppress(*refusals):
+            ask()
+            return
 
 
-class _RunSearch:
-    """Lists the sandboxes of a run; callers during a running list share the next list."""
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._begun = 0
-        self._listed: tuple[int, Sequence[Found]] = 0, ()
-
-    async def __call__(self, find: Callable[[], Awaitable[Sequence[Found]]]) -> Sequence[Found]:
-        number = self._begun + 1  # the next list: an earlier list may lack the caller's sandbox
-        async with self._lock:
-            if self._listed[0] < number:
-                self._begun += 1
-                number = self._begun
-                self._listed = number, await find()
-            return self._listed[1]
-
-
-_SEARCHES: Final[WeakKeyDictionary[Substrate, dict[str, _RunSearch]]] = WeakKeyDictionary()
+_FINDERS: Final[WeakKeyDictionary[Substrate, StatePoller[Sequence[Found]]]] = WeakKeyDictionary()
 
 
 async def find_together(substrate: Substrate, run_id: str) -> Sequence[Found]:
@@ -129,5 +113,10 @@ async def find_together(substrate: Substrate, run_id: str) -> Sequence[Found]:
 
     With 200 creates refused for lack of capacity, a list for each would throttle the lookups of running sandboxes.
     """
-    search = _SEARCHES.setdefault(substrate, {}).setdefault(run_id, _RunSearch())
-    return await search(lambda: substrate.find(run_id))
+    known = weakref.proxy(substrate)
+
+    async def find(run_ids: list[str]) -> dict[str, Sequence[Found]]:
+        return {run_id: await known.find(run_id) for run_id in run_ids}
+
+    finder = _FINDERS.setdefault(substrate, StatePoller(find, 0.0))
+    return (await finder.next(run_id)).state or ()

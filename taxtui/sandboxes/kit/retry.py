@@ -31,10 +31,6 @@ def is_throttled(error: Exception) -> bool:
     return isinstance(error, Throttled)
 
 
-def _ignore(wait_s: float) -> None:
-    """For callers without a report of waits."""
-
-
 class Retry:
     """Repeats a request until the provider accepts it; raises the last refusal when time or tries are used up.
 
@@ -54,9 +50,8 @@ class Retry:
         within_s: float = math.inf,
         tries: int | None = None,
         on: Callable[[Exception], bool] = is_throttled,
-        announce: Callable[[float], object] = _ignore,
+        announce: Callable[[float], object] = lambda wait_s: None,
         source: random.Random = _JITTER,
-        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """The limits of the retries.
 
@@ -68,7 +63,6 @@ class Retry:
             on: the errors to retry; every further error is raised at once.
             announce: receives each pause in seconds before it begins.
             source: of the jitter.
-            clock: in nanoseconds.
         """
         self.refusals = 0
         self.queued_ns = 0
@@ -79,7 +73,6 @@ class Retry:
         self._on = on
         self._announce = announce
         self._source = source
-        self._clock = clock
 
     async def __call__(self, request: Callable[[], Awaitable[T]], *, resumes: bool = False) -> T:
         """The first answer to ``request``.
@@ -87,9 +80,9 @@ class Retry:
         ``resumes``: a request continues the work of the refused request, and only the pauses count as throttled.
         """
         self.reset()
-        first_ns = self._clock()
+        first_ns = time.monotonic_ns()
         while True:
-            began_ns = self._clock()
+            began_ns = time.monotonic_ns()
             try:
                 answer = await request()
             except Exception as error:
@@ -97,29 +90,13 @@ class Retry:
                 if wait_s is None:
                     raise
                 if resumes:
-                    began_ns = self._clock()
+                    began_ns = time.monotonic_ns()
             else:
                 self.reset()
                 return answer
             self._announce(wait_s)
             await asyncio.sleep(wait_s)
-            self.queued_ns += self._clock() - began_ns
-
-    def blocking(self, request: Callable[[], T]) -> T:
-        """As a call, for a blocking SDK; for use in a thread."""
-        self.reset()
-        first_ns = self._clock()
-        while True:
-            began_ns = self._clock()
-            try:
-                return request()
-            except Exception as error:
-                wait_s = self._next_pause_s(error, first_ns)
-                if wait_s is None:
-                    raise
-            self._announce(wait_s)
-            time.sleep(wait_s)
-            self.queued_ns += self._clock() - began_ns
+            self.queued_ns += time.monotonic_ns() - began_ns
 
     def pause_s(self, advice_s: float | None = None) -> float:
         """Count a refusal and return the pause after it."""
@@ -137,7 +114,7 @@ class Retry:
         if not self._on(error) or (self._tries is not None and self.refusals + 1 >= self._tries):
             return None
         wait_s = self.pause_s(error.retry_after_s if isinstance(error, Throttled) else None)
-        return wait_s if self._clock() - first_ns + wait_s * 1e9 <= self._within_ns else None
+        return wait_s if time.monotonic_ns() - first_ns + wait_s * 1e9 <= self._within_ns else None
 
 
 async def find(request: Callable[[], Awaitable[T]]) -> T:
@@ -226,10 +203,10 @@ class StatePoller(Generic[S]):
                 _cancel(waiting)
 
     async def _answer(self, batch: Mapping[str, list[asyncio.Future[Lookup[S]]]]) -> None:
-        retry = Retry(first_s=self.interval_ns / 1e9)
+        retry = Retry(first_s=self.interval_ns / 1e9 or None)
         try:
             states = await retry(lambda: self._describe(list(batch)))
-        except SubstrateError as error:
+        except Exception as error:  # also an adapter's mistake: the callers report it
             for future in itertools.chain.from_iterable(batch.values()):
                 if not future.done():
                     future.set_exception(error)

@@ -18,9 +18,8 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, undo_if_can
 from taxtui.sandboxes.kit.kill import LEFT, kill_script, require_killed
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.kit.retry import StatePoller
-from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
-from taxtui.sandboxes.kit.text_command import TextCommand
-from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks, Session
 from taxtui.substrates.daytona import DaytonaOptions, failure
@@ -133,12 +132,11 @@ class DaytonaSandbox(TextSandbox):
         token = connecting.set(self._marks)
         try:
             # A request that is cancelled half-way could leave an unknown terminal.
-            shell = await undo_if_cancelled(self._open_shell(), FramedShell.close)
+            return await undo_if_cancelled(self._open_shell(), FramedShell.close)
         except (ExecFailed, SandboxLost) as error:
             raise await self.explained(error) from error.__cause__
         finally:
             connecting.reset(token)
-        return ExplainedSession(shell, self.explained)
 
     async def _open_shell(self) -> FramedShell:
         terminal = Terminal(self._clients, self._process, self._base_url)
@@ -150,7 +148,7 @@ class DaytonaSandbox(TextSandbox):
         except BaseException as error:
             await with_cleanup(terminal.close(), error)
             raise
-        return await FramedShell.open(terminal, merged=True)  # closes the terminal after a failure
+        return await FramedShell.open(terminal, merged=True, explain=self.explained)  # closes after a failure
 
     async def suspend(self, marks: Marks) -> None:
         """Stop the sandbox: files stay, processes end.

@@ -12,7 +12,7 @@ from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
-from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.docker import images
@@ -67,7 +67,7 @@ class DockerSandbox:
         except BaseException as error:
             await with_cleanup(self._end(running), error)
             raise
-        return await FramedShell.open(OwnedStream(running, lambda: self._end(running)))
+        return await FramedShell.open(running, end=lambda: self._end(running))
 
     async def reset(self, marks: Marks) -> None:
         """Kill every process but the container's own, and restore the working folder from the image.

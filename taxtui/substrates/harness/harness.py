@@ -19,8 +19,7 @@ from taxtui.errors import CreateFailed, ExecFailed, Throttled
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
-from taxtui.sandboxes.kit.text_command import TextCommand
-from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Session
 from taxtui.substrates.harness import HarborOptions, InspectOptions, SwerexOptions
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple
 
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind
@@ -186,8 +186,7 @@ class FollowedSandbox(ABC, Generic[Kept]):
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``: one websocket for all commands."""
         async with self._explained("opening a shell"):
-            shell = await FramedShell.open(await self._runner.shell())
-        return ExplainedSession(shell, self._reason)
+            return await FramedShell.open(await self._runner.shell(), explain=self._reason)
 
     async def reset(self, marks: Marks) -> None:
         raise ExecFailed("kubernetes cannot reset a pod")

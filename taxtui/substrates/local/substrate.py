@@ -28,8 +28,8 @@ from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, best_limiter, can_freeze, or_exit
 from taxtui.sandboxes.kit.process import Process
-from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
-from taxtui.sandboxes.kit.wrapper_clock import BEGIN
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv
+from taxtui.sandboxes.kit.shell.frames import BEGIN
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks, Session
 from taxtui.substrates.local import LocalOptions
@@ -98,7 +98,7 @@ class LocalSandbox:
 
     async def open_session(self) -> Session:
         process, mark = self._launch(launch_argv(), stdin=True)
-        return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
+        return await FramedShell.open(process, end=lambda: _end(process, mark))
 
     def _launch_shell(self, command: Command) -> tuple[Process, str]:
         """Start the shell of a command; the command's own bash enters the sandbox if possible."""

@@ -211,7 +211,7 @@ def _answer(source: Random) -> bytes:
         b"%d" % source.choice((0, 1, 255, 256, -1, 10**30)) + source.choice((b"", b":17.000001")),
     )
     if source.random() < 0.3:  # as one stream that carries both
-        out = err = b"tone=n=.b" + base64.b64encode(err) + b"=."
+        out = err = b"tone=n=.b%d." % len(err) + base64.b64encode(err) + b"=."
     whole = b"".join(b"noise" + nonce + b"{" + each + nonce + b"}" + code + b"\n" for each in (out, err))
     return whole if source.random() < 0.2 else spoilt(whole, source)
 

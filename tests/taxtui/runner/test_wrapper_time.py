@@ -13,14 +13,13 @@ from typing import Final
 import pytest
 
 from costmodel.recording.events import UNKNOWN
-from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
-from taxtui.sandboxes.kit import text_command
+from taxtui.sandboxes.kit import text_sandbox
 from taxtui.sandboxes.kit.kept_output import exec_result
-from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
+from taxtui.sandboxes.kit.shell.captured_command import wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
-from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames
+from taxtui.sandboxes.kit.shell.frames import LAST_LINE, MarkedOutput
 from taxtui.sandboxes.protocol import ExecResult
 from tests.support.scripted_stream import posix_argv, shell_process
 
@@ -46,7 +45,7 @@ async def plain(script: str, shell: str) -> ExecResult:
 async def captured(script: str, shell: str) -> ExecResult:
     wrapped = wrap_command(Command(script=script), shell)
     done = run(wrapped.argv, wrapped.stdin)
-    streams = Captured(wrapped.marker), Captured(wrapped.marker)
+    streams = MarkedOutput(b"", wrapped.marker), MarkedOutput(b"", wrapped.marker)
     for stream, data in zip(streams, (done.stdout, done.stderr), strict=True):
         stream.feed(data)
     out, err = streams
@@ -55,16 +54,16 @@ async def captured(script: str, shell: str) -> ExecResult:
 
 
 async def text(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
-    wrapped = text_command.wrap(Command(script=script), shell, {})
+    wrapped = text_sandbox.wrap(Command(script=script), shell, {})
     done = run([*user, "sh", "-c", wrapped.script])
-    result = text_command.read(done.stdout.decode(), wrapped.nonce)
+    result = text_sandbox.read(done.stdout.decode(), wrapped.nonce)
     assert result is not None
     return result
 
 
 async def inside(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
-    wrapped = text_command.wrap(Command(script=script), shell, {}, inside=True)
-    result = text_command.read(run([*user, shell, "-c", wrapped.script]).stdout.decode(), wrapped.nonce)
+    wrapped = text_sandbox.wrap(Command(script=script), shell, {}, inside=True)
+    result = text_sandbox.read(run([*user, shell, "-c", wrapped.script]).stdout.decode(), wrapped.nonce)
     assert result is not None
     return result
 
@@ -194,8 +193,8 @@ async def test_merged_output_in_every_form(shell: str, user: list[str]) -> None:
 def test_a_text_carries_standard_input_and_long_scripts(shell: str, within: bool) -> None:
     data = bytes(range(256)) * 3
     command = Command(script=f"cat; exit 7 {'#' * 70_000}", stdin=data)
-    wrapped = text_command.wrap(command, shell, {}, inside=within)
-    result = text_command.read(
+    wrapped = text_sandbox.wrap(command, shell, {}, inside=within)
+    result = text_sandbox.read(
         run([shell if within else "sh", "-s"], wrapped.script.encode()).stdout.decode(), wrapped.nonce
     )
     assert result is not None
@@ -220,18 +219,9 @@ async def test_printable_output_takes_no_program(
     assert result.stdout in (b"a=b\n", b"long\n")
 
 
-@pytest.mark.parametrize("kind", [SplitFrames, MergedFrames])
-def test_a_forged_end_marker_is_not_searched_for_its_line_end(kind: type[SplitFrames | MergedFrames]) -> None:
+def test_a_forged_end_marker_is_not_searched_for_its_line_end() -> None:
     """A command may print the marker and then digits for ever: nothing of them is kept."""
-    shell = kind(NONCE, NONCE)
-    shell.feed(STDOUT, f"{NONCE}{{{'t=.t=.' if kind is MergedFrames else ''}{NONCE}}}".encode())
-    shell.feed(STDOUT, b"1" * LAST_LINE)
-    with pytest.raises(ValueError, match="no exit code"):
-        shell.feed(STDOUT, b"1")
-
-
-def test_a_forged_captured_marker_is_not_searched_for_its_line_end() -> None:
-    stream = Captured(b"\1NONCE ")
+    stream = MarkedOutput(b"", b"\1NONCE ")
     stream.feed(b"\1NONCE " + b"1" * LAST_LINE)
-    with pytest.raises(ExecFailed, match="garbled"):
+    with pytest.raises(ValueError, match="no exit code"):
         stream.feed(b"1")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import kept_output
 from taxtui.sandboxes.kit.kept_output import KeptOutput
-from taxtui.sandboxes.kit.shell.captured_command import Captured
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
+from taxtui.sandboxes.kit.shell.frames import MarkedOutput
 from tests.taxtui.sandboxes.test_shell import shell_process
 
 
@@ -25,17 +25,11 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=50)
 @given(st.lists(st.binary(max_size=300), max_size=12))
 def test_beginning_and_end_are_kept_however_it_is_cut(chunks: list[bytes]) -> None:
-    head, tail = kept_output.HEAD_BYTES, kept_output.TAIL_BYTES
-    kept_output.HEAD_BYTES, kept_output.TAIL_BYTES = 1000, 100  # type: ignore[misc]
-    try:
-        output, whole = KeptOutput(), b"".join(chunks)
-        for chunk in chunks:
-            output.add(chunk)
-        rest = whole[1000:]
-        assert output.kept == whole[:1000] + rest[-100:]
-        assert output.length == len(whole) == len(output.kept) + output.dropped
-    finally:
-        kept_output.HEAD_BYTES, kept_output.TAIL_BYTES = head, tail  # type: ignore[misc]
+    output, whole = KeptOutput(), b"".join(chunks)
+    for chunk in chunks:
+        output.add(chunk)
+    assert output.kept == whole[:1000] + whole[1000:][-100:]
+    assert output.length == len(whole) == len(output.kept) + output.dropped
 
 
 @pytest.mark.parametrize("merged", [False, True])
@@ -51,7 +45,7 @@ async def test_a_session_keeps_beginning_end_and_length_of_both_streams(merged: 
 
 
 def test_a_captured_stream_is_not_held_as_a_whole() -> None:
-    stream = Captured(b"\1NONCE ")
+    stream = MarkedOutput(b"", b"\1NONCE ")
     for _ in range(500):
         stream.feed(b"x" * 1000)
         assert len(stream._buffer) <= 1007

@@ -15,11 +15,13 @@ from typing import Final
 
 import pytest
 
-from taxtui.errors import ExecFailed
-from taxtui.sandboxes.kit import kill
-from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_marked, kill_script, kill_until_done, new_mark, require_killed
+from taxtui.errors import ExecFailed, ExecTimeout, SubstrateError
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit import kill, text_sandbox
+from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_marked, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.frames import STDOUT
+from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from tests.support.waiting import until
 
 BUSYBOX: Final = shutil.which("busybox", path="/usr/bin:/bin")
@@ -154,25 +156,36 @@ def test_surviving_processes_are_an_error(words: bytes | str, why: str) -> None:
         require_killed(1, words)
 
 
-async def test_a_command_that_begins_after_the_first_kill_is_killed_again() -> None:
-    running: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    kills = []
+class Sandbox(TextSandbox):
+    """A provider that starts an accepted command after the second kill, or answers no request at all."""
 
-    async def kill_once() -> None:
-        kills.append(1)
-        if len(kills) == 3:
-            running.set_exception(OSError("cut"))  # and nobody else asks for it
+    def __init__(self, deaf: bool) -> None:
+        super().__init__("one", "bash", {})
+        self.kills, self.deaf = 0, deaf
+        self.end: asyncio.Future[TextAnswer] = asyncio.get_running_loop().create_future()
 
-    await kill_until_done(kill_once, running, within_s=30, again_s=0.001)
-    assert len(kills) == 3
+    async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
+        return await self.end
+
+    async def kill(self, mark: str) -> None:
+        self.kills += 1
+        if self.kills == 3 and not self.deaf:
+            self.end.set_exception(OSError("cut"))  # and nobody else asks for it
+
+    async def lost(self) -> str:
+        return ""
 
 
-async def test_an_unkillable_command_is_an_error() -> None:
-    running: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    async def in_vain() -> None:
-        await asyncio.sleep(0)
-
-    with pytest.raises(ExecFailed, match=f"^{LEFT}: no answer$"):
-        await kill_until_done(in_vain, running, within_s=0.02, again_s=0.001)
-    running.cancel()
+@pytest.mark.parametrize(
+    ("deaf", "kind", "words"),
+    [(False, ExecTimeout, "killed after 0.01 s"), (True, ExecFailed, f"no end after 0.01 s; {LEFT}: no answer")],
+)
+async def test_a_command_is_killed_until_its_request_ends(
+    deaf: bool, kind: type[SubstrateError], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_sandbox, "_KILL_AGAIN_S", 0.001)
+    monkeypatch.setattr(text_sandbox, "KILL_S", 0.05 if deaf else 30)
+    sandbox = Sandbox(deaf)
+    with pytest.raises(kind, match=words):
+        await sandbox.exec(Command(script="true", timeout_s=0.01))
+    assert sandbox.kills == 3 or deaf

@@ -8,8 +8,9 @@ import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.shell.framed_shell import ENDED, ExplainedSession, FramedShell, OwnedStream
+from taxtui.sandboxes.kit.shell.captured_command import captured
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell
+from taxtui.sandboxes.kit.shell.frames import STDOUT
 
 LEFT = "a session's processes may still run"
 
@@ -55,68 +56,59 @@ async def test_a_close_that_fails_does_not_hide_why(
     assert (type(raised.value), str(raised.value), stream.closed) == (kind, words, 1)
 
 
-async def test_a_cancellation_stays_one_with_a_note() -> None:
-    running = asyncio.create_task(FramedShell(Stream(None)).exec(Command(script="true")))
-    await asyncio.sleep(0)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+async def lost(error: SubstrateError) -> SubstrateError:
+    return SandboxLost("the node died")
 
 
-class TestExplained:
-    @staticmethod
-    async def lost(error: SubstrateError) -> SubstrateError:
-        return SandboxLost("the node died")
-
-    @staticmethod
-    async def unknown(error: SubstrateError) -> SubstrateError:
-        return error
-
-    @pytest.mark.parametrize("breaks", [ExecFailed("broken"), SandboxLost("ended")])
-    async def test_the_sandbox_s_own_fate_explains_a_break(self, breaks: SubstrateError) -> None:
-        session = ExplainedSession(FramedShell(Stream(breaks)), self.lost)
-        with pytest.raises(SandboxLost, match=r"^the node died$") as raised:
-            await session.exec(Command(script="true"))
-        assert raised.value.__cause__ is breaks
-
-    @pytest.mark.parametrize("breaks", [ExecFailed("broken"), SandboxLost("ended")])
-    async def test_an_unexplained_break_stays_the_same_error(self, breaks: SubstrateError) -> None:
-        session = ExplainedSession(FramedShell(Stream(breaks)), self.unknown)
-        with pytest.raises(type(breaks), match=LEFT) as raised:
-            await session.exec(Command(script="true"))
-        assert raised.value is breaks
-
-    async def test_a_timeout_needs_no_explanation(self) -> None:
-        class Closable(Stream):
-            async def close(self) -> None:
-                self.closed += 1
-
-        session = ExplainedSession(FramedShell(Closable(None)), self.lost)
-        with pytest.raises(ExecTimeout, match="killed after"):
-            await session.exec(Command(script="true", timeout_s=0.01))
-
-    async def test_a_session_of_a_lost_sandbox_closes_without_an_error(self) -> None:
-        await ExplainedSession(FramedShell(Stream(None)), self.lost).close()
-        with pytest.raises(ExecFailed, match=LEFT):
-            await ExplainedSession(FramedShell(Stream(None)), self.unknown).close()
+@pytest.mark.parametrize("breaks", [ExecFailed("broken"), SandboxLost("ended")])
+@pytest.mark.parametrize("explained", [True, False])
+async def test_the_end_of_the_sandbox_explains_a_break(breaks: SubstrateError, explained: bool) -> None:
+    session = FramedShell(Stream(breaks), **({"explain": lost} if explained else {}))
+    with pytest.raises(SubstrateError, match=r"^the node died$" if explained else LEFT) as raised:
+        await session.exec(Command(script="true"))
+    assert breaks in (raised.value, raised.value.__cause__)
 
 
-async def test_an_owned_stream_is_ended_once() -> None:
+@pytest.mark.parametrize(("silent", "kind"), [(False, ExecTimeout), (True, SandboxLost)])
+async def test_a_timeout_is_explained_where_the_connection_is_silent(silent: bool, kind: type[Exception]) -> None:
+    async def end() -> None:
+        await asyncio.sleep(0)
+
+    session = FramedShell(Stream(None), end=end, explain=lost, silent=silent)
+    with pytest.raises(kind):
+        await session.exec(Command(script="true", timeout_s=0.01))
+
+
+async def test_a_session_of_a_lost_sandbox_closes_without_an_error() -> None:
+    await FramedShell(Stream(None), explain=lost).close()
+    with pytest.raises(ExecFailed, match=LEFT):
+        await FramedShell(Stream(None)).close()
+
+
+async def test_another_end_of_the_stream_is_called_once() -> None:
     ended: list[int] = []
 
     async def end() -> None:
         ended.append(1)
 
-    stream = OwnedStream(Stream(None), end)
-    await stream.close()
-    await stream.close()
+    session = FramedShell(Stream(None), end=end)
+    await session.close()
+    await session.close()
     assert ended == [1]
 
 
+class Forged(Stream):
+    """Prints a marker that a command has found among the arguments of the program around it, and more."""
+
+    async def read(self) -> tuple[int, bytes]:
+        return STDOUT, self.printed
+
+    def __init__(self, printed: bytes) -> None:
+        super().__init__(None)
+        self.printed = printed
+
+
 @pytest.mark.parametrize("code", [b"", b"zero", b"9" * 5000])
-def test_a_forged_end_marker_is_no_answer(code: bytes) -> None:
-    """A command can find the nonce among the arguments of the program around it."""
-    marker = wrap_command(Command(script="true"), "sh").marker
-    stream = Captured(marker)
+async def test_a_forged_end_marker_is_no_answer(code: bytes) -> None:
     with pytest.raises(ExecFailed, match="garbled: no exit code follows"):
-        stream.feed(marker + code + b"\n")
+        await captured(Forged(b"MARKER " + code + b"\n"), b"MARKER ")

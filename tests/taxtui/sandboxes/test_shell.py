@@ -27,13 +27,10 @@ async def shell(request: pytest.FixtureRequest) -> AsyncIterator[FramedShell]:
     await opened.close()
 
 
-async def test_every_byte_both_ways(shell: FramedShell) -> None:
+async def test_every_byte_and_scripts_of_any_characters(shell: FramedShell) -> None:
     data = bytes(range(256)) * 3
     result = await shell.exec(Command(script="cat; printf '\\377\\000\\r\\n' >&2", stdin=data))
     assert (result.stdout, result.stderr) == (data, b"\xff\x00\r\n")
-
-
-async def test_scripts_of_any_characters(shell: FramedShell) -> None:
     result = await shell.exec(Command(script="printf '%s|' 'a\rb' \"it's\" 'grüße\n世界' '%s' '\\n'"))
     assert result.stdout.decode() == "a\rb|it's|grüße\n世界|%s|\\n|"
 
@@ -101,12 +98,9 @@ async def test_an_old_bash_is_driven_line_by_line() -> None:
     await shell.close()
 
 
-async def test_no_shell_at_all() -> None:
+async def test_a_shell_that_never_answers() -> None:
     with pytest.raises(SandboxLost):
         await FramedShell.open(shell_process(["/bin/true"]))
-
-
-async def test_a_shell_that_never_answers() -> None:
     stream = shell_process(["/bin/sleep", "60"])
     with pytest.raises(ExecTimeout):
         await FramedShell.open(stream, timeout_s=0.1)

@@ -12,11 +12,9 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Streams
-from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT, MarkedOutput
-from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW
+from taxtui.sandboxes.kit.shell.frames import BEGIN, NOW, STDERR, STDOUT, MarkedOutput
 
 # Quiet, or bash would comment on death by a signal; the command itself gets the real stderr.
 _PROGRAM: Final = r"""@BEGIN@; exec 3>&2 2>/dev/null; export @MARK@="$1"; _a=$1; _b=$2; shift 2
@@ -69,40 +67,21 @@ def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes)
     )
 
 
-class Captured(MarkedOutput):
-    """A stream of a command up to the end marker; later bytes are dropped."""
-
-    def __init__(self, marker: bytes) -> None:
-        self._output = KeptOutput()
-        super().__init__(b"", marker, self._output)
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes; the marker sets ``exit_code``.
-
-        Raises:
-            ExecFailed: no number follows the marker; a command can find the marker and print it.
-        """
-        try:
-            super().feed(chunk)
-        except ValueError:
-            raise ExecFailed("the command's answer is garbled: no exit code follows its end marker") from None
-
-    def output(self) -> KeptOutput:
-        """The whole stream, after the last ``feed``."""
-        self._output.add(self._buffer)
-        self._buffer.clear()
-        return self._output
-
-
-async def captured(stream: Streams, marker: bytes) -> tuple[Captured, Captured]:
+async def captured(stream: Streams, marker: bytes) -> tuple[MarkedOutput, MarkedOutput]:
     """Stdout and stderr up to their end markers, even while background processes have the streams open.
 
     Without a marker up to the streams' end: the command has killed the wrapper shell, or the sandbox is gone.
+
+    Raises:
+        ExecFailed: no number follows the marker; a command can find the marker and print it.
     """
-    streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
-    while any(captured_stream.exit_code is None for captured_stream in streams.values()):
+    streams = {channel: MarkedOutput(b"", marker) for channel in (STDOUT, STDERR)}
+    while not all(output.complete for output in streams.values()):
         channel, chunk = await stream.read()
         if channel == ENDED:
             break
-        streams[channel].feed(chunk)
+        try:
+            streams[channel].feed(chunk)
+        except ValueError:
+            raise ExecFailed("the command's answer is garbled: no exit code follows its end marker") from None
     return streams[STDOUT], streams[STDERR]

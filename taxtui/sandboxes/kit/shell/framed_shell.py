@@ -12,7 +12,7 @@ marker after the command, with the exit code::
     shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456
 
 
-The time after the exit code is the time of the print, by bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
+The time after the exit code is the time of the print, by bash's own clock: :mod:`taxtui.sandboxes.kit.shell.frames`.
 
 Both nonces are new for each command and are sent in two halves, so neither an echo of the frames nor a print of the
 shell's variables looks like a marker. Output between two commands, for example of a background process, is dropped.
@@ -23,14 +23,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Protocol, Self, cast
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import KeptOutput
-from taxtui.sandboxes.kit.shell.frames import STDOUT, MergedFrames, SplitFrames
+from taxtui.sandboxes.kit.shell.frames import BEGIN, STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.protocol import ExecResult
 
 ENDED: Final = 0
@@ -99,24 +99,47 @@ async def outputs(stream: Streams) -> tuple[KeptOutput, KeptOutput]:
     return out, err
 
 
-class FramedShell:
-    """A ``substrate.Session`` over any :class:`ByteStream`. One command at a time."""
+async def _unexplained(error: SubstrateError) -> SubstrateError:
+    return error
 
-    def __init__(self, stream: ByteStream, *, merged: bool = False) -> None:
-        """``merged``: the stream mixes stdout and stderr; files in the sandbox separate them."""
+
+class FramedShell:
+    """A ``protocol.Session`` over any :class:`ByteStream`. One command at a time."""
+
+    def __init__(
+        self,
+        stream: Streams,
+        *,
+        merged: bool = False,
+        end: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        explain: Callable[[SubstrateError], Awaitable[SubstrateError]] = _unexplained,
+        silent: bool = False,
+    ) -> None:
+        """The shell of :func:`launch_argv` behind ``stream``.
+
+        Args:
+            stream: the shell's streams.
+            merged: the stream mixes stdout and stderr; files in the sandbox separate them.
+            end: replaces the ``close`` of the stream, for example by a kill of all processes; called once.
+            explain: returns the end of the sandbox as the cause of an error, or the same error.
+            silent: the connection does not report the sandbox's end, so a timeout may have this cause.
+        """
         self._stream = stream
+        self._stop = end or cast(ByteStream, stream).close
         self._merged = merged
+        self._explain = explain
+        self._silent = silent
         self._closed = False
 
     @classmethod
-    async def open(cls, stream: ByteStream, *, merged: bool = False, timeout_s: float = OPEN_TIMEOUT_S) -> FramedShell:
-        """Wait for the first answer of the shell of :func:`launch_argv`; on failure the stream is closed.
+    async def open(cls, stream: Streams, *, timeout_s: float = OPEN_TIMEOUT_S, **options: Any) -> Self:
+        """Wait for the first answer of the shell; on failure the stream is closed. ``options``: of the class.
 
         Raises:
             ExecTimeout, SandboxLost: no answer.
         """
-        shell = cls(stream, merged=merged)
-        await shell._exchange(Command(script=":"), timeout_s, prologue=_framed(_prologue(merged)))
+        shell = cls(stream, **options)
+        await shell._exchange(Command(script=":", timeout_s=timeout_s), prologue=_framed(_prologue(shell._merged)))
         return shell
 
     async def exec(self, command: Command) -> ExecResult:
@@ -127,33 +150,50 @@ class FramedShell:
             ExecFailed: the answer is not the shell's; the session is closed.
             SandboxLost: the session was closed, or the command ended the shell itself.
         """
-        return await self._exchange(command, command.timeout_s)
+        return await self._exchange(command)
 
     async def only(self, command: Command) -> ExecResult:
         """Run a command and exit the shell, in a single exchange; replaces ``open`` and ``exec``.
 
         The owner of the stream ends it. Raises as ``exec``.
         """
-        prologue = _framed(_prologue(self._merged))
-        return await self._exchange(command, command.timeout_s, prologue=prologue, epilogue="exit\n")
+        return await self._exchange(command, prologue=_framed(_prologue(self._merged)), epilogue="exit\n")
 
     async def close(self) -> None:
         """End the shell with all processes. Idempotent."""
-        self._closed = True
-        await finish_despite_cancel(self._stream.close())
+        try:
+            await self._end()
+        except ExecFailed as error:
+            if not isinstance(await self._explain(error), SandboxLost):
+                raise
 
-    async def _exchange(
-        self, command: Command, timeout_s: float, *, prologue: bytes = b"", epilogue: str = ""
-    ) -> ExecResult:
+    async def _end(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await finish_despite_cancel(self._stop())
+
+    async def _exchange(self, command: Command, *, prologue: bytes = b"", epilogue: str = "") -> ExecResult:
+        try:
+            return await self._answered(command, prologue, epilogue)
+        except (SandboxLost, ExecFailed) as error:
+            if isinstance(error, ExecTimeout) and not self._silent:
+                raise
+            explained = await self._explain(error)
+            if explained is error:
+                raise
+            raise explained from error
+
+    async def _answered(self, command: Command, prologue: bytes, epilogue: str) -> ExecResult:
         if self._closed:
             raise SandboxLost("the session is closed")
         nonces = secrets.token_hex(16), secrets.token_hex(16)
         frames = MergedFrames(*nonces) if self._merged else SplitFrames(*nonces)
         evaluated, stdin, fed = _evaluated(command, merged=self._merged)
         shell = frames.shell(epilogue) if epilogue else frames.shell()
-        sent = _framed(frames.subshell(evaluated, stdin=stdin)) + fed + _framed(shell)
+        subshell = f"{BEGIN}; {frames.subshell(evaluated, stdin=stdin)}"
+        sent = _framed(subshell) + fed + _framed(shell)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(command.timeout_s):
                 await self._stream.write(prologue + sent)
                 while not frames.complete:
                     channel, chunk = await self._stream.read()
@@ -163,11 +203,11 @@ class FramedShell:
             return frames.result()
         except ValueError:  # a command can read the shell's input, with the nonce, and print a marker itself
             garbled = ExecFailed("the session's answer is garbled; the session is closed")
-            raise await with_cleanup(self.close(), garbled) from None
+            raise await with_cleanup(self._end(), garbled) from None
         except TimeoutError:
-            raise await kill_then_timeout(self.close(), timeout_s, "; its session is closed") from None
+            raise await kill_then_timeout(self._end(), command.timeout_s, "; its session is closed") from None
         except BaseException as error:
-            await with_cleanup(self.close(), error)
+            await with_cleanup(self._end(), error)
             raise
 
 
@@ -216,61 +256,3 @@ _PRINTF: Final = [
 
 def _printf_escaped(data: bytes) -> str:
     return "".join(map(_PRINTF.__getitem__, data))
-
-
-class ExplainedSession:
-    """A ``protocol.Session`` with errors that name the end of the sandbox."""
-
-    def __init__(
-        self,
-        shell: FramedShell,
-        explain: Callable[[SubstrateError], Awaitable[SubstrateError]],
-        *,
-        silent: bool = False,
-    ) -> None:
-        """``explain`` returns the cause of the connection's error, or the same error.
-
-        ``silent``: the connection does not report the sandbox's end, so a timeout may have this cause.
-        """
-        self._shell = shell
-        self._explain = explain
-        self._silent = silent
-
-    async def exec(self, command: Command) -> ExecResult:
-        return await self._explained(self._shell.exec(command))
-
-    async def only(self, command: Command) -> ExecResult:
-        return await self._explained(self._shell.only(command))
-
-    async def _explained(self, running: Awaitable[ExecResult]) -> ExecResult:
-        try:
-            return await running
-        except (SandboxLost, ExecFailed) as error:
-            if isinstance(error, ExecTimeout) and not self._silent:
-                raise
-            explained = await self._explain(error)
-            if explained is error:
-                raise
-            raise explained from error
-
-    async def close(self) -> None:
-        try:
-            await self._shell.close()
-        except ExecFailed as error:
-            if not isinstance(await self._explain(error), SandboxLost):
-                raise
-
-
-class OwnedStream:
-    """A ``ByteStream`` with another ``close``, for example a kill of all processes."""
-
-    def __init__(self, stream: Streams, end: Callable[[], Awaitable[None]]) -> None:
-        """``end`` is called once, by the first ``close``."""
-        self.read = stream.read
-        self.write = stream.write
-        self._end: Callable[[], Awaitable[None]] | None = end
-
-    async def close(self) -> None:
-        end, self._end = self._end, None
-        if end is not None:
-            await end()

@@ -10,29 +10,29 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Final, Protocol
+from typing import Final
 
-from taxtui.sandboxes.kit.kept_output import KeptOutput, exec_result
-from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, UNKNOWN, epoch_ns
+from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES, KeptOutput, exec_result
 from taxtui.sandboxes.protocol import ExecResult
 
-CLOSED: Final = "8<&- 9<&-"
-"""Redirections to hide the files from the command, once the streams are open."""
+# The clock of taxtui's own shell wrappers: begin and end of the outermost wrapper, in the sandbox's wall-clock time.
+# Each wrapper's first statement is ``BEGIN``. A subshell inherits the variable, and the innermost program, the runner's
+# in-sandbox timer, prints the variable with two more times. The wrapper's last line of output ends with ``NOW``.
+UNKNOWN: Final = -1
+BEGAN: Final = "_taxtui_entered"
+"""The shell variable with the beginning of the outermost wrapper. Not exported."""
+NOW: Final = "$EPOCHREALTIME"
+"""Seconds since 1970 with six decimals in bash 5 and later, and empty in every other shell."""
+BEGIN: Final = f"{BEGAN}={NOW}"
+LONGEST: Final = 20
+"""Characters of a time at most."""
+_TIME: Final = re.compile(rb"(\d{1,12})[.,](\d{6})")  # the decimal point follows the locale
 
-UNLINKED: Final = r"""BASH_COMPAT=50 eval "exec 8<<<'' 9<<<''"; _o=/proc/self/fd/8; _e=/proc/self/fd/9"""
-"""bash: set ``$_o`` and ``$_e`` to the paths of two new, empty, unlinked files."""
 
-USABLE: Final = "[[ -f $_o && -w $_o && -f $_e && -w $_e ]]"
-"""bash: whether the files are usable: not without ``/proc``, and not if a here-document is a pipe."""
-
-
-def is_plain(limit: int) -> str:
-    """A condition of bash: the file ``$1`` is printable text of at most ``limit`` bytes; ``$_v`` then has the text.
-
-    ``read`` fails at the end of the file: the whole file was read, and no byte is NUL. The caller sets ``LC_ALL=C`` to
-    count bytes.
-    """
-    return rf"""! IFS= read -rd '' -n {limit} _v <"$1" && [[ $_v != *[^$'\t\n'\ -~]* ]]"""
+def epoch_ns(text: bytes) -> int:
+    """A printed time in nanoseconds since 1970; ``UNKNOWN`` if the shell has no such clock."""
+    match = _TIME.fullmatch(text)
+    return int(match[1] + match[2]) * 1000 if match else UNKNOWN
 
 
 STDOUT: Final = 1
@@ -55,7 +55,7 @@ class SplitFrames:
     def subshell(self, command: str, *, stdin: str) -> str:
         """The subshell's program for ``command``, after the first markers."""
         begin = f"printf '%s%s{{' {_halves(self._begin)}"
-        return f"{BEGIN}; {begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
+        return f"{begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
 
     def shell(self, then: str = "") -> str:
         """The shell's program after the subshell exited with ``$_r``: print the last markers, then run ``then``."""
@@ -66,31 +66,42 @@ class SplitFrames:
         self._frames[channel].feed(chunk)
 
     def result(self) -> ExecResult:
-        out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
-        assert isinstance(out, KeptOutput)
-        assert isinstance(err, KeptOutput)
         last = self._frames[STDOUT]  # the shell prints this marker last
         assert last.exit_code is not None
-        return exec_result(last.exit_code, out, err, last.wrapper_ended_ns)
+        return exec_result(last.exit_code, last.output(), self._frames[STDERR].output(), last.wrapper_ended_ns)
 
 
-# A file is ``t`` and printable text without line ends and tabs, or ``b`` and base64; ``=.`` ends both. In the text,
-# ``=e`` is an equals sign, ``=n`` a line end, ``=t`` a tab. Base64 takes only the bytes present at the start, because a
-# background process may write on.
+# bash: set $_o and $_e to the paths of two new, empty, unlinked files. They are not usable without /proc, and if a
+# here-document is a pipe. CLOSED hides the files from the command, once the streams are open.
+_UNLINKED: Final = r"""BASH_COMPAT=50 eval "exec 8<<<'' 9<<<''"; _o=/proc/self/fd/8; _e=/proc/self/fd/9"""
+_USABLE: Final = "[[ -f $_o && -w $_o && -f $_e && -w $_e ]]"
+_CLOSED: Final = "8<&- 9<&-"
+
+# A file is ``t`` and printable text without line ends and tabs, or ``b``, the length, a point and base64; ``=.`` ends
+# both. In the text, ``=e`` is an equals sign, ``=n`` a line end, ``=t`` a tab. Of a larger file only the beginning and
+# the end are printed, and only the bytes present at the start, because a background process may write on.
 _SAY_TEXT: Final = r"_v=${_v//=/=e}; _v=${_v//$'\n'/=n}; _v=${_v//$'\t'/=t}; " + """printf 't%s' "$_v\""""
-_SAY_BASE64: Final = 'printf b; head -c "$(exec wc -c <"$1")" <"$1" | base64'
+_SAY_BASE64: Final = (
+    f'_l=$(exec wc -c <"$1"); printf "b%d." $_l; _t=$((_l - {HEAD_BYTES})); '
+    f"[ $_t -lt {TAIL_BYTES} ] || _t={TAIL_BYTES}; "
+    f'if [ $_t -gt 0 ]; then head -c {HEAD_BYTES} "$1"; tail -c $_t "$1"; else head -c $_l "$1"; fi | base64'
+)
+_DIGITS: Final = 18  # of any file's length
 _TEXT_BYTES: Final = 8192  # of more, base64 is faster than bash
+# ``read`` fails at the end of the file: the whole file was read, and no byte is NUL. LC_ALL=C counts bytes.
+_PLAIN: Final = rf"""! IFS= read -rd '' -n {_TEXT_BYTES} _v <"$1" && [[ $_v != *[^$'\t\n'\ -~]* ]]"""
 _NAMED: Final = (
     '_d=$(mktemp -d "${TMPDIR:-/tmp}/session.XXXXXX"); trap \'rm -rf "$_d"\' EXIT; _f=0; _o=$_d/o; _e=$_d/e; '
     '_taxtui_files() { : >"$_o"; : >"$_e"; _f=$((_f + 1)); _o=$_d/o$_f; _e=$_d/e$_f; '
     '[ $((_f % 50)) -gt 0 ] || rm -f "$_d"/*; }'  # empty files of 50 commands at once: rm is a process
 )
-_BASH: Final = (
-    f"_taxtui_files() {{ {UNLINKED}; }}; _taxtui_files; {USABLE} || {{ {_NAMED}; }}; "
-    f"_taxtui_say() {{ local LC_ALL=C _v; if {is_plain(_TEXT_BYTES)}; then {_SAY_TEXT}; "
+BASH: Final = (
+    f"_taxtui_files() {{ {_UNLINKED}; }}; _taxtui_files; {_USABLE} || {{ {_NAMED}; }}; "
+    f"_taxtui_say() {{ local LC_ALL=C _v; if {_PLAIN}; then {_SAY_TEXT}; "
     f"else {_SAY_BASE64}; fi; printf =.; }}"
 )
-_SH: Final = f'{_NAMED}; _taxtui_say() {{ if [ -s "$1" ]; then {_SAY_BASE64}; else printf t; fi; printf =.; }}'
+"""The program of bash before the first command."""
+SH: Final = f'{_NAMED}; _taxtui_say() {{ if [ -s "$1" ]; then {_SAY_BASE64}; else printf t; fi; printf =.; }}'
 
 
 class MergedFrames:
@@ -100,8 +111,8 @@ class MergedFrames:
     only printable characters encode the command's output.
     """
 
-    PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + _BASH.replace("'", "'\\''") + f"'; else {_SH}; fi; "
-    """The shell's program before the first command."""
+    PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + BASH.replace("'", "'\\''") + f"'; else {SH}; fi; "
+    """The program of either shell before the first command."""
 
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
@@ -114,7 +125,7 @@ class MergedFrames:
 
     def subshell(self, command: str, *, stdin: str) -> str:
         """The subshell's program for ``command``, without the shell's trap."""
-        return f'{BEGIN}; exec {stdin} >"$_o" 2>"$_e" 3>&- {CLOSED}; trap - EXIT; {command}\n'
+        return f'exec {stdin} >"$_o" 2>"$_e" 3>&- {_CLOSED}; trap - EXIT; {command}\n'
 
     def shell(self, then: str = "_taxtui_files\n") -> str:
         """The shell's program after the subshell exited with ``$_r``: print both files between the markers.
@@ -152,6 +163,7 @@ class _Unmerged:
         self._streams = KeptOutput(), KeptOutput()
         self._complete = 0  # streams
         self._kind = b""  # of the next stream; empty before the arrival
+        self._length = 0  # of the file
         self._waiting = b""  # not decoded yet
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
@@ -160,8 +172,8 @@ class _Unmerged:
         while self._waiting:
             if self._complete == len(self._streams):
                 raise ValueError("more than two streams")
-            if not self._kind:
-                self._kind, self._waiting = self._waiting[:1], self._waiting[1:]
+            if not self._kind and not self._begin():
+                return
             end = self._waiting.find(b"=.")
             # Four digits of base64 belong together, and so do "=" and the next character.
             length = end if end >= 0 else max(0, len(self._waiting) - 2) // 4 * 4
@@ -171,7 +183,22 @@ class _Unmerged:
             self._waiting = self._waiting[length + 2 * (end >= 0) :]
             if end < 0:
                 return
+            if self._kind == b"b":
+                self._streams[self._complete].lack(self._length)
             self._complete, self._kind = self._complete + 1, b""
+
+    def _begin(self) -> bool:
+        """Take the kind of a stream, and the length of a file in base64; False if more bytes are needed."""
+        kind, rest = self._waiting[:1], self._waiting[1:]
+        if kind == b"b":
+            digits, point, rest = rest.partition(b".")
+            if len(digits) > _DIGITS or (point and not digits.isdigit()):
+                raise ValueError("no length")
+            if not point:
+                return False
+            self._length = int(digits)
+        self._kind, self._waiting = kind, rest
+        return True
 
     def _decoded(self, text: bytes) -> bytes:
         if self._kind == b"b":
@@ -193,12 +220,6 @@ def _unescaped(escape: bytes) -> bytes:
     return _ESCAPED[escape]
 
 
-class _Sink(Protocol):
-    """A receiver of a frame's bytes."""
-
-    def add(self, data: bytes | bytearray | memoryview) -> None: ...
-
-
 def last_line(text: bytes | bytearray) -> tuple[int, int]:
     """The exit code after an end marker, and when the wrapper ended, or ``UNKNOWN``. Raises ``ValueError``.
 
@@ -213,12 +234,12 @@ def last_line(text: bytes | bytearray) -> tuple[int, int]:
 class MarkedOutput:
     """The bytes of a stream between two markers, in chunks of any size; ``code:time\\n`` follows the second."""
 
-    def __init__(self, begin: bytes, end: bytes, payload: _Sink | None = None) -> None:
+    def __init__(self, begin: bytes, end: bytes, payload: _Unmerged | None = None) -> None:
         """``begin``: empty if the bytes begin with the stream."""
         self._begin, self._end = begin, end
         self._buffer = bytearray()
         self._begun = self.complete = False
-        self.payload: _Sink = payload or KeptOutput()
+        self._payload = payload or KeptOutput()
         self.exit_code: int | None = None
         self.wrapper_ended_ns = UNKNOWN
 
@@ -239,7 +260,7 @@ class MarkedOutput:
             self._begun = True
         at = self._buffer.find(self._end)
         safe = at if at >= 0 else max(0, len(self._buffer) - len(self._end))  # not part of a marker
-        self.payload.add(self._buffer[:safe])
+        self._payload.add(self._buffer[:safe])
         del self._buffer[:safe]
         if at < 0:
             return
@@ -249,6 +270,13 @@ class MarkedOutput:
             self.complete = True
             self._buffer.clear()
 
+    def output(self) -> KeptOutput:
+        """The bytes of the stream after the last ``feed``, also without an end marker."""
+        assert isinstance(self._payload, KeptOutput)
+        self._payload.add(self._buffer)
+        self._buffer.clear()
+        return self._payload
 
-def _between(begin: str, end: str, payload: _Sink | None = None) -> MarkedOutput:
+
+def _between(begin: str, end: str, payload: _Unmerged | None = None) -> MarkedOutput:
     return MarkedOutput(f"{begin}{{".encode(), f"{end}}}".encode(), payload)

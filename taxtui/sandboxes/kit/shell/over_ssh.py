@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import shlex
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Mapping, Sequence
 from signal import Signals
 from typing import Any, Final
@@ -19,7 +18,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_t
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.shell.captured_command import captured, wrap_command
-from taxtui.sandboxes.kit.shell.framed_shell import ENDED, ExplainedSession, FramedShell, OwnedStream, launch_argv
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult, Session
 
@@ -66,9 +65,8 @@ class Program(asyncssh.SSHClientSession[bytes]):
         """``drain_s``: how long output may follow the exit, where a descendant holds the streams."""
         self.exit_code: int | None = None
         self._drain_s = drain_s
-        self._chunks: deque[tuple[int, bytes]] = deque()
+        self._chunks = asyncio.Queue[tuple[int, bytes]]()
         self._buffered = 0
-        self._changed = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
         self._over = False
@@ -102,15 +100,14 @@ class Program(asyncssh.SSHClientSession[bytes]):
 
     def _end(self) -> None:
         self._over = True
-        self._changed.set()
+        self._chunks.put_nowait((ENDED, b""))
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
         """Store a chunk; pause the peer while the reader is slow."""
-        self._chunks.append((STDERR if datatype == asyncssh.EXTENDED_DATA_STDERR else STDOUT, data))
+        self._chunks.put_nowait((STDERR if datatype == asyncssh.EXTENDED_DATA_STDERR else STDOUT, data))
         self._buffered += len(data)
         if self._buffered > BUFFERED_BYTES and self._channel is not None:
             self._channel.pause_reading()
-        self._changed.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = exc
@@ -126,14 +123,10 @@ class Program(asyncssh.SSHClientSession[bytes]):
     # -- ByteStream
 
     async def read(self) -> tuple[int, bytes]:
-        while not self._chunks:
-            if self._lost is not None:
-                raise SandboxLost(f"the SSH connection broke: {self._lost}")
-            if self._over:
-                return ENDED, b""
-            self._changed.clear()
-            await self._changed.wait()
-        stream, data = self._chunks.popleft()
+        ended = self._over and self._chunks.empty()
+        stream, data = (ENDED, b"") if ended else await self._chunks.get()
+        if stream == ENDED and self._lost is not None:
+            raise SandboxLost(f"the SSH connection broke: {self._lost}")
         full = self._buffered > BUFFERED_BYTES
         self._buffered -= len(data)
         if full and self._buffered <= BUFFERED_BYTES:
@@ -226,15 +219,14 @@ class OverSsh(ABC):
             finally:
                 program.close()
 
-        stream = OwnedStream(program, end)
         try:
             await finish_despite_cancel(program.start(self._open, self.line(launch_argv(), {MARK: mark})))
-            return ExplainedSession(await FramedShell.open(stream), self.explained)
         except BaseException as error:
-            await with_cleanup(stream.close(), error)
+            await with_cleanup(end(), error)
             if isinstance(error, SandboxLost):
                 raise await self.explained(error) from error
             raise
+        return await FramedShell.open(program, end=end, explain=self.explained)
 
     async def _kill(self, mark: str) -> None:
         """Kill the processes with a mark. Without a connection the sandbox's end kills them.

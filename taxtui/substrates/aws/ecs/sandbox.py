@@ -19,7 +19,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
 from taxtui.sandboxes.kit.kill import kill_script, new_mark
 from taxtui.sandboxes.kit.retry import Retry
-from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell, OwnedStream, farewell
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, farewell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.connection import AwsSubstrate
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
@@ -186,18 +186,16 @@ class EcsSandbox:
             if isinstance(error, SubstrateError):
                 raise
             raise await self.explained(ExecTimeout(f"no session within {command.timeout_s:g} s")) from error
-        shell = FramedShell(OwnedStream(terminal.channel, terminal.end), merged=True)
-        result = await ExplainedSession(shell, self.explained, silent=True).only(command)
+        shell = FramedShell(terminal.channel, merged=True, end=terminal.end, explain=self.explained, silent=True)
+        result = await shell.only(command)
         await finish_despite_cancel(terminal.end(kill=False))
         return result
 
     async def open_session(self) -> Session:
         terminal = await self._open()
-        try:
-            shell = await FramedShell.open(OwnedStream(terminal.channel, terminal.end), merged=True)
-        except (SandboxLost, ExecFailed) as error:
-            raise await self.explained(error) from error
-        return ExplainedSession(shell, self.explained, silent=True)
+        return await FramedShell.open(
+            terminal.channel, merged=True, end=terminal.end, explain=self.explained, silent=True
+        )
 
     async def _open(self) -> TaskTerminal:
         await self._sessions.acquire()

@@ -9,7 +9,7 @@ import pytest
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.text_command import read, wrap
+from taxtui.sandboxes.kit.text_sandbox import read, wrap
 from taxtui.substrates.daytona.client import minutes
 
 
@@ -53,38 +53,30 @@ def test_output_that_is_cut_off_is_no_result() -> None:
     assert [read(whole[:length], wrapped.nonce) for length in range(len(whole))] == [None] * len(whole)
 
 
-NONCE = "0123456789abcdef" * 2
+HALVES = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 
 
 def answer(code: str, out: str, err: str = "t") -> str:
-    return f"{NONCE} {code}\n{out}\n{NONCE}\n{err}\n{NONCE}\n1.000002\n{NONCE}\n"
+    return f"{HALVES[0]}{{{out}=.{err}=.{HALVES[1]}}}{code}:1.000002\n"
 
 
 @pytest.mark.parametrize(
     "forged",
     [
-        answer("x", "t"),
-        answer("-5", "t"),
-        answer("9" * 5000, "t"),
-        answer("0", "b5\nYQ="),
-        answer("0", "b5\nY!Q="),
-        answer("0", "b1\nYWFhYQ=="),
-        answer("0", "b-1\nYQ=="),
-        answer("0", "b" + "9" * 30 + "\nYQ=="),
-        answer("0", "b"),
-        answer("0", "z"),
-        answer("0", "tä"),
-        answer("0", "t", "b1\nä"),
-        answer("\u0663", "t"),
+        *(answer(code, "t") for code in ("x", "-5", "9" * 5000, "\u0663")),
+        *(
+            answer("0", out)
+            for out in ("b5.YQ", "b5.Y!Q=", "b1.YWFhYQ==", "b-1.YQ==", f"b{'9' * 30}.YQ==", "b", "z", "t=x")
+        ),
     ],
 )
 def test_what_the_program_does_not_print_is_the_commands_failure(forged: str) -> None:
     with pytest.raises(ExecFailed, match="garbled"):
-        read(forged, NONCE)
+        read(forged, "".join(HALVES))
 
 
 def test_what_is_not_kept_is_counted() -> None:
-    result = read(answer("3", "b1000\nYWJj", "b 2\nYWI="), NONCE)
+    result = read(answer("3", "b1000.YWJj", "b2.YWI="), "".join(HALVES))
     assert result is not None
     assert (result.exit_code, result.stdout, result.stdout_dropped) == (3, b"abc", 997)
     assert (result.stderr, result.stderr_dropped) == (b"ab", 0)
