@@ -25,7 +25,7 @@ from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
-from taxtui.runner.fanout import child_process
+from taxtui.runner.fanout.child_process import WorkerProcess
 from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
 from taxtui.runner.fanout.launcher import Launch, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment
@@ -114,7 +114,7 @@ class Run:
 
         if self._here:
             return here
-        return child_process.launch if self._ray is None else self._ray.start
+        return WorkerProcess.started if self._ray is None else self._ray.start
 
     def _changed(self, op: str) -> None:
         if self.control.limit:

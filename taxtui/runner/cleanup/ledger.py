@@ -161,16 +161,11 @@ def _entry_of(run_id: str) -> Path:
 
 
 def workers_folder(run_id: str) -> Path:
-    """Return the folder of the workers of a run on this machine: their entries and unmerged recordings.
+    """Return the folder of the workers of a run on this machine: their entries.
 
     Raises ``UsageError`` for an unsafe run id: it may come from a recording, and the folder is removed as a whole.
     """
     return folders.ledger() / folders.require_run_id(run_id, "ledger")
-
-
-def worker_file(run_id: str, repetition: int, worker: int) -> Path:
-    """Return the file of a worker's events."""
-    return workers_folder(run_id) / f"{repetition}-{worker}.msgpack"
 
 
 def remove(run_id: str) -> None:
@@ -195,5 +190,6 @@ def settled(entry: LedgerEntry) -> None:
     if entry.share is None:
         remove(entry.run_id)
         return
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # the folder has entries of other workers
         entry.path.unlink()
+        entry.path.parent.rmdir()

@@ -8,15 +8,15 @@ import importlib
 import importlib.util
 import logging
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
 from taxtui import installed
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
-from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
+from taxtui.runner.fanout.launcher import ByteConnection, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, StartupError
-from taxtui.runner.fanout.ray_node import NodeRelay, decode_chunk
+from taxtui.runner.fanout.ray_node import NodeRelay
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 REACHED_WITHIN_S: Final = 60.0
@@ -134,8 +134,8 @@ class RayConnection(ByteConnection):
         finally:
             self._posting = False
 
-    async def read(self) -> Chunk:
-        """As ``ByteConnection.read``; closed once the node or the actor is gone.
+    async def read(self) -> bytes:
+        """As ``ByteConnection.read``; nothing once the node or the actor is gone.
 
         Raises:
             TaxtuiError: the worker cannot start.
@@ -143,11 +143,11 @@ class RayConnection(ByteConnection):
         if not self._begun:
             await self._begin()
         try:
-            return decode_chunk(await self._relay.read.remote())
+            return cast("bytes", await self._relay.read.remote())
         except self._ray.exceptions.RayActorError:
             self._lost = True
             self._ray.kill(self._relay)
-            return Chunk([], b"", closed=True)
+            return b""
 
     async def _begin(self) -> None:
         number = self._assignment.share.worker

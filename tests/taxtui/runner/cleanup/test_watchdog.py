@@ -213,7 +213,7 @@ EARLIER = msgspec.structs.replace(FAKE, create_timeout_s=60.0, pid=1)
 
 
 def recording_of_a_worker() -> Path:
-    path = ledger.worker_file(RUN, 0, 1)
+    path = ledger.workers_folder(RUN) / "1.json.new"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"not merged yet")
     return path
