@@ -26,7 +26,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from costmodel import Prices
     from taxtui.plan.spec import Plan, SubstrateRef
-    from taxtui.runner.progress import Progress
+    from taxtui.runner.run_control import Progress
     from taxtui.runner.run import Run
 
 PROGRESS_S: Final = 0.5

@@ -16,7 +16,7 @@ from taxtui.report.numbers import stopwatch
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from taxtui.runner.progress import Progress
+    from taxtui.runner.run_control import Progress
     from taxtui.runner.run import Run
 
 PLAIN_LINES: Final = 10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import secrets
 import time
@@ -35,9 +34,8 @@ from taxtui.runner.fanout.this_process import DirectConnection
 from taxtui.runner.fanout.worker_handle import Crew
 from taxtui.runner.journal import Journal
 from taxtui.runner.preflight import Opened
-from taxtui.runner.progress import Progress
 from taxtui.runner.redaction import hide_names_of
-from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, run_helpers
+from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, Progress, RunControl, run_helpers
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
@@ -150,7 +148,7 @@ class Run:
             stack.enter_context(contextlib.closing(recorder))
             journal = Journal(recorder, self.control.write_failed)
             self._begin(journal, opened, workers[0].cells)  # first, so that any later error leaves a readable file
-            entry = self._entry(opened)
+            entry = ledger.entry_of_this_process(self.plan, self.run_id, self._parts)
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
@@ -169,20 +167,10 @@ class Run:
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
         opened = await preflight.open_all(self.plan, stack)
         for number, cell in enumerate(self.plan.cells):
-            _, substrate, availability = opened[str(cell.substrate)]
+            substrate, availability = opened[str(cell.substrate)]
             if substrate.capabilities.paid:
                 self._spend_limit.price(number, substrate, availability.effective.limits(self.plan.limits))
         return opened
-
-    def _entry(self, opened: dict[str, Opened]) -> LedgerEntry:
-        return LedgerEntry(
-            run_id=self.run_id,
-            substrates=tuple(item.ref for item in opened.values()),
-            create_timeout_s=self.plan.create_timeout_s,
-            pid=os.getpid(),
-            born=ledger.born(os.getpid()),
-            parts=self._parts,
-        )
 
     def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
         if self._resumed is None:

@@ -13,7 +13,7 @@ import msgspec
 
 from taxtui import folders
 from taxtui.errors import TaxtuiError
-from taxtui.plan.spec import SubstrateRef
+from taxtui.plan.spec import Plan, SubstrateRef
 
 _START_FIELD: Final = 19
 """Position in /proc/PID/stat, after the program's name, of its start in ticks since boot."""
@@ -76,6 +76,21 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
         A copy of the recording may be resumed while the run continues elsewhere; each removes its own sandboxes only.
         """
         return part_of(sandbox) in self.parts and (self.share is None or self.share.holds(sandbox))
+
+
+def entry_of_this_process(
+    plan: Plan, run_id: str, parts: tuple[str, ...], share: TrialShare | None = None
+) -> LedgerEntry:
+    """Return the entry of a run or a worker in this process."""
+    return LedgerEntry(
+        run_id=run_id,
+        substrates=tuple({str(cell.substrate): cell.substrate for cell in plan.cells}.values()),
+        create_timeout_s=plan.create_timeout_s,
+        pid=os.getpid(),
+        born=born(os.getpid()),
+        share=share,
+        parts=parts,
+    )
 
 
 def write(entry: LedgerEntry) -> Path:

@@ -26,8 +26,7 @@ from taxtui.runner.fanout.messages import (
 from taxtui.runner.fanout.trial_queue import TrialQueue
 from taxtui.runner.fanout.worker_handle import Assigned, RunningTrial, WorkerHandle
 from taxtui.runner.journal import Journal
-from taxtui.runner.progress import Progress
-from taxtui.runner.run_control import PAUSE, STOP, RunControl
+from taxtui.runner.run_control import PAUSE, STOP, Progress, RunControl
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.protocol import Substrate
 

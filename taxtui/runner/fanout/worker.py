@@ -60,7 +60,7 @@ class Worker:
         self._assignment, self._journal, self._leader = assignment, journal, leader
         self._cells = []
         for number, cell in enumerate(plan.cells):
-            _, substrate, availability = opened[str(cell.substrate)]
+            substrate, availability = opened[str(cell.substrate)]
             self._cells.append(CellRun(number, cell, plan, substrate, availability, journal, assignment.repetition))
         self._batches: dict[int, _BatchShare] = {}  # the latest, by cell
         self._tasks: set[asyncio.Task[None]] = set()
@@ -103,7 +103,7 @@ class Worker:
         if op in (CANCEL, INTERRUPT):
             for trial in list(self._trials):
                 trial.abandon(events.CANCELLED if op == CANCEL else events.INTERRUPTED)
-        if self.control.crash is not None or self.control.write_error is not None:
+        if self.control.crash is not None:
             self._finishing.set()
 
     # ------------------------------------------------------------------------------------------------- trials

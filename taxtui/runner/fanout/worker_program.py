@@ -22,7 +22,6 @@ from taxtui.errors import located
 from taxtui.recording.writer import bounded
 from taxtui.runner import gc_tuning, identity, preflight
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.fanout.messages import (
@@ -108,20 +107,6 @@ class WorkerProgram:
         self._early: list[ToWorker] = []  # messages from before there was a worker
         self._lost_run = False
 
-    @property
-    def entry(self) -> LedgerEntry:
-        """The run's sandboxes for this worker's watchdog."""
-        assignment = self.assignment
-        return LedgerEntry(
-            run_id=assignment.run_id,
-            substrates=tuple({str(cell.substrate): cell.substrate for cell in assignment.plan.cells}.values()),
-            create_timeout_s=assignment.plan.create_timeout_s,
-            pid=os.getpid(),
-            born=ledger.born(os.getpid()),
-            share=assignment.share,
-            parts=assignment.parts,
-        )
-
     def receive(self, message: ToWorker) -> None:
         if self.worker is None:
             self._early.append(message)
@@ -143,7 +128,8 @@ class WorkerProgram:
             journal = Journal(self._pipes, self.crashed)
             clock = Clock(self.assignment.clock, journal.anchor_ns, time.time_ns(), identity.host_digest())
             worker = self.worker = Worker(self.assignment, journal, opened, self)
-            entry, control = self.entry, worker.control
+            assignment, control = self.assignment, worker.control
+            entry = ledger.entry_of_this_process(assignment.plan, assignment.run_id, assignment.parts, assignment.share)
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()

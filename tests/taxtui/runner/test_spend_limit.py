@@ -10,7 +10,7 @@ import pytest
 from costmodel.errors import PriceError
 from costmodel.pricing.sheet import Prices, load_prices
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
-from taxtui.runner.progress import Progress
+from taxtui.runner.run_control import Progress
 from taxtui.runner.spend_limit import SpendLimit, least_usd
 from taxtui.sandboxes.fake import FakeSubstrate
 

@@ -135,23 +135,6 @@ async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake:
     assert path.read_bytes() == data
 
 
-async def test_a_recording_of_an_earlier_version_is_resumed_unless_it_used_what_is_gone(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = identity.describe
-    former = {"side_by_side": False, "gap_s": 0.0, "until": None}
-    with monkeypatch.context() as then:
-        then.setattr(identity, "describe", lambda plan: now(plan) | former)
-        path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
-    assert (await resumed(path, plan(trials=5))).outcome == "finished"
-    path.unlink()
-    with monkeypatch.context() as then:
-        then.setattr(identity, "describe", lambda plan: now(plan) | former | {"gap_s": 600.0})
-        path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
-    with pytest.raises(UsageError, match=r"of another plan: gap_s: 600\.0, now None"):
-        ResumeState(path, plan(trials=5))
-
-
 async def test_another_environment_is_refused_and_the_file_stays_as_it_was(tmp_path: Path, fake: FakeSubstrate) -> None:
     path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
     data = path.read_bytes()
