@@ -63,7 +63,6 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""  # of the run; "" without an end
     counts: Mapping[str, int] = {}  # trials by outcome; {} where the end is missing
     succeeded: bool = False  # a trial is known to have: there is something to project
-    software: Mapping[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -137,33 +136,19 @@ def command(path: Path) -> str:
     return shlex.join(["taxtui", "replay", path_text(path)])
 
 
+def readable() -> list[CatalogueEntry]:
+    """Return the user's recordings with a header, newest first, without the shipped recordings."""
+    return [entry for entry in scan().entries if not entry.shipped and entry.state not in HOPELESS]
+
+
 def newest(*, succeeded: bool = False) -> Path | None:
     """Return the user's newest recording with a header, else the shipped reference.
 
     ``succeeded``: prefer recordings with a successful trial, which every projection needs.
     """
-    user, shipped = by_age()
-    if succeeded:
-        entries = filter(None, map(inspect, [*user, *shipped]))
-        if (fitting := next((entry.path for entry in entries if entry.succeeded), None)) is not None:
-            return fitting
-    entries = filter(None, map(inspect, user))
-    readable = (entry.path for entry in entries if entry.state not in HOPELESS)
-    return next(readable, next(iter(shipped), None))
-
-
-def by_age() -> tuple[list[Path], list[Path]]:
-    """Return the user's recordings, newest first, and the shipped recordings."""
-    dated = []
-    shipped = {os.path.realpath(path): path for path in _shipped()}  # in a checkout both are in one folder
-    with contextlib.suppress(OSError, UsageError):
-        for path in recordings(folders.recordings()):
-            with contextlib.suppress(OSError):  # removed meanwhile
-                status = path.stat()
-                users = os.path.realpath(path) not in shipped
-                if users and stat.S_ISREG(status.st_mode):  # opening a pipe waits for the writer
-                    dated.append((status.st_mtime_ns, path))
-    return [path for _, path in sorted(dated, reverse=True)], list(shipped.values())
+    entries = readable()
+    fitting = [entry.path for entry in entries if entry.succeeded or not succeeded]
+    return next(iter([*fitting, *_shipped(), *(entry.path for entry in entries)]), None)
 
 
 def recordings(folder: Path) -> list[Path]:
@@ -294,7 +279,6 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
         outcome=run.outcome or "",
         counts={clean(key): n for key, n in counts.items()},
         succeeded=succeeded or counts.get(events.OK, 0) > 0 or any(cell.ok for cell in cells),
-        software=run.software,
         **facts,
     )
 

@@ -68,7 +68,6 @@ def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
     assert (entry.trials, entry.cells, entry.workloads, entry.modes) == (40, 2, ("T0 x 10",), ("exec",))
     assert entry.counts == {"ok": 38, "failed": 2}
     assert entry.started_unix_ns == entry.when_ns == story.UNIX_NS
-    assert entry.software == {"python": "3.11", "kernel": "6.1"}
     assert entry.size_bytes == entry.path.stat().st_size
 
 
@@ -154,7 +153,7 @@ def test_text_from_the_file_is_safe_for_a_screen(folder: Path) -> None:
         events.MAGIC, 1, "run\x1b[31m", {"name": "a\nb", "cells": [story.planned("lo\x07cal")]}, {"cpu": "\u202eUPC"}
     )
     entry = told(written(folder / "a.msgpack", [header]))
-    shown = " ".join([entry.run_id, entry.scenario, *entry.substrates, *entry.software.values()])
+    shown = " ".join([entry.run_id, entry.scenario, *entry.substrates])
     assert shown.isprintable()
 
 

@@ -99,7 +99,7 @@ def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
         ('"a\\nb" = 1\n' + CELLS, r":1: 'a\\nb': unknown key|'a\\nb': unknown key"),
         ("max_cost_usd = inf\n" + CELLS, ":1: max_cost_usd: must be a finite number, not inf"),
         (CELLS + f"concurrency = {list(range(1, 5000))}\n", "more than 1024 cells; split the cells"),
-        (f'name = "{"x" * 2000}"\n' + CELLS, "x… is longer than 512 characters"),
+        (f'name = "{"x" * 2000}"\n' + CELLS, ":1: name: expected `str` of length <= 512"),
         (CELLS + CELLS.replace("10", '"many"'), r"cells\[2\].actions\[1\]: expected `int`, got `str`"),
         (f"seed = 1{'0' * 5000}\n" + CELLS, "limit"),
         ("seed = " + "[" * 5000 + CELLS, "mine.toml: "),
@@ -109,7 +109,7 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place(tmp_path: Path, text: 
     with pytest.raises(ScenarioError, match=words) as caught:
         load(tmp_path, text)
     assert "\n" not in str(caught.value)
-    assert "mine" in str(caught.value) or "longer" in words
+    assert "mine" in str(caught.value)
 
 
 def test_a_number_that_no_recording_can_hold_is_refused_wherever_it_comes_from() -> None:
