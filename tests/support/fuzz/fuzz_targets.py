@@ -18,11 +18,9 @@ from typing import Any, Final, NamedTuple
 from costmodel.errors import SourceError
 from costmodel.recording import framing
 from costmodel.recording.follower import read_events
-from costmodel.toml import Document, MalformedDocument
 from taxtui import terminal_text
 from taxtui.errors import TaxtuiError
-from taxtui.plan import arrivals, durations, notation, scenario
-from taxtui.plan.spec import Tier
+from taxtui.plan import arrivals, durations, notation
 from taxtui.runner import redaction
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.bracket import Method
@@ -132,47 +130,7 @@ def _any_cut(data: bytes) -> str:
     return "refused" if len(whole) == 3 else "taken"
 
 
-# ----------------------------------------------------------------------------------------------------------- documents
-
-_KINDS: Final[dict[str, Any]] = {"scenario": scenario.ScenarioFile, "tier": Tier}
-_SMALL: Final = {
-    "scenario": b'name = "s"\ntimeout = "9s"\n[limits]\ncpus = 1.5\n[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\n'
-    b'actions = [1]\nmodes = ["exec"]\narrival = "closed"\nconcurrency = 2\nthink = "1s"\ntrials = 2\n',
-    "tier": b'name = "T"\ntitle = "t"\nrequires = ["sh"]\n[[setup]]\nname = "a"\nrun = "true"\n[[cycle]]\nname = "b"\n'
-    b'run = "echo x"\nexpect_exit = 0\nexpect_stdout = "x"\ntimeout_s = 3.5\n',
-}
-
-
-def _document(source: Random) -> bytes:
-    kind = source.choice(sorted(_SMALL))
-    if source.random() < 0.5:
-        return kind.encode() + b"\n" + spoilt(_SMALL[kind], source)
-    lines = _SMALL[kind].decode().splitlines()
-    at = source.randrange(len(lines))
-    key, _, value = lines[at].partition(" = ")
-    lines[at] = f"{key} = {source.choice((source.choice(_VALUES), value + source.choice(_VALUES)))}"
-    return f"{kind}\n{chr(10).join(lines)}".encode(errors="replace")
-
-
-_VALUES: Final = (
-    *("1", "-1", "1e400", "nan", "inf", "9" * 400, "true", '""', "[]", "[[[]]]", "{}", "{a = {}}", "1979-05-27"),
-    *("07:32:00", "0x7f", '"\\u001b[31m"', '"\\n"', "'''", '"nan"', '"-1s"', '"lognormal:1s,nan"', '"9999999h"'),
-    *("[1, 'x']", "[nan]"),
-)
-
-
-def _schema(data: bytes) -> str:
-    """A document is taken, or refused in one line."""
-    kind, _, text = data.partition(b"\n")
-    try:
-        document = Document(in_memory(text))
-        made = document.convert(_KINDS[kind.decode()])
-        if isinstance(made, scenario.ScenarioFile):
-            scenario.plan(made, Path())
-    except (MalformedDocument, TaxtuiError) as error:
-        assert "\n" not in str(error), str(error)
-        return "refused"
-    return "taken"
+# ----------------------------------------------------------------------------------------------------------- notations
 
 
 def _word(source: Random) -> bytes:
@@ -278,7 +236,6 @@ def _shown(data: bytes) -> str:
 IN_MEMORY: Final = {
     "decoders": Target(_recording, _decoded, 240),
     "frames": Target(_framed, _any_cut, 160),
-    "toml": Target(_document, _schema, 80),
     "notations": Target(_word, _notations, 120),
     "shell": Target(_answer, _shell, 160),
     "brackets": Target(_trailer, _bracket, 80),
