@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -179,6 +179,7 @@ _HOWS: Final[dict[str, dict[str, Any]]] = {
     "broken after": {"reset": "after"},
     "unanswered before": {"hang": "before"},
     "unanswered after": {"hang": "after"},
+    "fails after": {"code": "InternalError", "reset": "after"},
 }
 
 
@@ -202,32 +203,29 @@ _REFUSALS: Final = ("RequestLimitExceeded", "InternalError", "UnauthorizedOperat
 _ECS_REFUSALS: Final = ("ThrottlingException", "ServerException", "AccessDeniedException")
 
 
-@contextlib.asynccontextmanager
-async def _ecs(case: Case) -> AsyncIterator[Struck]:
-    operation, _, how = case.kind.partition(": ")
-    with ecs_standin_setup.standin() as running:
-        options = ecs_standin_setup.options(running)
+def _of_aws(
+    setup: Any, make: Callable[[Any], Any], refusals: Sequence[str], left: Callable[[Any], list[str]]
+) -> Arranged:
+    @contextlib.asynccontextmanager
+    async def arranged(case: Case) -> AsyncIterator[Struck]:
+        operation, _, how = case.kind.partition(": ")
+        with setup.standin() as running:
+            options = setup.options(running)
+            fault = {"code": how} if how in refusals else _HOWS[how]
+            running.faults.add(operation, **fault, **_often(case.source))
+            yield Struck(
+                lambda: make(options), running.faults.clear, lambda: running.faults.struck, lambda: left(running)
+            )
 
-        def left() -> list[str]:
-            return [*(task.arn for task in running.running()), *running.active_definitions()]
-
-        fault = {"code": how} if how in _ECS_REFUSALS else _HOWS[how]
-        running.faults.add(operation, **fault, **_often(case.source))
-        yield Struck(lambda: EcsSubstrate(options), running.faults.clear, lambda: running.faults.struck, left)
+    return arranged
 
 
-@contextlib.asynccontextmanager
-async def _ec2(case: Case) -> AsyncIterator[Struck]:
-    operation, _, how = case.kind.partition(": ")
-    with ec2_standin_setup.standin() as running:
-        options = ec2_standin_setup.options(running)
+def _left_of_ecs(running: Any) -> list[str]:
+    return [*(task.arn for task in running.running()), *running.active_definitions()]
 
-        def left() -> list[str]:
-            return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
 
-        after = {"code": "InternalError", "reset": "after"} if how == "fails after" else {"code": how}
-        running.faults.add(operation, **after, **_often(case.source))
-        yield Struck(lambda: Ec2Substrate(options), running.faults.clear, lambda: running.faults.struck, left)
+def _left_of_ec2(running: Any) -> list[str]:
+    return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
 
 
 @contextlib.asynccontextmanager
@@ -252,17 +250,18 @@ GROUPS: Final[dict[str, Arranged]] = {
     "docker's daemon": _docker,
     "kubernetes": _of_standin(KUBERNETES),
     "daytona": _of_standin(DAYTONA),
-    "ecs": _ecs,
-    "ec2": _ec2,
+    "ecs": _of_aws(ecs_standin_setup, EcsSubstrate, _ECS_REFUSALS, _left_of_ecs),
+    "ec2": _of_aws(ec2_standin_setup, Ec2Substrate, _REFUSALS, _left_of_ec2),
 }
+_STANDIN_HOWS: Final = [how for how in _HOWS if how != "fails after"]
 _COMMON: Final = ("create", "get", "list", "delete", "exec")
 _ECS_HOWS: Final = (*_ECS_REFUSALS, "broken before", "broken after", "unanswered before", "unanswered after")
 _ECS_OPERATIONS: Final = ("RunTask", "DescribeTasks", "ListTasks", "ExecuteCommand", "StopTask", "TerminateSession")
 _EC2_OPERATIONS: Final = ("RunInstances", "DescribeInstances", "TerminateInstances")
 KINDS: Final = {
     "docker's daemon": nonsense.KINDS,
-    "kubernetes": [f"{on}: {how}" for on in (*_COMMON, "watch") for how in _HOWS],
-    "daytona": [f"{on}: {how}" for on in (*_COMMON, "pty", "connect") for how in _HOWS],
+    "kubernetes": [f"{on}: {how}" for on in (*_COMMON, "watch") for how in _STANDIN_HOWS],
+    "daytona": [f"{on}: {how}" for on in (*_COMMON, "pty", "connect") for how in _STANDIN_HOWS],
     "ecs": [f"{on}: {how}" for on in _ECS_OPERATIONS for how in _ECS_HOWS],
     "ec2": [f"{on}: {how}" for on in _EC2_OPERATIONS for how in (*_REFUSALS, "fails after")],
 }

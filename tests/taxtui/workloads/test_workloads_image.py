@@ -27,7 +27,6 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     docker.chmod(0o755)
     folder = tmp_path / "taxtui" / f"fixtures-{fixtures.DIGEST}"
     folder.mkdir(parents=True)
-    (folder / fixtures.MANIFEST).write_text("{}")
     environment = {
         "CALLS": str(tmp_path / "calls"),
         "DAEMON": "up",
