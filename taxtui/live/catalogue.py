@@ -49,10 +49,7 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
     modified_ns: int = 0  # Unix
     shipped: bool = False  # came with taxtui
-    run_id: str = ""
-    scenario: str = ""
-    started_unix_ns: int = 0  # 0: not known
-    elapsed_ns: int = 0  # up to the latest instant in the file; 0: unknown
+    when_ns: int = 0  # Unix time of the start where known, else of the last write
     substrates: tuple[str, ...] = ()  # labels, in the order of the plan
     workloads: tuple[str, ...] = ()  # T0 x 10 …
     modes: tuple[str, ...] = ()
@@ -84,11 +81,6 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     def stamp(self) -> tuple[int, int]:
         """Differs once the file has been written to."""
         return self.size_bytes, self.modified_ns
-
-    @property
-    def when_ns(self) -> int:
-        """Unix time of the start where known, else of the last write."""
-        return self.started_unix_ns or self.modified_ns
 
 
 class Listing(NamedTuple):
@@ -212,7 +204,9 @@ def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Cata
     except FileNotFoundError:
         return None
     except OSError as error:
-        return CatalogueEntry(state="unreadable", detail=error.strerror or str(error), **facts)
+        return CatalogueEntry(
+            state="unreadable", when_ns=facts.get("modified_ns", 0), detail=error.strerror or str(error), **facts
+        )
     fresh = running or abs(time.time() - status.st_mtime_ns / 1e9) < FRESH_S
     return _described(facts, head, tail, tail_start, fresh=fresh)
 
@@ -228,7 +222,7 @@ def stamp(path: Path) -> tuple[int, int]:
 
 def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, fresh: bool) -> CatalogueEntry:
     """Return the entry of a file. ``tail_start``: the tail's offset in the file; ``fresh``: it may still be written."""
-    run, detail, succeeded = RunState(), "", False
+    run, detail, succeeded, modified_ns = RunState(), "", False, facts["modified_ns"]
     state: State = "incomplete"
     latest: list[Event] = []
     try:
@@ -236,11 +230,11 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
         header = opening[0] if opening and isinstance(opening[0], Header) else None
         if header is None or header.magic != events.MAGIC:
             state = "running" if fresh and not head else "not a recording" if head else "empty"
-            return CatalogueEntry(state=state, **facts)
+            return CatalogueEntry(state=state, when_ns=modified_ns, **facts)
         if header.version > events.FORMAT_VERSION:
             detail = f"format version {header.version}, this taxtui reads up to {events.FORMAT_VERSION}"
             detail += "; install a newer taxtui"
-            return CatalogueEntry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
+            return CatalogueEntry(state="newer version", detail=detail, when_ns=modified_ns, **facts)
         for event in opening:
             if isinstance(event, TrialStarted):
                 break
@@ -265,10 +259,7 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
     return CatalogueEntry(
         state=state,
         detail=detail,
-        run_id=run.run_id,
-        scenario=run.name,
-        started_unix_ns=run.started_unix_ns,
-        elapsed_ns=run.elapsed_ns if run.repetitions == 1 else 0,  # each repetition has its own clock
+        when_ns=run.started_unix_ns or modified_ns,
         substrates=tuple(run.by_substrate()),
         workloads=tuple(dict.fromkeys(cell.workload for cell in cells)),
         modes=tuple(dict.fromkeys(cell.mode for cell in cells)),

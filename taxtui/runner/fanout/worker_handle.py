@@ -1,4 +1,4 @@
-"""The workers of a repetition, with assigned and running trials."""
+"""A worker of a repetition, with assigned and running trials."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from costmodel import Actions, Cell, Clock, Event, InCourse, PhaseEnded, TrialEn
 from taxtui import __version__
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout.launcher import Launch, WorkerConnection
-from taxtui.runner.fanout.messages import AssignedTrial, Assignment, FromWorker, Ready, StartupError, ToWorker
+from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.messages import AssignedTrial, FromWorker, Ready, StartupError, ToWorker
 from taxtui.runner.fanout.trial_queue import TrialQueue
 
 LOST: Final[tuple[str, str]] = ("WorkerLost", "the trial's worker was lost")
@@ -87,36 +87,21 @@ class WorkerHandle:
         ]
 
 
-class Crew:
-    """The workers of one repetition at a time."""
+async def await_ready(workers: Sequence[WorkerHandle]) -> list[Cell]:
+    """Return the cells of new workers, once all are ready.
 
-    def __init__(self, launch: Launch) -> None:
-        self.workers: list[WorkerHandle] = []
-        self._launch = launch
-
-    async def launch(self, assignments: Sequence[Assignment], first_trial: int) -> list[WorkerHandle]:
-        """Start a worker for each assignment, and return once all are ready.
-
-        Raises:
-            TaxtuiError: a worker cannot start, or has another version or environment.
-        """
-        self.workers = []
-        for assignment in assignments:
-            connection = await self._launch(assignment)
-            self.workers.append(WorkerHandle(assignment.share, connection, first_trial))
-        await asyncio.gather(*map(_ready, self.workers))
-        first, *rest = self.workers
-        for worker in rest:  # a cell has one environment
-            if worker.cells != first.cells:
-                raise UsageError(
-                    f"workers 0 and {worker.number} measure in different environments",
-                    fix="use machines of one kind",
-                )
-        return self.workers
-
-    async def close(self, patience_s: float) -> None:
-        """Close every worker, with ``patience_s`` to clean up. Idempotent."""
-        await asyncio.gather(*(worker.connection.close(patience_s) for worker in self.workers))
+    Raises:
+        TaxtuiError: a worker cannot start, or has another version or environment.
+    """
+    await asyncio.gather(*map(_ready, workers))
+    first, *rest = workers
+    for worker in rest:  # a cell has one environment
+        if worker.cells != first.cells:
+            raise UsageError(
+                f"workers 0 and {worker.number} measure in different environments",
+                fix="use machines of one kind",
+            )
+    return first.cells
 
 
 async def _ready(worker: WorkerHandle) -> None:

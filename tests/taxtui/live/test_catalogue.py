@@ -63,11 +63,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
     entry = told(aged(record(folder / "a.msgpack", story.run(20))))
     assert (entry.state, entry.detail) == ("complete", "")
-    assert (entry.run_id, entry.scenario, entry.outcome) == ("7f3a0c11", "story", "finished")
+    assert entry.outcome == "finished"
     assert entry.substrates == ("local:bwrap", "docker:runc")
     assert (entry.trials, entry.cells, entry.workloads, entry.modes) == (40, 2, ("T0 x 10",), ("exec",))
     assert entry.counts == {"ok": 38, "failed": 2}
-    assert entry.started_unix_ns == entry.when_ns == story.UNIX_NS
+    assert entry.when_ns == story.UNIX_NS
     assert entry.size_bytes == entry.path.stat().st_size
 
 
@@ -145,7 +145,7 @@ def test_text_from_the_file_is_safe_for_a_screen(folder: Path) -> None:
         events.MAGIC, 1, "run\x1b[31m", {"name": "a\nb", "cells": [story.planned("lo\x07cal")]}, {"cpu": "\u202eUPC"}
     )
     entry = told(written(folder / "a.msgpack", [header]))
-    shown = " ".join([entry.run_id, entry.scenario, *entry.substrates])
+    shown = " ".join(entry.substrates)
     assert shown.isprintable()
 
 
@@ -158,15 +158,11 @@ def test_a_header_larger_than_what_is_read_at_once(folder: Path) -> None:
 
 
 def test_only_the_ends_of_a_file_are_read(folder: Path) -> None:
-    run = story.run(400)
-    path = record(folder / "a.msgpack", run)
-    last_ns = max(e.end_ns for e in run if isinstance(e, events.TrialEnded))
-    entry = told(path)
-    assert entry.size_bytes > 3 * END_BYTES
-    assert last_ns <= entry.elapsed_ns <= last_ns + 10**9
+    path = record(folder / "a.msgpack", story.run(400))
+    assert told(path).size_bytes > 3 * END_BYTES
     os.truncate(path, 10**12)  # a hole of a terabyte: to read all of it would run into the time limit
     entry = told(aged(path))
-    assert (entry.run_id, entry.cells, entry.state) == ("7f3a0c11", 2, "incomplete")
+    assert (entry.cells, entry.state) == (2, "incomplete")
 
 
 def test_damage_near_the_end_of_a_long_file_has_the_offset_that_a_reader_finds(folder: Path) -> None:
