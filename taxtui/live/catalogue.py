@@ -195,7 +195,7 @@ def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Cata
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return None  # opening a pipe waits for the writer
-        facts |= {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+        facts |= {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns, "when_ns": status.st_mtime_ns}
         with path.open("rb") as file:
             head = _head_of(file)
             tail_start = max(0, file.seek(0, os.SEEK_END) - END_BYTES)
@@ -204,9 +204,7 @@ def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Cata
     except FileNotFoundError:
         return None
     except OSError as error:
-        return CatalogueEntry(
-            state="unreadable", when_ns=facts.get("modified_ns", 0), detail=error.strerror or str(error), **facts
-        )
+        return CatalogueEntry(state="unreadable", detail=error.strerror or str(error), **facts)
     fresh = running or abs(time.time() - status.st_mtime_ns / 1e9) < FRESH_S
     return _described(facts, head, tail, tail_start, fresh=fresh)
 
@@ -222,7 +220,7 @@ def stamp(path: Path) -> tuple[int, int]:
 
 def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, fresh: bool) -> CatalogueEntry:
     """Return the entry of a file. ``tail_start``: the tail's offset in the file; ``fresh``: it may still be written."""
-    run, detail, succeeded, modified_ns = RunState(), "", False, facts["modified_ns"]
+    run, detail, succeeded = RunState(), "", False
     state: State = "incomplete"
     latest: list[Event] = []
     try:
@@ -230,11 +228,11 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
         header = opening[0] if opening and isinstance(opening[0], Header) else None
         if header is None or header.magic != events.MAGIC:
             state = "running" if fresh and not head else "not a recording" if head else "empty"
-            return CatalogueEntry(state=state, when_ns=modified_ns, **facts)
+            return CatalogueEntry(state=state, **facts)
         if header.version > events.FORMAT_VERSION:
             detail = f"format version {header.version}, this taxtui reads up to {events.FORMAT_VERSION}"
             detail += "; install a newer taxtui"
-            return CatalogueEntry(state="newer version", detail=detail, when_ns=modified_ns, **facts)
+            return CatalogueEntry(state="newer version", detail=detail, **facts)
         for event in opening:
             if isinstance(event, TrialStarted):
                 break
@@ -259,7 +257,6 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
     return CatalogueEntry(
         state=state,
         detail=detail,
-        when_ns=run.started_unix_ns or modified_ns,
         substrates=tuple(run.by_substrate()),
         workloads=tuple(dict.fromkeys(cell.workload for cell in cells)),
         modes=tuple(dict.fromkeys(cell.mode for cell in cells)),
@@ -270,7 +267,7 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
         outcome=run.outcome or "",
         counts={clean(key): n for key, n in counts.items()},
         succeeded=succeeded or counts.get(events.OK, 0) > 0 or any(cell.ok for cell in cells),
-        **facts,
+        **(facts | ({"when_ns": run.started_unix_ns} if run.started_unix_ns else {})),
     )
 
 
