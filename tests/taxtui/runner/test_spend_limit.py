@@ -70,7 +70,7 @@ def test_never_more_sandboxes_than_said() -> None:
 @pytest.mark.parametrize(
     ("max_cost_usd", "hours", "ended", "refusal"),
     [
-        (1.2, 0, False, ""),  # 0.60 in flight and 0.60 more
+        (1.5, 0, False, ""),  # 0.60 in flight and 0.60 more
         (1.1, 0, False, "--max-cost 1.1 USD would be passed, 0.60 USD are committed"),
         (6.5, 1, False, "--max-cost 6.5 USD would be passed, 6.00 USD are committed"),  # by its own clock
         (10.0, 1, True, "--max-cost 10 USD would be passed, 6.00 USD are committed"),  # another hour would pass it
