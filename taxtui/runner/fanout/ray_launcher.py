@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import importlib.util
 import logging
+import signal
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, cast
 
@@ -95,6 +96,8 @@ class RayLauncher:
                 f"no cluster at --ray {self._address}: {problem}",
                 fix="start a cluster (ray start --head), or give --ray HOST:PORT of a running cluster",
             )
+        # Ray has replaced the handler, and would abort this process 3 s after SIGTERM, within a clean-up.
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
         self._ray = ray
         self._nodes = place_workers(nodes, self._workers)
 
