@@ -36,15 +36,6 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, text.split("\n")))
 
 
-def is_utf8(text: str) -> bool:
-    """Whether an argument or a file's name is UTF-8; Python has other bytes as half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def width(text: str) -> int:
     """Return the columns in a terminal: two for wide characters, none for combining characters and Hangul vowels."""
     if text.isascii():

@@ -26,9 +26,8 @@ def find_recording(name: str) -> Path:
     if name == LAST:
         from taxtui.live import catalogue
 
-        recordings, _ = catalogue.by_age()
-        if recordings:
-            return recordings[0]
+        if recordings := catalogue.readable():
+            return recordings[0].path
         raise RecordingError("there is no recording yet", fix="make one: taxtui run")
     if not path.is_absolute() and ".." not in path.parts:
         from taxtui.plan.scenario import bundled

@@ -26,8 +26,8 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from costmodel import Prices
     from taxtui.plan.spec import Plan, SubstrateRef
-    from taxtui.runner.progress import Progress
     from taxtui.runner.run import Run
+    from taxtui.runner.run_control import Progress
 
 PROGRESS_S: Final = 0.5
 

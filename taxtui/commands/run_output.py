@@ -16,8 +16,8 @@ from taxtui.report.numbers import stopwatch
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from taxtui.runner.progress import Progress
     from taxtui.runner.run import Run
+    from taxtui.runner.run_control import Progress
 
 PLAIN_LINES: Final = 10
 """Lines of plain progress in the whole measurement."""

@@ -21,7 +21,7 @@ from taxtui.errors import SubstrateUnavailable, UsageError
 def command(base: str | None, push: str | None, new_name: str | None) -> None:
     """Build the fixtures of T1 and T2, and the container image with the fixtures if docker can be used.
 
-    Prints the folder of the fixtures and the name of the image. Existing parts are verified and kept; --base
+    Prints the folder of the fixtures and the name of the image. Existing parts are kept; --base
     builds the image again. The first time needs git, pip, the package index and an image registry.
     Exit code 3: --base or --push was given, and docker cannot be used.
     """

@@ -49,10 +49,7 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
     modified_ns: int = 0  # Unix
     shipped: bool = False  # came with taxtui
-    run_id: str = ""
-    scenario: str = ""
-    started_unix_ns: int = 0  # 0: not known
-    elapsed_ns: int = 0  # up to the latest instant in the file; 0: unknown
+    when_ns: int = 0  # Unix time of the start where known, else of the last write
     substrates: tuple[str, ...] = ()  # labels, in the order of the plan
     workloads: tuple[str, ...] = ()  # T0 x 10 …
     modes: tuple[str, ...] = ()
@@ -63,7 +60,6 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""  # of the run; "" without an end
     counts: Mapping[str, int] = {}  # trials by outcome; {} where the end is missing
     succeeded: bool = False  # a trial is known to have: there is something to project
-    software: Mapping[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -85,11 +81,6 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     def stamp(self) -> tuple[int, int]:
         """Differs once the file has been written to."""
         return self.size_bytes, self.modified_ns
-
-    @property
-    def when_ns(self) -> int:
-        """Unix time of the start where known, else of the last write."""
-        return self.started_unix_ns or self.modified_ns
 
 
 class Listing(NamedTuple):
@@ -137,33 +128,19 @@ def command(path: Path) -> str:
     return shlex.join(["taxtui", "replay", path_text(path)])
 
 
+def readable() -> list[CatalogueEntry]:
+    """Return the user's recordings with a header, newest first, without the shipped recordings."""
+    return [entry for entry in scan().entries if not entry.shipped and entry.state not in HOPELESS]
+
+
 def newest(*, succeeded: bool = False) -> Path | None:
     """Return the user's newest recording with a header, else the shipped reference.
 
     ``succeeded``: prefer recordings with a successful trial, which every projection needs.
     """
-    user, shipped = by_age()
-    if succeeded:
-        entries = filter(None, map(inspect, [*user, *shipped]))
-        if (fitting := next((entry.path for entry in entries if entry.succeeded), None)) is not None:
-            return fitting
-    entries = filter(None, map(inspect, user))
-    readable = (entry.path for entry in entries if entry.state not in HOPELESS)
-    return next(readable, next(iter(shipped), None))
-
-
-def by_age() -> tuple[list[Path], list[Path]]:
-    """Return the user's recordings, newest first, and the shipped recordings."""
-    dated = []
-    shipped = {os.path.realpath(path): path for path in _shipped()}  # in a checkout both are in one folder
-    with contextlib.suppress(OSError, UsageError):
-        for path in recordings(folders.recordings()):
-            with contextlib.suppress(OSError):  # removed meanwhile
-                status = path.stat()
-                users = os.path.realpath(path) not in shipped
-                if users and stat.S_ISREG(status.st_mode):  # opening a pipe waits for the writer
-                    dated.append((status.st_mtime_ns, path))
-    return [path for _, path in sorted(dated, reverse=True)], list(shipped.values())
+    entries = readable()
+    fitting = [entry.path for entry in entries if entry.succeeded or not succeeded]
+    return next(iter([*fitting, *_shipped(), *(entry.path for entry in entries)]), None)
 
 
 def recordings(folder: Path) -> list[Path]:
@@ -218,7 +195,7 @@ def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> Cata
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return None  # opening a pipe waits for the writer
-        facts |= {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+        facts |= {"size_bytes": status.st_size, "modified_ns": status.st_mtime_ns, "when_ns": status.st_mtime_ns}
         with path.open("rb") as file:
             head = _head_of(file)
             tail_start = max(0, file.seek(0, os.SEEK_END) - END_BYTES)
@@ -255,7 +232,7 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
         if header.version > events.FORMAT_VERSION:
             detail = f"format version {header.version}, this taxtui reads up to {events.FORMAT_VERSION}"
             detail += "; install a newer taxtui"
-            return CatalogueEntry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
+            return CatalogueEntry(state="newer version", detail=detail, **facts)
         for event in opening:
             if isinstance(event, TrialStarted):
                 break
@@ -280,10 +257,6 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
     return CatalogueEntry(
         state=state,
         detail=detail,
-        run_id=run.run_id,
-        scenario=run.name,
-        started_unix_ns=run.started_unix_ns,
-        elapsed_ns=run.elapsed_ns if run.repetitions == 1 else 0,  # each repetition has its own clock
         substrates=tuple(run.by_substrate()),
         workloads=tuple(dict.fromkeys(cell.workload for cell in cells)),
         modes=tuple(dict.fromkeys(cell.mode for cell in cells)),
@@ -294,8 +267,7 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
         outcome=run.outcome or "",
         counts={clean(key): n for key, n in counts.items()},
         succeeded=succeeded or counts.get(events.OK, 0) > 0 or any(cell.ok for cell in cells),
-        software=run.software,
-        **facts,
+        **(facts | ({"when_ns": run.started_unix_ns} if run.started_unix_ns else {})),
     )
 
 

@@ -17,7 +17,6 @@ import msgspec
 
 from costmodel import Event, WorkerFitness, breakdown, events
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
-from taxtui.live.histogram import LogHistogram
 from taxtui.terminal_text import clean
 
 LOG_LINES: Final = 500
@@ -35,25 +34,6 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Runner:
-    """Health of one measuring process."""
-
-    lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
-    fitness: WorkerFitness = field(default_factory=WorkerFitness)
-    latest: events.Health | None = None
-
-    @property
-    def lag_p99_ns(self) -> int:
-        """About ``WorkerFitness.lag_p99_ns``: within the width of a bucket."""
-        return self.lag.quantile(0.99)
-
-    @property
-    def problems(self) -> list[str]:
-        """Reasons to doubt the durations."""
-        return self.fitness.problems
-
-
-@dataclass(slots=True)
 class RunState:
     """State of a run. Unknown phases, outcomes and trials are kept."""
 
@@ -63,7 +43,7 @@ class RunState:
     cells: dict[int, CellState] = field(default_factory=dict)
     open: dict[int, TrialInFlight] = field(default_factory=dict)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
-    runners: dict[int, Runner] = field(default_factory=dict)  # by worker
+    runners: dict[int, WorkerFitness] = field(default_factory=dict)  # by worker
     started_unix_ns: int = 0
     now_unix_ns: int = 0  # the latest instant in any event
     outcome: str | None = None  # None: in progress, or cut off
@@ -73,10 +53,10 @@ class RunState:
     _worker: int = 0  # whose events follow
 
     @property
-    def runner(self) -> Runner:
+    def runner(self) -> WorkerFitness:
         """The worker least fit to measure."""
         fitness = [(bool(runner.problems), runner.lag_p99_ns, worker) for worker, runner in self.runners.items()]
-        return self.runners[max(fitness)[-1]] if fitness else Runner()
+        return self.runners[max(fitness)[-1]] if fitness else WorkerFitness()
 
     def apply(self, event: Event) -> None:
         at_unix_ns = self.instant_unix_ns(event)
@@ -193,10 +173,7 @@ class RunState:
             trial.doing = f"action {trial.actions_done}"
 
     def _health(self, event: events.Health) -> None:
-        runner = self.runners.setdefault(self._worker, Runner())
-        runner.latest = event
-        runner.lag.add((event.lag_p99_ns,))
-        runner.fitness.add(event)
+        self.runners.setdefault(self._worker, WorkerFitness()).add(event)
 
     def _notice(self, event: events.Notice) -> None:
         self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))

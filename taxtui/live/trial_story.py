@@ -60,13 +60,8 @@ def read_story(path: Path, trial: int) -> TrialStory:
     Raises:
         RecordingError: the file is no recording, or lacks the trial before any damage.
     """
-    return story_of(_events(path), trial)
-
-
-def story_of(recorded: Iterable[Event], trial: int) -> TrialStory:
-    """As ``read_story``, from events. Raises ``RecordingError`` without the trial."""
     state, story = RunState(), None
-    for event in recorded:
+    for event in _events(path):
         state.apply(event)
         if isinstance(event, events.TrialStarted) and event.trial == trial:
             cell = state.cells[event.cell]
@@ -74,26 +69,19 @@ def story_of(recorded: Iterable[Event], trial: int) -> TrialStory:
             story = TrialStory(trial, cell, unix_ns, event.start_ns, event.warm_up, clean(event.sandbox))
         elif story is None:
             continue
-        else:
-            _take(story, event)
-            if story.end is not None:
+        match event:
+            case events.Mark(trial=story.trial):
+                story.marks.append(event)
+            case events.PhaseEnded(trial=story.trial):
+                story.phases.append(event)
+            case events.Actions(trial=story.trial):
+                story.actions.append(event)
+            case events.TrialEnded(trial=story.trial):
+                story.end = event
                 break
     if story is None:
         raise RecordingError(f"trial #{trial} is not in this recording")
     return story
-
-
-def _take(story: TrialStory, event: Event) -> None:
-    """Add an event, if the event is of the trial."""
-    match event:
-        case events.Mark(trial=story.trial):
-            story.marks.append(event)
-        case events.PhaseEnded(trial=story.trial):
-            story.phases.append(event)
-        case events.Actions(trial=story.trial):
-            story.actions.append(event)
-        case events.TrialEnded(trial=story.trial):
-            story.end = event
 
 
 def slowest(paths: Iterable[Path], wanted: Callable[[CellState], bool]) -> list[tuple[Path, EndedTrial]]:
@@ -102,13 +90,13 @@ def slowest(paths: Iterable[Path], wanted: Callable[[CellState], bool]) -> list[
     Raises:
         SourceError: a file is no recording.
     """
-    trials = ((path, trial) for path in paths for trial in _ended(_events(path), wanted))
+    trials = ((path, trial) for path in paths for trial in _ended(path, wanted))
     return nlargest(SHOWN, trials, key=lambda item: item[1].held_ns)
 
 
-def _ended(recorded: Iterable[Event], wanted: Callable[[CellState], bool]) -> Iterator[EndedTrial]:
+def _ended(path: Path, wanted: Callable[[CellState], bool]) -> Iterator[EndedTrial]:
     state = RunState()
-    for event in recorded:
+    for event in _events(path):
         if isinstance(event, events.TrialEnded) and (trial := state.open.get(event.trial)) and not trial.warm_up:
             cell = state.cells[trial.cell]
             if wanted(cell):

@@ -17,9 +17,10 @@ from taxtui.plan.arrivals import parse as parse_arrival
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_ladder, parse_lifecycle, parse_substrate, parse_think
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Positive, Recordable, ThinkTime, Tier
-from taxtui.terminal_text import is_utf8
 
 T = TypeVar("T")
+Label = Annotated[str, msgspec.Meta(max_length=events.MAX_LABEL)]
+"""A text that a recording can hold."""
 STDIN: Final = "-"
 """The name of the scenario on standard input."""
 MOST_LINE_BYTES: Final = 4 << 20
@@ -30,15 +31,15 @@ BUNDLE: Final = Path(__file__).parents[1] / "_data" / "scenarios"
 class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One ``[[cells]]`` of a scenario: the product of the lists."""
 
-    substrates: list[str]
-    tiers: list[str]
+    substrates: list[Label]
+    tiers: list[Label]
     actions: list[Positive]
     modes: tuple[str, ...] = ("exec",)
     concurrency: list[Positive] | Positive = 1
     ladder: str = ""  # levels of concurrency, instead of ``concurrency``
-    arrival: str = ""  # the default at this concurrency
-    think: str = ""  # the tier's
-    acquire: str = "create"
+    arrival: Label = ""  # the default at this concurrency
+    think: Label = ""  # the tier's
+    acquire: Label = "create"
     trials: Positive = 100
     warmup: Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)] = 1
 
@@ -47,7 +48,7 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The top level of a scenario."""
 
     cells: list[CellBlock]
-    name: str = ""
+    name: Label = ""
     limits: Limits = Limits()
     timeout: str = "120s"
     create_timeout: str = "300s"
@@ -166,7 +167,10 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     where = f"{scenario.name}: " if len(scenario.name) in range(1, events.MAX_LABEL + 1) else ""
     try:
         msgspec.convert(msgspec.to_builtins(scenario), ScenarioFile)  # a scenario from memory is unchecked
+        scenario.name.encode()
         return _checked(scenario, folder)
+    except UnicodeEncodeError as error:
+        raise ScenarioError(f"{error.object!r} is no UTF-8, and a recording could not hold it") from error
     except msgspec.ValidationError as error:
         steps, problem, fix = toml.complaint(error, ScenarioFile)
         raise ScenarioError(f"{where}{toml.written(steps)}{problem}", fix=fix) from error
@@ -176,7 +180,6 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
 
 def _checked(scenario: ScenarioFile, folder: Path) -> Plan:
     """As ``plan``. Raises ``UsageError``."""
-    _check_names(scenario)
     operations, suspend_after_ns = parse_lifecycle(scenario.lifecycle)
     cells: list[CellPlan] = []
     for cell in itertools.chain.from_iterable(_cells(block, folder, suspend_after_ns) for block in scenario.cells):
@@ -224,18 +227,6 @@ def _seconds(field: str, text: str) -> float:
     if not (duration_ns := parse_duration_ns(text)):
         raise UsageError(f"{field} must be above 0, not 0")
     return duration_ns / 1e9
-
-
-def _check_names(scenario: ScenarioFile) -> None:
-    """Refuse texts that do not fit the labels of a recording. Raises ``UsageError``."""
-    texts = [scenario.name]
-    for block in scenario.cells:
-        texts += [*block.substrates, *block.tiers, block.arrival, block.think, block.acquire]
-    for text in texts:
-        if len(text) > events.MAX_LABEL:
-            raise UsageError(f"{text[:40]}… is longer than {events.MAX_LABEL} characters", fix="choose a shorter name")
-        if not is_utf8(text):
-            raise UsageError(f"{text!r} is no UTF-8, and a recording could not hold it")
 
 
 def _cells(block: CellBlock, folder: Path, suspend_after_ns: int | None) -> Iterator[CellPlan]:

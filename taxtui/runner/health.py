@@ -6,12 +6,11 @@ import asyncio
 import os
 import resource
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
 from costmodel import Health, events, quantile
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
@@ -54,24 +53,22 @@ class LoopLag:
     def opening(self) -> Health:
         return Health(self._now(), 0, 0, 0, 0, self._in_flight(), 0, self._floor_ns)
 
-    def after(self, lag_ns: int, slept_ns: int = 0) -> list[Health]:
+    def after(self, lag_ns: int) -> list[Health]:
         """Add a lag of the loop; return a report once a second, else none.
 
-        After a standstill each late second has a report. ``slept_ns``: the time of a suspension of the machine, not
-        counted by this clock.
+        After a standstill each late second has a report.
         """
         self._lags.append(lag_ns)
         took_ns = time.monotonic_ns() - self._since_ns
-        if took_ns + slept_ns < REPORT_S * 1e9:
+        if took_ns < REPORT_S * 1e9:
             return []
         self._lags.sort()
-        late_ns = lag_ns + slept_ns
-        stood_still = late_ns >= STOOD_STILL_S * 1e9
+        stood_still = lag_ns >= STOOD_STILL_S * 1e9
         last = Health(
             at_ns=self._now(),
-            lag_p50_ns=late_ns if stood_still else quantile(self._lags, 0.5),
-            lag_p99_ns=late_ns if stood_still else quantile(self._lags, 0.99),
-            lag_max_ns=max(late_ns, self._lags[-1]),
+            lag_p50_ns=lag_ns if stood_still else quantile(self._lags, 0.5),
+            lag_p99_ns=lag_ns if stood_still else quantile(self._lags, 0.99),
+            lag_max_ns=self._lags[-1],
             cpu_permille=round((_cpu_s() - self._cpu_s) / took_ns * 1e12),
             in_flight=self._in_flight(),
             pool_waits=BlockingPool.waits - self._waits,
@@ -79,35 +76,18 @@ class LoopLag:
         )
         self._lags.clear()
         self._begin()
-        return [*(_ago(last, seconds) for seconds in range(_whole_seconds(lag_ns), 0, -1)), last]
-
-
-def _whole_seconds(lag_ns: int) -> int:
-    return min(MOST_TOLD_S, lag_ns // 10**9 - 1) if lag_ns >= STOOD_STILL_S * 1e9 else 0
-
-
-def _ago(report: Health, seconds: int) -> Health:
-    return msgspec.structs.replace(report, at_ns=max(0, report.at_ns - seconds * 10**9), pool_waits=0)
-
-
-def _asleep_ns() -> int:
-    """Return how long the machine was suspended since boot; 0 where unknown."""
-    if sys.platform != "linux":
-        return 0
-    apart_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-    return apart_ns // 10**6 * 10**6  # the clocks are read one after the other
+        late_s = range(min(MOST_TOLD_S, lag_ns // 10**9 - 1), 0, -1)
+        return [*(replace(last, at_ns=max(0, last.at_ns - ago_s * 10**9), pool_waits=0) for ago_s in late_s), last]
 
 
 async def watch(emit: Callable[[Health], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
     """Emit a Health event a second until cancelled. Lag: how late a sleep of TICK_S ends."""
-    reports, asleep_ns = LoopLag(now, in_flight), _asleep_ns()
+    reports = LoopLag(now, in_flight)
     emit(reports.opening())
     while True:
         began = time.monotonic_ns()
         await asyncio.sleep(TICK_S)
-        lag_ns = max(0, time.monotonic_ns() - began - round(TICK_S * 1e9))
-        before_ns, asleep_ns = asleep_ns, _asleep_ns()
-        for report in reports.after(lag_ns, asleep_ns - before_ns):
+        for report in reports.after(max(0, time.monotonic_ns() - began - round(TICK_S * 1e9))):
             emit(report)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from costmodel import Clock, Event, PhaseEnded, RunFinished, TrialEnded, TrialStarted
 from taxtui.errors import WriteFailed
@@ -14,13 +14,23 @@ from taxtui.recording.writer import Recorder
 FLUSH_S: Final = 0.25
 
 
+class EventSink(Protocol):
+    """The place of a journal's events: a recording, or the pipe to the run."""
+
+    def add(self, event: Event) -> None:
+        """Queue an event. Raises ``WriteFailed``."""
+
+    def flush(self) -> None:
+        """Write the queued events. Raises ``WriteFailed``."""
+
+
 class Journal:
     """Appends events to a recorder; a full disk is reported once instead of failing every caller.
 
     Events of several workers are in one file: each change of worker begins with the next worker's Clock.
     """
 
-    def __init__(self, recorder: Recorder, failed: Callable[[WriteFailed], None]) -> None:
+    def __init__(self, recorder: EventSink, failed: Callable[[WriteFailed], None]) -> None:
         """``failed`` is called once, with the first error. The owner emits a Clock first."""
         self.anchor_ns = time.monotonic_ns()  # origin of every instant
         self.follow: Callable[[Event], None] = lambda _: None  # called with starts and ends of trials and phases
@@ -58,7 +68,8 @@ class Journal:
             self.follow(event)
 
     def pass_on(self, clock: Clock, events: Sequence[Event]) -> None:
-        """Append events from a worker's file; the next flush writes."""
+        """Append events of a worker to a recording; the next flush writes."""
+        assert isinstance(self._recorder, Recorder)
         if self._error is not None or self._ended or not events:
             return
         try:

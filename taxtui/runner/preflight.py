@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from costmodel import Cell, Notice
 from taxtui import shipped
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
-from taxtui.plan.spec import CellPlan, Operation, Plan, SubstrateRef
+from taxtui.plan.spec import CellPlan, Operation, Plan
 from taxtui.runner import identity
 from taxtui.runner.journal import Journal
 from taxtui.runner.redaction import redact
@@ -30,7 +30,6 @@ DESCRIPTORS_PER_TRIAL: Final = 2
 class Opened(NamedTuple):
     """A substrate with open clients, after all checks."""
 
-    ref: SubstrateRef
     substrate: Substrate
     availability: Availability
 
@@ -51,7 +50,7 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
                 availability = await substrate.check()
             if not availability.ok:
                 raise SubstrateUnavailable(f"{key}: {availability.detail}", fix=availability.fix)
-            opened[key] = Opened(cell.substrate, substrate, availability)
+            opened[key] = Opened(substrate, availability)
         substrate = opened[key].substrate
         require(cell, substrate, opened[key].availability, plan.lifecycle)
         if isinstance(substrate, ChecksAcquire):
@@ -75,13 +74,13 @@ async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], journal: Jo
 
     A failure is a notice: the first ``create`` tries again, and the trial records the error.
     """
-    for ref, substrate, _ in opened:
+    for substrate, _ in opened:
         if isinstance(substrate, Prepares):
             try:
                 async with asyncio.timeout(plan.create_timeout_s):
                     await substrate.prepare(run_id, plan.limits)
             except (SubstrateError, TimeoutError) as error:
-                text = f"{ref.name}: not prepared: {' '.join(redact(error))}; the first create includes it"
+                text = f"{substrate.name}: not prepared: {' '.join(redact(error))}; the first create includes it"
                 journal.emit(Notice(journal.now(), "warning", text))
 
 
@@ -112,7 +111,7 @@ def facts(opened: Iterable[Opened]) -> dict[str, str]:
     """Return the facts of substrates, under name and variant only: options may name accounts and endpoints."""
     return {
         f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
-        for _, substrate, availability in opened
+        for substrate, availability in opened
         for fact, value in [*availability.facts.items(), ("latency_ns", str(availability.latency_ns))]
         if fact != "latency_ns" or availability.latency_ns
     }

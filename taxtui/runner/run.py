@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import secrets
 import time
@@ -25,19 +24,18 @@ from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
-from taxtui.runner.fanout import child_process
+from taxtui.runner.fanout.child_process import WorkerProcess
 from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
 from taxtui.runner.fanout.launcher import Launch, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment
 from taxtui.runner.fanout.ray_launcher import RayLauncher
 from taxtui.runner.fanout.resume import AGAIN, ResumeState
 from taxtui.runner.fanout.this_process import DirectConnection
-from taxtui.runner.fanout.worker_handle import Crew
+from taxtui.runner.fanout.worker_handle import WorkerHandle, await_ready
 from taxtui.runner.journal import Journal
 from taxtui.runner.preflight import Opened
-from taxtui.runner.progress import Progress
 from taxtui.runner.redaction import hide_names_of
-from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, run_helpers
+from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, Progress, RunControl, run_helpers
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
@@ -92,6 +90,7 @@ class Run:
         self._repetition = self._next_trial = self._clock = 0
         self._parts: tuple[str, ...] = ("",)
         self._dispatcher: Dispatcher | None = None
+        self._workers: list[WorkerHandle] = []
         if resumed:
             self._continue(resumed)
         self._next_clock = self._clock + 1
@@ -114,7 +113,7 @@ class Run:
 
         if self._here:
             return here
-        return child_process.launch if self._ray is None else self._ray.start
+        return WorkerProcess.started if self._ray is None else self._ray.start
 
     def _changed(self, op: str) -> None:
         if self.control.limit:
@@ -141,16 +140,16 @@ class Run:
             opened = await self._open(stack)
             if self._ray is not None:
                 stack.push_async_callback(self._ray.close)
-            crew = Crew(self._launch(opened))
-            stack.push_async_callback(crew.close, CLEANUP_WITHIN_S)
-            workers = await crew.launch(self._assignments(), self._next_trial)
+            launch = self._launch(opened)
+            stack.push_async_callback(self._close_workers, CLEANUP_WITHIN_S)
+            cells = await self._start_workers(launch)
             if self._resumed:
-                self._resumed.prepare_append(workers[0].cells)
+                self._resumed.prepare_append(cells)
             recorder = Recorder(self.path, append=self._resumed is not None)
             stack.enter_context(contextlib.closing(recorder))
             journal = Journal(recorder, self.control.write_failed)
-            self._begin(journal, opened, workers[0].cells)  # first, so that any later error leaves a readable file
-            entry = self._entry(opened)
+            self._begin(journal, opened, cells)  # first, so that any later error leaves a readable file
+            entry = ledger.entry_of_this_process(self.plan, self.run_id, self._parts)
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
@@ -161,7 +160,7 @@ class Run:
                     await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
                 helpers = journal.flush_regularly(), watchdog.keep(watchdog_replaced(journal))
                 async with run_helpers(self.control, *helpers):
-                    await self._repeat(crew, opened, journal, entry)
+                    await self._repeat(launch, opened, journal, entry)
                 self._finish(journal)
             finally:
                 watchdog.release(clean=self.clean)
@@ -169,20 +168,10 @@ class Run:
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
         opened = await preflight.open_all(self.plan, stack)
         for number, cell in enumerate(self.plan.cells):
-            _, substrate, availability = opened[str(cell.substrate)]
+            substrate, availability = opened[str(cell.substrate)]
             if substrate.capabilities.paid:
                 self._spend_limit.price(number, substrate, availability.effective.limits(self.plan.limits))
         return opened
-
-    def _entry(self, opened: dict[str, Opened]) -> LedgerEntry:
-        return LedgerEntry(
-            run_id=self.run_id,
-            substrates=tuple(item.ref for item in opened.values()),
-            create_timeout_s=self.plan.create_timeout_s,
-            pid=os.getpid(),
-            born=ledger.born(os.getpid()),
-            parts=self._parts,
-        )
 
     def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
         if self._resumed is None:
@@ -210,7 +199,18 @@ class Run:
 
     # --------------------------------------------------------------------------------------------- repetitions
 
-    async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: Journal, entry: LedgerEntry) -> None:
+    async def _start_workers(self, launch: Launch) -> list[Cell]:
+        """Start the workers of a repetition, and return their cells. Raises ``TaxtuiError``."""
+        self._workers = []
+        for assignment in self._assignments():
+            self._workers.append(WorkerHandle(assignment.share, await launch(assignment), self._next_trial))
+        return await await_ready(self._workers)
+
+    async def _close_workers(self, patience_s: float) -> None:
+        """Close every worker, with ``patience_s`` to clean up. Idempotent."""
+        await asyncio.gather(*(worker.connection.close(patience_s) for worker in self._workers))
+
+    async def _repeat(self, launch: Launch, opened: dict[str, Opened], journal: Journal, entry: LedgerEntry) -> None:
         """Repeat until the plan is done, a limit is reached, or the run is stopped."""
         began, plan = time.monotonic(), self.plan
         state = DispatchState(
@@ -229,41 +229,41 @@ class Run:
                 share_s = (plan.budget_s - (time.monotonic() - began)) / (plan.repeat - self._repetition)
             if share_s is not None and share_s <= 0:
                 self.control.stop(BUDGET, self._budget_text())
-            await self._measure(crew, state, entry, share_s)
+            await self._measure(state, entry, share_s)
             if not self.clean or self.control.stopping or self._repetition + 1 >= plan.repeat:
                 return
             self._repetition += 1
             try:
-                workers = await crew.launch(self._assignments(), self._next_trial)
+                cells = await self._start_workers(launch)
             except Exception as error:  # also without room for a process
                 text = f"repetition {self._repetition + 1} could not begin: {getattr(error, 'problem', error)}"
                 self.control.crashed(RunCrashed(text, fix=getattr(error, "fix", "")))
                 return
-            for cell in workers[0].cells:
+            for cell in cells:
                 journal.emit(cell)
 
-    async def _measure(self, crew: Crew, state: DispatchState, entry: LedgerEntry, budget_s: float | None) -> None:
+    async def _measure(self, state: DispatchState, entry: LedgerEntry, budget_s: float | None) -> None:
         """Measure one repetition, sweep, and close the workers."""
         plan = repetition_of(self.plan, self._repetition)
         self.progress.repetition = self._repetition + 1
-        dispatcher = self._dispatcher = Dispatcher(plan, state, crew.workers, entry.covers, self._remaining)
+        dispatcher = self._dispatcher = Dispatcher(plan, state, self._workers, entry.covers, self._remaining)
         self.clean = False
-        for worker in crew.workers:
+        for worker in self._workers:
             worker.connection.begin(state.journal, self.control.crashed)
         helpers = [] if budget_s is None else [self._keep_budget(dispatcher, budget_s)]
         async with run_helpers(self.control, *helpers):
             measuring = asyncio.ensure_future(dispatcher.measure())
-            await self.control.awaited(measuring, lambda: crew.close(CANCELLED_WITHIN_S))
+            await self.control.awaited(measuring, lambda: self._close_workers(CANCELLED_WITHIN_S))
         self._dispatcher = None
         swept = await conclude_cleanup(state.substrates, entry, state.journal)
         self.cleanup_failed |= dispatcher.cleanup_failed or not swept
         self.clean = swept and self.control.crash is None
         self._next_trial = max(self._next_trial, dispatcher.first_free)
-        self._next_clock += len(crew.workers)
+        self._next_clock += len(self._workers)
         with self.control.guard():
             state.journal.flush()
         self._resumed = None  # the next repetition is complete
-        await crew.close(CLEANUP_WITHIN_S)
+        await self._close_workers(CLEANUP_WITHIN_S)
 
     def _remaining(self, batches: Sequence[Block]) -> list[Block]:
         return self._resumed.remaining(batches) if self._resumed else list(batches)

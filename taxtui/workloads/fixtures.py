@@ -1,4 +1,4 @@
-"""The offline fixtures of T1 and T2, built once into the user's cache directory and verified before each use.
+"""The offline fixtures of T1 and T2, built once into the user's cache directory.
 
 ::
 
@@ -7,7 +7,6 @@
       wheels/                     T2's packages, and requirements.txt with hashes
       nested-disabled-*.patch     a failing test of a bug in the release, and the fix
       gitconfig                   for clones from attrs.git
-      manifest.json               path → [size in bytes, sha256] of all of the above
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +37,6 @@ COMMIT: Final = "ee1e91d6d9308b1fe4aa867109931c8cf4c5d517"
 """The one commit with the tree; the same on every machine."""
 
 DATA: Final = Path(__file__).parent / "data"
-MANIFEST: Final = "manifest.json"
 
 
 def _digest() -> str:
@@ -63,7 +60,7 @@ def wanted_here(plan: Plan) -> bool:
 
 
 def ensure(progress: Callable[[str], None] | None = None) -> Path:
-    """Return the verified folder of fixtures; build a missing or damaged folder first.
+    """Return the folder of fixtures; build a missing folder first.
 
     Raises:
         TaxtuiError: git or pip is missing, the package index cannot be reached, or the cache cannot be written.
@@ -87,23 +84,12 @@ def ensure(progress: Callable[[str], None] | None = None) -> Path:
 
 
 def cached() -> Path | None:
-    """Return the folder of fixtures if every file is unchanged since the build, else None."""
-    folder = _folder()
-    try:
-        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=dict[str, tuple[int, str]])
-        whole = all(_fingerprint(folder / path) == expected for path, expected in manifest.items())
-    except (OSError, msgspec.DecodeError):
-        return None
-    return folder if whole else None
+    """Return the folder of fixtures if it has been built, else None."""
+    return folder if (folder := _folder()).is_dir() else None
 
 
 def _folder() -> Path:
     return folders.cache() / f"fixtures-{DIGEST}"
-
-
-def _fingerprint(path: Path) -> tuple[int, str]:
-    content = path.read_bytes()
-    return len(content), hashlib.sha256(content).hexdigest()
 
 
 def _download(into: Path) -> None:
@@ -127,9 +113,6 @@ def _assemble(downloads: Path, built: Path) -> None:
         shutil.copyfile(path, built / path.name)
     (sdist,) = downloads.glob("attrs-*.tar.gz")
     _repository(sdist, built / "attrs.git")
-    files = sorted(path for path in built.rglob("*") if path.is_file())
-    manifest = {str(path.relative_to(built)): _fingerprint(path) for path in files}
-    (built / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
     for path in [built, *built.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # also with a strict umask: sandboxes have other users
 
@@ -171,19 +154,12 @@ def _fast_import(archive: tarfile.TarFile) -> Iterable[bytes]:
 
 
 def _publish(built: Path, final: Path) -> None:
-    """Rename ``built`` to ``final``. The first of several builders wins; a damaged folder is replaced."""
-    while True:
-        try:
-            built.rename(final)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        else:
-            return
-        if cached():
-            return
-        with suppress(FileNotFoundError):
-            final.rename(Path(tempfile.mkdtemp(dir=built.parent), "damaged"))
+    """Rename ``built`` to ``final``; of several builders the first wins."""
+    try:
+        built.rename(final)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def _run(command: list[str], failure: str, stdin: bytes = b"") -> str:

@@ -7,6 +7,7 @@ The expected output of each step is read from the commit with git, before any ru
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -67,14 +68,10 @@ class RepositoryCopy:
 
     def text(self, path: str) -> str:
         """Return a file's content; "" for a large file, and for any text not in UTF-8."""
-        size = int(self._read("cat-file", "-s", f"HEAD:{path}"))
-        if size > MAX_SHOWN_BYTES:
-            return ""
         content = _run([*self._git, "cat-file", "blob", f"HEAD:{path}"], "git cannot read the repository")
-        try:
-            return content.decode()
-        except UnicodeDecodeError:
-            return ""
+        with contextlib.suppress(UnicodeDecodeError):
+            return content.decode() if len(content) <= MAX_SHOWN_BYTES else ""
+        return ""
 
     def landmark(self) -> Landmark:
         """Return the longest of the first hundred files with a line to search for.
@@ -241,11 +238,8 @@ def _step(step: Step) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """Return a TOML string: literal where possible, else with JSON's escapes."""
+    """Return a TOML string: several lines as they are where possible, else with JSON's escapes."""
     text = re.sub(r"[\ud800-\udfff]", "�", text)
-    if ("\n" in text or '"' in text or "\\" in text) and not _UNPRINTABLE.search(text):
-        if "\n" not in text and "'" not in text:
-            return f"'{text}'"
-        if "'''" not in text and not text.endswith("'") and "\n" in text:
-            return f"'''\n{text}'''"
+    if "\n" in text and "'''" not in text and not text.endswith("'") and not _UNPRINTABLE.search(text):
+        return f"'''\n{text}'''"
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

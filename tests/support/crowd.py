@@ -54,17 +54,3 @@ async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10
         max((event.cpu_permille for event in health), default=0),
         took_s,
     )
-
-
-BADGE_MS = 5.0
-
-
-async def print_crowds(build: Any, folder: Path) -> None:
-    """How the runner keeps up with more and more trials at once."""
-    for concurrency in (1, 5, 10, 20, 50, 100, 200):
-        got = await crowd(build, folder, concurrency)
-        badge = "badged" if got.worst_lag_p99_ms > BADGE_MS or got.worst_cpu_permille > 800 else "clean"
-        print(
-            f"burst of {concurrency:3}          failures {len(got.failures)}   worst lag p99 "
-            f"{got.worst_lag_p99_ms:6.1f} ms   client CPU {got.worst_cpu_permille / 10:.0f} %   {badge}"
-        )

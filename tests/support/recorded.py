@@ -19,7 +19,9 @@ from taxtui.sandboxes.protocol import Substrate
 
 
 class NoWatchdog:
-    """The real one guards against the death of the process that runs these tests."""
+    """Notes how it was released; the real one guards against the death of the process that runs these tests."""
+
+    released: list[bool] = []
 
     def __init__(self, entry: ledger.LedgerEntry) -> None:
         self.entry = entry
@@ -32,7 +34,7 @@ class NoWatchdog:
         await asyncio.Event().wait()
 
     def release(self, *, clean: bool) -> None:
-        """Nothing to let go."""
+        self.released.append(clean)
 
 
 class Recorded(NamedTuple):

@@ -157,4 +157,4 @@ def test_what_once_failed_fails_no_more(target: str, path: Path) -> None:
 
 def test_a_check_that_raises_is_a_failure() -> None:
     assert tried("decoders", b"")[0] == "refused"
-    assert tried("toml", b"no such kind\nx = 1") == ("FAILED", "KeyError: 'no such kind'")
+    assert tried("documents", b"no such kind\nx = 1") == ("FAILED", "KeyError: 'no such kind'")

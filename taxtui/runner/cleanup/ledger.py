@@ -13,7 +13,7 @@ import msgspec
 
 from taxtui import folders
 from taxtui.errors import TaxtuiError
-from taxtui.plan.spec import SubstrateRef
+from taxtui.plan.spec import Plan, SubstrateRef
 
 _START_FIELD: Final = 19
 """Position in /proc/PID/stat, after the program's name, of its start in ticks since boot."""
@@ -76,6 +76,21 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
         A copy of the recording may be resumed while the run continues elsewhere; each removes its own sandboxes only.
         """
         return part_of(sandbox) in self.parts and (self.share is None or self.share.holds(sandbox))
+
+
+def entry_of_this_process(
+    plan: Plan, run_id: str, parts: tuple[str, ...], share: TrialShare | None = None
+) -> LedgerEntry:
+    """Return the entry of a run or a worker in this process."""
+    return LedgerEntry(
+        run_id=run_id,
+        substrates=tuple({str(cell.substrate): cell.substrate for cell in plan.cells}.values()),
+        create_timeout_s=plan.create_timeout_s,
+        pid=os.getpid(),
+        born=born(os.getpid()),
+        share=share,
+        parts=parts,
+    )
 
 
 def write(entry: LedgerEntry) -> Path:
@@ -161,16 +176,11 @@ def _entry_of(run_id: str) -> Path:
 
 
 def workers_folder(run_id: str) -> Path:
-    """Return the folder of the workers of a run on this machine: their entries and unmerged recordings.
+    """Return the folder of the workers of a run on this machine: their entries.
 
     Raises ``UsageError`` for an unsafe run id: it may come from a recording, and the folder is removed as a whole.
     """
     return folders.ledger() / folders.require_run_id(run_id, "ledger")
-
-
-def worker_file(run_id: str, repetition: int, worker: int) -> Path:
-    """Return the file of a worker's events."""
-    return workers_folder(run_id) / f"{repetition}-{worker}.msgpack"
 
 
 def remove(run_id: str) -> None:
@@ -195,5 +205,6 @@ def settled(entry: LedgerEntry) -> None:
     if entry.share is None:
         remove(entry.run_id)
         return
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # the folder has entries of other workers
         entry.path.unlink()
+        entry.path.parent.rmdir()

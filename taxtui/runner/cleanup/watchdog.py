@@ -23,7 +23,7 @@ import msgspec
 from taxtui.errors import TaxtuiError
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
-from taxtui.runner.cleanup.reaping import reap_all
+from taxtui.runner.cleanup.reaping import final_sweep
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.sandboxes.registry import build
@@ -165,30 +165,23 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
 
     A resumed run takes over: the label is the same, and the resumption sweeps at the end.
     """
-    began = time.monotonic()
-    pause_s = FIRST_PAUSE_S
+    began, pause_s = time.monotonic(), FIRST_PAUSE_S
+
+    def is_ours(sandbox: str) -> bool:  # asked after the search: a resumption may have made the sandbox
+        return entry.covers(sandbox) and not ledger.taken_over(entry)
+
     while True:
         last_look = time.monotonic() - began >= entry.create_timeout_s
-        found_any = False
-        for substrate in substrates:
-            try:
-                sandboxes = [sandbox for sandbox in await substrate.find(entry.run_id) if entry.covers(sandbox.name)]
-                if ledger.taken_over(entry):  # checked last: a resumption may have made some of the sandboxes
-                    return
-                found_any |= bool(sandboxes)
-                await reap_all(substrate, sandboxes)
-            except Exception:  # also a bug of an adapter: try again
-                found_any = True
-        if last_look and not found_any:
+        left = await final_sweep(substrates, entry.run_id, is_ours)
+        if ledger.taken_over(entry):
+            return
+        if last_look and not left:
             break
-        if found_any:
-            pause_s = FIRST_PAUSE_S
         if time.monotonic() - began > GIVE_UP_AFTER_S:
             return
         await asyncio.sleep(pause_s)
-        pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
-    if not ledger.taken_over(entry):
-        ledger.settled(entry)
+        pause_s = FIRST_PAUSE_S if left else min(LONGEST_PAUSE_S, pause_s * 1.5)
+    ledger.settled(entry)
 
 
 async def _main() -> None:

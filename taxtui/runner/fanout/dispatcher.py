@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel import Event, Notice, TrialEnded, TrialStarted, events
-from taxtui.errors import RunCrashed, WriteFailed
+from taxtui.errors import RunCrashed
 from taxtui.plan.spec import Plan
 from taxtui.runner.arrivals import Block, blocks, schedule
 from taxtui.runner.cleanup.reaping import final_sweep
@@ -20,13 +20,13 @@ from taxtui.runner.fanout.messages import (
     Finished,
     FromWorker,
     NotStarted,
+    Recorded,
     WorkerCommand,
 )
 from taxtui.runner.fanout.trial_queue import TrialQueue
 from taxtui.runner.fanout.worker_handle import Assigned, RunningTrial, WorkerHandle
 from taxtui.runner.journal import Journal
-from taxtui.runner.progress import Progress
-from taxtui.runner.run_control import PAUSE, STOP, RunControl
+from taxtui.runner.run_control import PAUSE, STOP, Progress, RunControl
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.protocol import Substrate
 
@@ -175,25 +175,20 @@ class Dispatcher:
     async def _attend(self, worker: WorkerHandle) -> None:
         """Record a worker's events and answer messages, until the end or loss of the worker."""
         try:
-            early = iter(worker.early)
-            while True:
-                events, messages, closed = next(early, None) or await worker.connection.receive()
-                self._record(worker, events)
+            messages = worker.early
+            while messages or (messages := await worker.connection.receive()):
                 for message in messages:
                     self._answer(worker, message)
-                if closed:
-                    break
-        except Exception as error:  # invalid messages or events
+                messages = []
+        except Exception as error:  # invalid messages
             self._run.control.crashed(error)
         if not worker.finished:
             self._lost(worker)
         worker.alive = False
 
     def _record(self, worker: WorkerHandle, events: list[Event]) -> None:
-        if not events:
-            return
-        if (clock := worker.connection.clock) is not None:
-            self._run.journal.pass_on(clock, events)
+        if worker.clock is not None:
+            self._run.journal.pass_on(worker.clock, events)
         ended: Counter[TrialQueue] = Counter()
         for event in events:
             if isinstance(event, TrialStarted):
@@ -224,7 +219,9 @@ class Dispatcher:
             self._run.ok_of[started.cell] += end.outcome == events.OK
 
     def _answer(self, worker: WorkerHandle, message: FromWorker) -> None:
-        if isinstance(message, NotStarted):
+        if isinstance(message, Recorded):
+            self._record(worker, message.events)
+        elif isinstance(message, NotStarted):
             if (assigned := worker.assigned.pop(message.trial, None)) is not None:
                 self._run.spend_limit.withdrawn(message.trial)
                 assigned.queue.end(worker.number)
@@ -246,8 +243,6 @@ class Dispatcher:
         worker.finished = True
         self.cleanup_failed |= message.cleanup_failed
         self._take_back(worker)
-        if message.write_error:
-            self._run.control.write_failed(WriteFailed(f"worker {worker.number}: {message.write_error}"))
         if message.crash:
             self._run.control.crashed(RunCrashed(f"worker {worker.number}: {message.crash}"))
 
@@ -260,8 +255,8 @@ class Dispatcher:
         text = f"worker {worker.number} was lost; {len(worker.running)} trials in flight are interrupted"
         journal.emit(Notice(journal.now(), "warning", text))
         ends: list[Event] = [*worker.interrupted()]
-        if (clock := worker.connection.clock) is not None:
-            journal.pass_on(clock, ends)
+        if worker.clock is not None:
+            journal.pass_on(worker.clock, ends)
         started = worker.running
         counted = sum(not trial.started.warm_up for trial in started.values())
         if counted:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 import taxtui.errors
-from costmodel import Cell
+from costmodel import Cell, Clock, Event
 from taxtui.errors import TaxtuiError, located
 from taxtui.plan.spec import Plan
 from taxtui.runner.cleanup.ledger import TrialShare
@@ -31,6 +31,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     clock: int  # the worker's number in the recording
     repetition: int = 0
     parts: tuple[str, ...] = ("",)  # the first names new sandboxes; the worker may remove sandboxes of all
+    gather_s: float = 0.005  # events within this time are one message, unless the worker waits for trials
 
 
 class AssignedTrial(NamedTuple):
@@ -88,12 +89,13 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
     cells: list[Cell]  # as recorded by this worker
     version: str
+    clock: Clock | None = None  # of the worker's events; None: the worker itself records them
 
 
-class Flushed(msgspec.Struct, frozen=True, tag="flushed"):
-    """The worker's file has more events."""
+class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
+    """The worker's next events."""
 
-    idle: bool = False  # no assigned trial waits for a slot
+    events: list[Event]
 
 
 class NotStarted(msgspec.Struct, frozen=True, tag="not_started"):
@@ -106,11 +108,10 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     """The worker's last message."""
 
     crash: str = ""  # empty: none
-    write_error: str = ""
     cleanup_failed: bool = False  # after the worker's final sweep
 
 
-FromWorker = Ready | StartupError | Flushed | NotStarted | Finished
+FromWorker = Ready | StartupError | Recorded | NotStarted | Finished
 
 decode_to_worker = msgspec.json.Decoder(ToWorker).decode
 decode_from_worker = msgspec.json.Decoder(FromWorker).decode

@@ -7,16 +7,17 @@ import contextlib
 import importlib
 import importlib.util
 import logging
+import signal
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
 from taxtui import installed
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
-from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
+from taxtui.runner.fanout.launcher import ByteConnection, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, StartupError
-from taxtui.runner.fanout.ray_node import NodeRelay, decode_chunk
+from taxtui.runner.fanout.ray_node import NodeRelay
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 REACHED_WITHIN_S: Final = 60.0
@@ -95,6 +96,8 @@ class RayLauncher:
                 f"no cluster at --ray {self._address}: {problem}",
                 fix="start a cluster (ray start --head), or give --ray HOST:PORT of a running cluster",
             )
+        # Ray has replaced the handler, and would abort this process 3 s after SIGTERM, within a clean-up.
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
         self._ray = ray
         self._nodes = place_workers(nodes, self._workers)
 
@@ -134,8 +137,8 @@ class RayConnection(ByteConnection):
         finally:
             self._posting = False
 
-    async def read(self) -> Chunk:
-        """As ``ByteConnection.read``; closed once the node or the actor is gone.
+    async def read(self) -> bytes:
+        """As ``ByteConnection.read``; nothing once the node or the actor is gone.
 
         Raises:
             TaxtuiError: the worker cannot start.
@@ -143,11 +146,11 @@ class RayConnection(ByteConnection):
         if not self._begun:
             await self._begin()
         try:
-            return decode_chunk(await self._relay.read.remote())
+            return cast("bytes", await self._relay.read.remote())
         except self._ray.exceptions.RayActorError:
             self._lost = True
             self._ray.kill(self._relay)
-            return Chunk([], b"", closed=True)
+            return b""
 
     async def _begin(self) -> None:
         number = self._assignment.share.worker

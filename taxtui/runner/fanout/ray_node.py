@@ -9,19 +9,15 @@ import asyncio
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from taxtui.errors import TaxtuiError
 from taxtui.runner.fanout.child_process import WorkerProcess
-from taxtui.runner.fanout.launcher import Chunk
 from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.workloads import fixtures
 
 GATHER_S: Final = 0.1
-"""Output within this time travels together: a read costs milliseconds of a measuring core."""
-READ_BYTES: Final = 90 << 10
-"""Most bytes of one read. Ray sends up to 100 KiB with the answer, and stores larger answers first."""
-
-decode_chunk = msgspec.msgpack.Decoder(Chunk).decode
+"""Events within this time travel together: a read costs milliseconds of a measuring core."""
 
 
 class NodeRelay:
@@ -36,7 +32,7 @@ class NodeRelay:
             assignment = msgspec.msgpack.decode(encoded, type=Assignment)
             if fixtures.wanted_here(assignment.plan):
                 await asyncio.to_thread(fixtures.ensure)
-            self._worker = await WorkerProcess.started(assignment, gather_s=GATHER_S, read_bytes=READ_BYTES)
+            self._worker = await WorkerProcess.started(replace(assignment, gather_s=GATHER_S))
         except (TaxtuiError, OSError, msgspec.DecodeError) as error:
             return msgspec.json.encode(StartupError.of(error))
         return b""
@@ -46,9 +42,8 @@ class NodeRelay:
         self._worker.write(lines)
 
     async def read(self) -> bytes:
-        """Return the next ``Chunk`` as msgpack."""
         assert self._worker is not None
-        return msgspec.msgpack.encode(await self._worker.read())
+        return await self._worker.read()
 
     async def close(self, patience_s: float) -> None:
         if self._worker is not None:

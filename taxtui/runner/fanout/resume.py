@@ -22,8 +22,6 @@ from taxtui.runner.cleanup import ledger
 AGAIN: Final = frozenset({events.CANCELLED, events.INTERRUPTED})
 """Outcomes of trials to run again."""
 WHOLE: Final = "finished"
-FORMER: Final = {"side_by_side": False, "gap_s": 0.0, "until": None}
-"""Options that earlier versions recorded, with the defaults."""
 
 
 class ResumeState:
@@ -91,7 +89,6 @@ class ResumeState:
         if plan.max_cost_usd is not None:
             raise UsageError("the cost of the first part is unknown", fix="leave max_cost_usd out, or start another")
         was, now = msgspec.to_builtins(header.scenario), msgspec.to_builtins(identity.describe(plan))
-        was = {key: value for key, value in was.items() if key not in FORMER or value != FORMER[key]}
         if plan.repeated:  # a repetition's budget is a share of the remaining budget
             was, now = ({**scenario, "budget_s": None} for scenario in (was, now))
         if differing := _difference(was, now):

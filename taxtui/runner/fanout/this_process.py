@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from costmodel import Clock, Event
+from costmodel import Event
 from taxtui import __version__
 from taxtui.runner import preflight
-from taxtui.runner.fanout.launcher import Received
-from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, ToWorker
+from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, Recorded, ToWorker
 from taxtui.runner.fanout.worker import Worker
 from taxtui.runner.journal import Journal
 from taxtui.runner.preflight import Opened
@@ -21,7 +20,6 @@ class DirectConnection:
 
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
         """``opened``: the run's substrates, which the worker uses too."""
-        self.clock: Clock | None = None
         self._assignment, self._opened = assignment, opened
         self._events: list[Event] = []
         self._messages: list[FromWorker] = [Ready(preflight.describe_cells(assignment.plan, opened), __version__)]
@@ -52,8 +50,8 @@ class DirectConnection:
         self._messages.append(message)
         self._readable.set()
 
-    def flushed(self, *, idle: bool) -> None:
-        """As ``Leader.flushed``; the run has followed every event, and flushes the journal."""
+    def idle(self) -> None:
+        """As ``Leader.idle``; the run has followed every event."""
 
     def crashed(self, error: Exception) -> None:
         self._crashed(error)
@@ -62,13 +60,13 @@ class DirectConnection:
         if self._worker is not None:
             self._worker.receive(message)
 
-    async def receive(self) -> Received:
+    async def receive(self) -> list[FromWorker]:
         await self._readable.wait()
         events, self._events = self._events, []
         messages, self._messages = self._messages, []
         if not self._ended:
             self._readable.clear()
-        return Received(events, messages, self._ended)
+        return [Recorded(events), *messages] if events else messages
 
     async def close(self, patience_s: float) -> None:
         """As ``WorkerConnection.close``. A running worker is cancelled: the time to clean up is over."""

@@ -44,8 +44,8 @@ class Leader(Protocol):
     def report(self, message: FromWorker) -> None:
         """Send a message to the run; never waits."""
 
-    def flushed(self, *, idle: bool) -> None:
-        """Write the events so far, and make them readable. ``idle``: no assigned trial waits for a slot."""
+    def idle(self) -> None:
+        """Send the events so far: no assigned trial waits for a slot."""
 
     def crashed(self, error: Exception) -> None:
         """Report an unexpected error, once."""
@@ -60,13 +60,12 @@ class Worker:
         self._assignment, self._journal, self._leader = assignment, journal, leader
         self._cells = []
         for number, cell in enumerate(plan.cells):
-            _, substrate, availability = opened[str(cell.substrate)]
+            substrate, availability = opened[str(cell.substrate)]
             self._cells.append(CellRun(number, cell, plan, substrate, availability, journal, assignment.repetition))
         self._batches: dict[int, _BatchShare] = {}  # the latest, by cell
         self._tasks: set[asyncio.Task[None]] = set()
         self._trials: set[Trial] = set()
         self._finishing = asyncio.Event()
-        self._flushing = False
 
     # ------------------------------------------------------------------------------------------------- messages
 
@@ -104,7 +103,7 @@ class Worker:
         if op in (CANCEL, INTERRUPT):
             for trial in list(self._trials):
                 trial.abandon(events.CANCELLED if op == CANCEL else events.INTERRUPTED)
-        if self.control.crash is not None or self.control.write_error is not None:
+        if self.control.crash is not None:
             self._finishing.set()
 
     # ------------------------------------------------------------------------------------------------- trials
@@ -113,7 +112,7 @@ class Worker:
         """Run trials until the message ``finish``, and return once all have ended. Errors are in ``control`` then."""
         watching = health.watch(self._journal.emit, self._journal.now, lambda: len(self._trials))
         try:
-            async with run_helpers(self.control, watching, self._flush_regularly()):
+            async with run_helpers(self.control, watching, self._flush_columns()):
                 await self.control.guarded(self._until_finished())
         finally:
             await self._cancel_late()
@@ -131,19 +130,14 @@ class Worker:
                 task.cancel()
             await asyncio.wait(late, timeout=CANCELLED_WITHIN_S)
 
-    async def _flush_regularly(self) -> None:
+    async def _flush_columns(self) -> None:
         while True:
             await asyncio.sleep(FLUSH_S)
             for trial in self._trials:
                 trial.flush_columns()
-            self._flush()
-
-    def _flush(self) -> None:
-        self._flushing = False
-        self._leader.flushed(idle=all(share.trials <= share.slots for share in self._batches.values()))
 
     async def _deliver(self, cell: CellRun, share: _BatchShare, assigned: AssignedTrial) -> None:
-        """Run an assigned trial in the next free slot, and flush after the end; hand back a trial not started."""
+        """Run an assigned trial in the next free slot; hand back a trial not started."""
         started = False
         async with share.gate:
             scheduled_ns = await when_due(assigned.due_ns, share.began_ns, self.control.stopped)
@@ -153,9 +147,8 @@ class Worker:
         share.trials -= 1
         if not started:
             self._leader.report(NotStarted(assigned.trial))
-        elif not self._flushing:
-            self._flushing = True
-            asyncio.get_running_loop().call_soon(self._flush)
+        elif all(share.trials <= share.slots for share in self._batches.values()):
+            self._leader.idle()
 
     async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> bool:
         """Run an assigned trial; with acquire=reset after a warm-up, if needed. False: not started."""

@@ -1,4 +1,4 @@
-"""The workers of a repetition, with assigned and running trials."""
+"""A worker of a repetition, with assigned and running trials."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Actions, Cell, Event, InCourse, PhaseEnded, TrialEnded, TrialStarted, events
+from costmodel import Actions, Cell, Clock, Event, InCourse, PhaseEnded, TrialEnded, TrialStarted, events
 from taxtui import __version__
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout.launcher import Launch, Received, WorkerConnection
-from taxtui.runner.fanout.messages import AssignedTrial, Assignment, Ready, StartupError, ToWorker
+from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.messages import AssignedTrial, FromWorker, Ready, StartupError, ToWorker
 from taxtui.runner.fanout.trial_queue import TrialQueue
 
 LOST: Final[tuple[str, str]] = ("WorkerLost", "the trial's worker was lost")
@@ -42,7 +42,8 @@ class WorkerHandle:
         self.alive = True
         self.finished = False  # the last message has arrived
         self.cells: list[Cell] = []  # as recorded by this worker
-        self.early: list[Received] = []  # from before there was a recording
+        self.clock: Clock | None = None  # of the events; None: the events are in the recording
+        self.early: list[FromWorker] = []  # from before there was a recording
         self.assigned: dict[int, Assigned] = {}  # by trial
         self.running: dict[int, RunningTrial] = {}  # by trial
         self._turn = -(-(first_trial - share.worker) // share.workers)
@@ -86,53 +87,40 @@ class WorkerHandle:
         ]
 
 
-class Crew:
-    """The workers of one repetition at a time."""
+async def await_ready(workers: Sequence[WorkerHandle]) -> list[Cell]:
+    """Return the cells of new workers, once all are ready.
 
-    def __init__(self, launch: Launch) -> None:
-        self.workers: list[WorkerHandle] = []
-        self._launch = launch
-
-    async def launch(self, assignments: Sequence[Assignment], first_trial: int) -> list[WorkerHandle]:
-        """Start a worker for each assignment, and return once all are ready.
-
-        Raises:
-            TaxtuiError: a worker cannot start, or has another version or environment.
-        """
-        self.workers = []
-        for assignment in assignments:
-            connection = await self._launch(assignment)
-            self.workers.append(WorkerHandle(assignment.share, connection, first_trial))
-        await asyncio.gather(*map(_ready, self.workers))
-        first, *rest = self.workers
-        for worker in rest:  # a cell has one environment
-            if worker.cells != first.cells:
-                raise UsageError(
-                    f"workers 0 and {worker.number} measure in different environments",
-                    fix="use machines of one kind",
-                )
-        return self.workers
-
-    async def close(self, patience_s: float) -> None:
-        """Close every worker, with ``patience_s`` to clean up. Idempotent."""
-        await asyncio.gather(*(worker.connection.close(patience_s) for worker in self.workers))
+    Raises:
+        TaxtuiError: a worker cannot start, or has another version or environment.
+    """
+    await asyncio.gather(*map(_ready, workers))
+    first, *rest = workers
+    for worker in rest:  # a cell has one environment
+        if worker.cells != first.cells:
+            raise UsageError(
+                f"workers 0 and {worker.number} measure in different environments",
+                fix="use machines of one kind",
+            )
+    return first.cells
 
 
 async def _ready(worker: WorkerHandle) -> None:
     """Return once a worker is ready. Raises the worker's error."""
-    while True:
-        received = await worker.connection.receive()
-        first = next(iter(received.messages), None)  # says whether the worker could start
-        if isinstance(first, StartupError):
-            raise first.exception()
-        worker.early.append(received._replace(messages=received.messages[1:]))
-        if isinstance(first, Ready):
-            if first.version != __version__:
-                raise UsageError(
-                    f"worker {worker.number} has taxtui {first.version}, and this is {__version__}",
-                    fix="install the same version everywhere",
-                )
-            worker.cells = first.cells
-            return
-        if received.closed:
+    ready: Ready | None = None
+    while ready is None:
+        messages = await worker.connection.receive()
+        if not messages:
             raise TaxtuiError(f"worker {worker.number} ended before it had begun")
+        for message in messages:
+            if isinstance(message, StartupError):
+                raise message.exception()
+            if isinstance(message, Ready):
+                ready = message
+            else:
+                worker.early.append(message)
+    if ready.version != __version__:
+        raise UsageError(
+            f"worker {worker.number} has taxtui {ready.version}, and this is {__version__}",
+            fix="install the same version everywhere",
+        )
+    worker.cells, worker.clock = ready.cells, ready.clock

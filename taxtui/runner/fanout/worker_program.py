@@ -1,8 +1,8 @@
 """A worker in its own process: ``python -m taxtui.runner.fanout.worker_program``.
 
-Standard input brings the assignment and then messages of the run; standard output takes messages of the worker. Both
-are :mod:`~taxtui.runner.fanout.messages`. Events go into the worker's own file at once, so that a slow reader delays no
-measurement. The end of the input cancels the worker: it cleans up and does not outlive its run.
+Standard input brings the assignment and then messages of the run; standard output takes messages and events of the
+worker. Both are :mod:`~taxtui.runner.fanout.messages`. A slow reader delays no measurement. The end of the input
+cancels the worker: it cleans up and does not outlive its run.
 """
 
 from __future__ import annotations
@@ -13,26 +13,24 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 import msgspec
 
-from costmodel import Clock
+from costmodel import Clock, Event
 from taxtui import __version__
 from taxtui.errors import located
-from taxtui.recording.writer import Recorder
+from taxtui.recording.writer import bounded
 from taxtui.runner import gc_tuning, identity, preflight
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.fanout.messages import (
     LINE_BYTES,
     Assignment,
     Finished,
-    Flushed,
     FromWorker,
     Ready,
+    Recorded,
     StartupError,
     ToWorker,
     decode_to_worker,
@@ -46,11 +44,14 @@ from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
 
 class WorkerPipes:
-    """The worker's end of the pipes to the run."""
+    """The worker's end of the pipes to the run, and the place of its journal's events."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
+        self.gather_s = 0.0  # from the assignment
         self._writer = writer
+        self._events: list[Event] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
     async def opened(cls) -> WorkerPipes:
@@ -63,13 +64,27 @@ class WorkerPipes:
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         return cls(reader, asyncio.StreamWriter(transport, protocol, None, loop))
 
-    @property
-    def behind(self) -> bool:
-        """Whether earlier messages have not been read yet."""
-        return self._writer.transport.get_write_buffer_size() > 0
+    def add(self, event: Event) -> None:
+        """Queue an event, and send the queue within ``gather_s``."""
+        self._events.append(bounded(event))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self.gather_s, self.flush)
+
+    def flush(self) -> None:
+        """Send the queued events."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._events:
+            events, self._events = self._events, []
+            self.write(Recorded(events))
 
     def send(self, message: FromWorker) -> None:
-        """Send a message; never waits for the reader."""
+        """Send a message after the queued events; never waits for the reader."""
+        self.flush()
+        self.write(message)
+
+    def write(self, message: FromWorker) -> None:
         if not self._writer.transport.is_closing():
             self._writer.write(line(message))
 
@@ -81,29 +96,16 @@ class WorkerPipes:
 
 
 class WorkerProgram:
-    """A worker with separate substrates, file and watchdog."""
+    """A worker with separate substrates and watchdog."""
 
-    def __init__(self, assignment: Assignment, path: Path, pipes: WorkerPipes) -> None:
+    def __init__(self, assignment: Assignment, pipes: WorkerPipes) -> None:
         self.assignment = assignment
         self.worker: Worker | None = None
         self.clean = True  # nothing was made, or nothing is left
-        self._path, self._pipes = path, pipes
+        self._pipes = pipes
+        pipes.gather_s = assignment.gather_s
         self._early: list[ToWorker] = []  # messages from before there was a worker
         self._lost_run = False
-
-    @property
-    def entry(self) -> LedgerEntry:
-        """The run's sandboxes for this worker's watchdog."""
-        assignment = self.assignment
-        return LedgerEntry(
-            run_id=assignment.run_id,
-            substrates=tuple({str(cell.substrate): cell.substrate for cell in assignment.plan.cells}.values()),
-            create_timeout_s=assignment.plan.create_timeout_s,
-            pid=os.getpid(),
-            born=ledger.born(os.getpid()),
-            share=assignment.share,
-            parts=assignment.parts,
-        )
 
     def receive(self, message: ToWorker) -> None:
         if self.worker is None:
@@ -123,18 +125,17 @@ class WorkerProgram:
         hide_names_of(self.assignment.plan)
         async with contextlib.AsyncExitStack() as stack:
             opened = await preflight.open_all(self.assignment.plan, stack)
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            recorder = stack.enter_context(contextlib.closing(Recorder(self._path)))
-            self._journal = journal = Journal(recorder, lambda error: worker.control.write_failed(error))
-            journal.emit(Clock(self.assignment.clock, journal.anchor_ns, time.time_ns(), identity.host_digest()))
+            journal = Journal(self._pipes, self.crashed)
+            clock = Clock(self.assignment.clock, journal.anchor_ns, time.time_ns(), identity.host_digest())
             worker = self.worker = Worker(self.assignment, journal, opened, self)
-            entry, control = self.entry, worker.control
+            assignment, control = self.assignment, worker.control
+            entry = ledger.entry_of_this_process(assignment.plan, assignment.run_id, assignment.parts, assignment.share)
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
                 await preflight.prepare(self.assignment.plan, self.assignment.run_id, opened.values(), journal)
                 self.clean = False
-                self.report(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__))
+                self.report(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__, clock))
                 for message in self._early:
                     worker.receive(message)
                 if self._lost_run:
@@ -143,27 +144,20 @@ class WorkerProgram:
                     await control.awaited(asyncio.ensure_future(worker.measure()))
                 substrates = [substrate.substrate for substrate in opened.values()]
                 swept = await conclude_cleanup(substrates, entry, journal)
-                with control.guard():
-                    journal.flush()
                 record_crash(control.crash, journal)
-                journal.flush()
                 self.clean = swept and control.crash is None
             finally:
                 watchdog.release(clean=self.clean)
         crash = "" if control.crash is None else f"{located(control.crash)} {scrub(str(control.crash))}".rstrip()
-        write_error = "" if control.write_error is None else str(control.write_error)
-        self.report(Finished(crash=crash, write_error=write_error, cleanup_failed=not swept))
+        self.report(Finished(crash=crash, cleanup_failed=not swept))
 
     # ------------------------------------------------------------------------------- connection to the run
 
     def report(self, message: FromWorker) -> None:
         self._pipes.send(message)
 
-    def flushed(self, *, idle: bool) -> None:
-        """As ``Leader.flushed``. The run gets no second message before reading the first."""
-        self._journal.flush()
-        if not self._pipes.behind:
-            self.report(Flushed(idle))
+    def idle(self) -> None:
+        self._pipes.flush()
 
     def crashed(self, error: Exception) -> None:
         """As ``Leader.crashed``: ``Finished`` reports the crash."""
@@ -175,8 +169,7 @@ async def serve(pipes: WorkerPipes) -> None:
     if not first:
         return  # the run died first
     assignment = msgspec.json.decode(first, type=Assignment)
-    path = ledger.worker_file(assignment.run_id, assignment.repetition, assignment.share.worker)
-    program = WorkerProgram(assignment, path, pipes)
+    program = WorkerProgram(assignment, pipes)
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, program.abandoned_by_run)
 

@@ -1,36 +1,16 @@
-"""Calls of the life cycle in a trial: a look at a sandbox's usage during a pause, and copies after the last action."""
+"""Copies and images of a sandbox after the last action of a trial."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import time
 from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
 from costmodel import events
-from taxtui.errors import ExecFailed, SubstrateError
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command, Operation, SandboxSpec
-from taxtui.sandboxes.lifecycle import SNAPSHOT, Builds, Snapshots, Suspends, Usage
+from taxtui.sandboxes.lifecycle import SNAPSHOT, Builds, Snapshots
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
-
-
-async def idle(until_ns: float, sandbox: Suspends, look: Callable[[Usage], None]) -> None:
-    """Sleep until an instant; meanwhile pass the sandbox's usage to ``look``, if the host reports it by then."""
-
-    async def looking() -> None:
-        with contextlib.suppress(SubstrateError):
-            usage = await sandbox.usage()
-            if usage != Usage():
-                look(usage)
-
-    task = asyncio.ensure_future(looking())
-    try:
-        await asyncio.sleep((until_ns - time.monotonic_ns()) / 1e9)
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 async def measure_copies(

@@ -16,7 +16,7 @@ from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.runner.redaction import scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.lifecycle import idle, measure_copies
+from taxtui.runner.trial.lifecycle import measure_copies
 from taxtui.runner.trial.removal import CHECK
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.lifecycle import Suspends, Usage
@@ -242,10 +242,20 @@ class TrialTrajectory:
         return int(think_ns)
 
     async def _idle(self, until_ns: float, sandbox: Suspends, mark: str) -> None:
-        def look(usage: Usage) -> None:
-            self._cell.emit(Mark(self._number, mark, self._cell.now(), 0, usage.memory_bytes, usage.cpu_ns))
+        """Sleep until an instant; meanwhile record the sandbox's usage, if the host reports it by then."""
 
-        await idle(until_ns, sandbox, look)
+        async def look() -> None:
+            with contextlib.suppress(SubstrateError):
+                usage = await sandbox.usage()
+                if usage != Usage():
+                    self._cell.emit(Mark(self._number, mark, self._cell.now(), 0, usage.memory_bytes, usage.cpu_ns))
+
+        looking = asyncio.ensure_future(look())
+        try:
+            await asyncio.sleep((until_ns - time.monotonic_ns()) / 1e9)
+        finally:
+            looking.cancel()
+            await asyncio.wait({looking})
 
     async def _drop_session(self) -> None:
         """Close a session lost in the suspension, and ignore errors."""

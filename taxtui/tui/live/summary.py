@@ -30,7 +30,7 @@ def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
         facts.append(f"left {rough_duration(remaining)}")
     facts.append(f"{'REC ' if feed.live and not over else ''}{units.size(feed.size_bytes)}")
     line.append(" · ".join(fact for fact in facts if fact))
-    if state.runner.latest:
+    if state.runners:
         problems = state.runner.problems
         details = ", ".join([f"lag p99 {short_duration(state.runner.lag_p99_ns)}", *problems])
         words = f"runner {'late' if problems else 'ok'}{'' if brief else f' ({details})'}"

@@ -1,23 +1,431 @@
-"""Try damaged inputs by seed, and count the results: ``python -m tests.support.fuzz.fuzzing --help``."""
+"""Try damaged inputs by seed, and count the results: ``python -m tests.support.fuzz.fuzzing --help``.
+
+A target has a generator of inputs and a check. A check returns the result as a word, and raises if a promise is broken.
+The check depends on the input alone: a failed input becomes a file in ``fuzz_corpus/TARGET``, and a test.
+"""
 
 from __future__ import annotations
 
+import base64
+import copy
+import functools
+import json
+import math
+import os
 import sys
+import tempfile
 import time
+import tomllib
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import click
 
-from tests.support.fuzz.fuzz_files import WITH_FILES
-from tests.support.fuzz.fuzz_targets import IN_MEMORY
+import costmodel
+from costmodel.errors import CostModelError, SourceError
+from costmodel.recording import framing
+from costmodel.recording.follower import read_events
+from costmodel.recording.reader import read_recording
+from taxtui import terminal_text
+from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.importers import registry
+from taxtui.importers.importing import import_files
+from taxtui.importers.protocol import ReaderOptions
+from taxtui.plan import arrivals, durations, notation, scenario
+from taxtui.runner import redaction
+from taxtui.runner.trial import bracket
+from taxtui.runner.trial.bracket import Method
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT, MergedFrames, SplitFrames
+from tests.support import importing
+from tests.support.fuzz import hostile
 
-TARGETS: Final = IN_MEMORY | WITH_FILES
+HALVES: Final = ("0123456789abcdef", "fedcba9876543210")
+NONCE: Final = "".join(HALVES)
+_GOLDEN: Final = hostile.payloads()
+_METHODS: Final[tuple[Method, ...]] = ("none", "bash")
+_WORDS: Final = (
+    *("local", "docker:runtime=runsc", "a:b=c,d=e", "8s", "lognormal:8s,0.6", "open:20/s:poisson", "closed:8", "burst"),
+    *("10k", "1e6", "1,000,000", "20-120", "10:3,50:1", "recorded", "120s", "1.5h", "5%", "0.05", "none", "3x2GiB"),
+)
+_PIECES: Final = (
+    *("", "-", "+", ".", ",", ":", "=", "%", "e", "E9", "99999999999999999999", "nan", "inf", "_", " ", "\t"),
+    *("\n", "\0", "\x1b[31m", "\u202e", "漢", "e\u0301", "٣", "²", "½", "\ud800", "[red]", "\\", "'", '"'),
+    *("x" * 200, "1e400"),
+)
+
+
+def in_memory(data: bytes) -> Path:
+    """Path of a regular file in memory with these bytes, until the next call."""
+    descriptor = _memory(os.getpid())
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, data, 0)
+    return Path(f"/proc/self/fd/{descriptor}")
+
+
+@functools.cache
+def _memory(process: int) -> int:
+    """A descriptor for each process: forked processes do not share a descriptor."""
+    return os.memfd_create("fuzz")
+
+
+class Target(NamedTuple):
+    """A target; ``share`` is the target's part of all executions."""
+
+    make: Callable[[Random], bytes]
+    check: Callable[[bytes], str]
+    share: int
+
+
+def spoilt(data: bytes, source: Random, most: int = 3) -> bytes:
+    """The bytes with a few bytes replaced, missing, doubled or moved."""
+    for _ in range(source.randint(1, most)):
+        at, gone = source.randrange(len(data) + 1), source.choice((0, 1, 1, 2, 5))
+        new = source.choice((*hostile.SPLICES[:6], source.randbytes(source.randint(1, 4)), data[at : at + 8]))
+        data = data[:at] + new + data[at + gone :]
+    return data
+
+
+def _cut(data: bytes) -> list[bytes]:
+    """The bytes in pieces, which depend on the bytes alone."""
+    source, pieces, at = Random(zlib.crc32(data)), [], 0
+    while at < len(data):
+        size = source.choice((1, 2, 7, 64, 4096))
+        pieces.append(data[at : at + size])
+        at += size
+    return pieces
+
+
+# ---------------------------------------------------------------------------------------------------------- recordings
+
+
+def _recording(source: Random) -> bytes:
+    what = source.random()
+    if what < 0.2:
+        return spoilt(hostile.sealed(_GOLDEN[: source.randint(1, len(_GOLDEN))]), source)
+    if what < 0.3:
+        return b"".join(map(framing.frame, source.sample(_GOLDEN, len(_GOLDEN))))
+    return hostile.recording(source)
+
+
+def _decoded(data: bytes) -> str:
+    """A file is read, or refused in one line with the byte where the damage begins."""
+    try:
+        summary = read_events(in_memory(data), lambda event: None)
+    except SourceError as error:
+        assert "\n" not in str(error), str(error)
+        assert error.offset is not None
+        assert 0 <= error.offset <= len(data)
+        return "refused"
+    assert summary.size_bytes == len(data)
+    return "taken"
+
+
+def _framed(source: Random) -> bytes:
+    return spoilt(hostile.sealed(_GOLDEN[: source.randint(1, 4)]), source, 2)
+
+
+def _any_cut(data: bytes) -> str:
+    """The cuts of a stream change neither its frames nor its refusal."""
+
+    def parsed(chunks: list[bytes]) -> Any:
+        parser, found = framing.FrameParser(), []
+        try:
+            for chunk in chunks:
+                for at, payload in parser.feed(chunk):  # not as a list: those before an error count
+                    found.append((at, zlib.crc32(payload)))
+            return found, parser.finish()
+        except SourceError as error:
+            return found, error.offset, "damaged"
+
+    whole, pieces = parsed([data]), parsed(_cut(data))
+    assert whole == pieces, f"{whole} is not {pieces}"
+    return "refused" if len(whole) == 3 else "taken"
+
+
+# ----------------------------------------------------------------------------------------------------------- notations
+
+
+def _word(source: Random) -> bytes:
+    text = source.choice(_WORDS)
+    for _ in range(source.randint(1, 3)):
+        at = source.randrange(len(text) + 1)
+        text = text[:at] + source.choice(_PIECES) + text[at + source.choice((0, 0, 1, 3)) :]
+    return text.encode("utf-8", "surrogatepass")
+
+
+_PARSERS: Final[tuple[Callable[[str], object], ...]] = (
+    *(notation.parse_substrate, notation.parse_count, notation.parse_length, notation.parse_think),
+    *(durations.parse_duration_ns, arrivals.parse),
+)
+
+
+def _notations(data: bytes) -> str:
+    """Each notation takes a text, or raises an error of taxtui."""
+    text, taken = data.decode("utf-8", "surrogatepass"), 0
+    for parse in _PARSERS:
+        try:
+            parse(text)
+            taken += 1
+        except TaxtuiError:
+            pass
+    return "taken" if taken else "refused"
+
+
+# ------------------------------------------------------------------------------------------------ what sandboxes print
+
+
+def _answer(source: Random) -> bytes:
+    out, err = (source.randbytes(source.choice((0, 3, 40))) for _ in range(2))
+    nonce, code = (
+        NONCE.encode(),
+        b"%d" % source.choice((0, 1, 255, 256, -1, 10**30)) + source.choice((b"", b":17.000001")),
+    )
+    if source.random() < 0.3:  # as one stream that carries both
+        out = err = b"tone=n=.b%d." % len(err) + base64.b64encode(err) + b"=."
+    whole = b"".join(b"noise" + nonce + b"{" + each + nonce + b"}" + code + b"\n" for each in (out, err))
+    return whole if source.random() < 0.2 else spoilt(whole, source)
+
+
+def _shell(data: bytes) -> str:
+    """A command's answer is whole, not there yet, or garbled, however it is cut; the merged one as well."""
+    told = "unfinished"
+    for kind, channels in ((SplitFrames, (STDOUT, STDERR)), (MergedFrames, (STDOUT,))):
+        results = []
+        for chunks in ([data], _cut(data)):
+            shell = kind(NONCE, NONCE)
+            try:
+                for at in channels:
+                    for chunk in chunks:
+                        shell.feed(at, chunk)
+                results.append(shell.result() if shell.complete else None)
+            except ValueError:
+                results.append(None)
+        if results[0] is not None and results[1] is not None:
+            assert results[0] == results[1], "cut otherwise it is another answer"
+            told = "taken"
+    return told
+
+
+def _trailer(source: Random) -> bytes:
+    times = b"0m0.004s 0m0.001s\n0m0.000s 0m0.000s\n"
+    at = source.choice((b"1700000000.123456", b"1,7", b"-5", b"9" * 40, b"x", b"0"))
+    ended = source.choice((at, b"1700000001.500000", b"0"))
+    entered = source.choice((b"", b" 1700000000.023456", b" x", b" 0"))
+    line = b"\n%b %b %b%b\n" % (NONCE.encode(), at, ended, entered)
+    whole = times + b"words" + line + times + source.choice((b"", b"1700000001.600000\n"))
+    return whole if source.random() < 0.1 else spoilt(whole, source)
+
+
+def _bracket(data: bytes) -> str:
+    """No more than was printed is left of stderr, and a run is within the whole command, or unknown."""
+    within = 5_000_000_000
+    known = False
+    for method in _METHODS:
+        stderr, run_ns, cpu_ns, wrapper_ns = bracket.unwrap(data, NONCE, method, within, 1_700_000_001_000_000_000)
+        assert len(stderr) <= len(data)
+        assert -1 <= run_ns <= within, f"{method}: {run_ns}"
+        assert cpu_ns >= -1, f"{method}: {cpu_ns}"
+        assert -1 <= wrapper_ns <= within - max(0, run_ns), f"{method}: {wrapper_ns}"
+        known |= run_ns >= 0
+    return "taken" if known else "unknown"
+
+
+def _shown(data: bytes) -> str:
+    """Nothing steers a terminal, nothing is wider than its column, and a message has no names."""
+    text = data.decode("utf-8", "surrogatepass")
+    columns = zlib.crc32(data) % 30
+    clean = terminal_text.clean(text)
+    assert not terminal_text.UNPRINTABLE.search(clean)
+    assert terminal_text.width(terminal_text.cut(clean, columns)) <= columns
+    assert terminal_text.width(terminal_text.fit(clean, columns)) == columns
+    assert all(terminal_text.width(line) <= columns + 2 for line in terminal_text.wrap(clean, columns + 2))
+    scrubbed = redaction.scrub(text)
+    assert not terminal_text.UNPRINTABLE.search(scrubbed)
+    assert len(scrubbed) <= redaction.MAX_CHARACTERS
+    return "shown"
+
+
+_SPAN: Final = {"start": 1000.0, "end": 1001.5}
+_SOURCES: Final = {
+    **{f"{name}/{path}": data for name in importing.FORMATS for path, data in importing.sample_files(name)},
+    **{
+        f"{n}/{file}": (importing.LOGS / file).read_bytes()
+        for n, files in importing.LOG_FILES.items()
+        for file in files
+    },
+    "swe-agent/x.traj": json.dumps(importing.swe_agent_trajectory(0.5, 1.5)).encode(),
+    "verifiers/results.jsonl": json.dumps(
+        importing.verifiers_result(start_time=999.0, setup=_SPAN, scoring=_SPAN, env={"spans": [_SPAN]})
+    ).encode(),
+    "inspect/log.json": json.dumps(
+        importing.inspect_log([importing.inspect_event(kind, 1, 2) for kind in ("model", "tool", "sandbox")])
+    ).encode(),
+}
+"""Format and file name → content."""
+_ODD: Final[tuple[Any, ...]] = (
+    *(None, True, 0, -1, 10**400, 1e308, -1e308, 1e-320, math.nan, math.inf, 1795297016.1, 4e9),
+    *("", "x", "NaN", "\x1b[31m", "\ud800", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59", "2026-11-22T03:13:10"),
+    *([], {}, [None], [[[]]], [{}]),
+)
+
+
+def _log(source: Random) -> bytes:
+    name = source.choice(sorted(_SOURCES))
+    data = _SOURCES[name]
+    if source.random() < 0.7 and not name.endswith((".eval", ".csv")):
+        lines = data.splitlines() if name.endswith(".jsonl") else [data]
+        data = b"\n".join(json.dumps(_damaged(json.loads(line), source)).encode() for line in lines)
+    else:
+        data = spoilt(data, source)
+    if source.random() < 0.1:
+        data = data[: source.randrange(len(data) + 1)]
+    return name.encode() + b"\n" + data
+
+
+def _damaged(value: Any, source: Random) -> Any:
+    """The value with up to four parts missing, replaced or exchanged."""
+    for _ in range(source.randint(0, 4)):
+        places = hostile.places(value)
+        if not places:
+            break
+        holder, key = source.choice(places)
+        damage = source.random()
+        if damage < 0.3:
+            del holder[key]
+        elif damage < 0.8:
+            holder[key] = copy.deepcopy(source.choice(_ODD))
+        else:
+            exchanged = source.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+            holder[key], holder[exchanged] = holder[exchanged], holder[key]
+    return value
+
+
+def _import(data: bytes) -> str:
+    """A recording that can be read, or a refusal in one line."""
+    where, _, content = data.partition(b"\n")
+    name, _, path = where.decode().partition("/")
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder, path), Path(folder, "out.msgpack")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        try:
+            result = import_files(registry.load(name), [file], out, ReaderOptions())
+        except RecordingError as error:
+            assert "\n" not in str(error), str(error)
+            assert "unexpected" not in str(error), str(error)
+            assert not out.exists()
+            return "refused"
+        assert not any("unexpected" in line for line in result.named), result.named
+        read_recording(out)  # refuses negative durations, and clocks that do not add up
+    return "taken"
+
+
+def _published(path: Path) -> None:
+    costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=1000, workers=10))
+
+
+_READERS: Final[dict[str, Callable[[Path], object]]] = {
+    "scenario": lambda path: scenario.load(str(path)),
+    "tier": lambda path: scenario.load_tier(str(path)),
+    "published": _published,
+    "facts": costmodel.load,
+    "prices": costmodel.load_prices,
+    "profile": costmodel.load_profile,
+}
+
+
+ROOT: Final = Path(__file__).parents[3]
+DOCUMENTS: Final = {
+    "scenario": sorted((ROOT / "scenarios").glob("*.toml")),
+    "tier": sorted((ROOT / "scenarios" / "tiers").glob("*.toml")),
+    "published": sorted((ROOT / "scenarios" / "published").glob("*.toml")),
+    "facts": sorted((ROOT / "costmodel" / "providers" / "data" / "published").glob("*.toml")),
+    "prices": sorted((ROOT / "costmodel" / "pricing" / "data").glob("*.toml")),
+    "profile": sorted((ROOT / "costmodel" / "providers" / "data" / "limits").glob("*.toml")),
+}
+VALUES: Final[tuple[Any, ...]] = (
+    *("", "x", "[red]", "\x1b[31m", "nan", "9999999h", "lognormal:8s,nan", "staggered:0s", "local:x=y", "x" * 2000),
+    *(-1, 0, 1, 256, 2**63, -(2**70), 10**400, 1.5, -0.0, 1e308, float("nan"), float("inf"), True),
+    *([], [1], ["a"], [[]], [{}], {}, {"a": 1}, list(range(5000))),
+)
+
+
+def _mangled(kind: str, source: Random) -> str:
+    """A shipped document with one or two values replaced, missing or added."""
+    data = tomllib.loads(source.choice(DOCUMENTS[kind]).read_text(encoding="utf-8"))
+    for _ in range(source.choice((1, 1, 2))):
+        holder, key = source.choice(hostile.places(data))
+        what = source.random()
+        if what < 0.8:
+            holder[key] = copy.deepcopy(source.choice(VALUES))
+        elif what < 0.9:
+            del holder[key]
+        elif isinstance(holder, dict):
+            holder["another"] = copy.deepcopy(source.choice(VALUES))
+    return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in data.items())
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json.dumps(key)} = {_toml(one)}' for key, one in value.items())}}}"
+    return str(value)  # numbers and dates, as TOML has them
+
+
+def _shipped(source: Random) -> bytes:
+    kind = source.choice(sorted(_READERS))
+    return f"{kind}\n{_mangled(kind, source)}".encode("utf-8", "surrogatepass")
+
+
+def _document(data: bytes) -> str:
+    """A document is read, or refused in one line."""
+    kind, _, text = data.partition(b"\n")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "document.toml")
+        path.write_bytes(text)
+        try:
+            _READERS[kind.decode()](path)
+        except (TaxtuiError, CostModelError) as error:
+            assert "\n" not in str(error), str(error)
+            return "refused"
+    return "taken"
+
+
+def _projected(data: bytes) -> str:
+    """A recording is read and projected, or refused in one line."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "recording.msgpack")
+        path.write_bytes(data)
+        try:
+            costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=100, workers=10))
+        except CostModelError as error:
+            assert "\n" not in str(error), str(error)
+            return "refused"
+    return "taken"
+
+
+TARGETS: Final = {
+    "decoders": Target(_recording, _decoded, 240),
+    "frames": Target(_framed, _any_cut, 160),
+    "notations": Target(_word, _notations, 120),
+    "shell": Target(_answer, _shell, 160),
+    "brackets": Target(_trailer, _bracket, 80),
+    "text": Target(_word, _shown, 60),
+    "importers": Target(_log, _import, 10),
+    "documents": Target(_shipped, _document, 10),
+    "projections": Target(hostile.recording, _projected, 1),
+}
 CORPUS: Final = Path(__file__).parent / "fuzz_corpus"
 AT_ONCE: Final = 2000
 """Executions that are handed to a process together."""

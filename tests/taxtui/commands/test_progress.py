@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from taxtui.cli import app
 from taxtui.commands import decide, progress, project, report
 from taxtui.commands.run_output import RunOutput
-from taxtui.runner.progress import Progress
+from taxtui.runner.run_control import Progress
 from tests.support.cost_model.costmodel_files import cell, trial, write
 
 

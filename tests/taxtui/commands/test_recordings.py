@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from costmodel import CostModelError
 from costmodel.recording import framing
+from taxtui import folders
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
-from taxtui.live import catalogue
 from tests.support.cost_model.costmodel_files import cell, trial, write
 
 
@@ -32,7 +32,7 @@ def invoke(*words: str) -> tuple[int, str]:
 def test_a_recording_has_a_path_or_the_name_last_or_a_shipped_name(
     recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "by_age", lambda: ([recording], []))
+    monkeypatch.setattr(folders, "recordings", lambda: recording.parent)
     for words in (["info", "last"], ["verify", "last"], ["trial", "last", "1"], ["info", "small.msgpack"]):
         assert invoke(*words)[0] == 0, words
 

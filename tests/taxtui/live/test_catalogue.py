@@ -63,12 +63,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
     entry = told(aged(record(folder / "a.msgpack", story.run(20))))
     assert (entry.state, entry.detail) == ("complete", "")
-    assert (entry.run_id, entry.scenario, entry.outcome) == ("7f3a0c11", "story", "finished")
+    assert entry.outcome == "finished"
     assert entry.substrates == ("local:bwrap", "docker:runc")
     assert (entry.trials, entry.cells, entry.workloads, entry.modes) == (40, 2, ("T0 x 10",), ("exec",))
     assert entry.counts == {"ok": 38, "failed": 2}
-    assert entry.started_unix_ns == entry.when_ns == story.UNIX_NS
-    assert entry.software == {"python": "3.11", "kernel": "6.1"}
+    assert entry.when_ns == story.UNIX_NS
     assert entry.size_bytes == entry.path.stat().st_size
 
 
@@ -85,14 +84,6 @@ def test_the_command_lists_a_folder_the_newest_first(folder: Path, tmp_path: Pat
     empty.mkdir()
     refused = CliRunner().invoke(app, ["recordings", "list", str(empty)])
     assert isinstance(refused.exception, UsageError)
-
-
-def test_how_long_the_run_lasted_is_read_from_the_end_of_the_file(folder: Path) -> None:
-    run = story.run(400)
-    last_ns = max(e.end_ns for e in run if isinstance(e, events.TrialEnded))
-    entry = told(record(folder / "long.msgpack", run))
-    assert entry.size_bytes > 3 * END_BYTES
-    assert last_ns <= entry.elapsed_ns <= last_ns + 10**9
 
 
 def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> None:
@@ -154,7 +145,7 @@ def test_text_from_the_file_is_safe_for_a_screen(folder: Path) -> None:
         events.MAGIC, 1, "run\x1b[31m", {"name": "a\nb", "cells": [story.planned("lo\x07cal")]}, {"cpu": "\u202eUPC"}
     )
     entry = told(written(folder / "a.msgpack", [header]))
-    shown = " ".join([entry.run_id, entry.scenario, *entry.substrates, *entry.software.values()])
+    shown = " ".join(entry.substrates)
     assert shown.isprintable()
 
 
@@ -168,9 +159,10 @@ def test_a_header_larger_than_what_is_read_at_once(folder: Path) -> None:
 
 def test_only_the_ends_of_a_file_are_read(folder: Path) -> None:
     path = record(folder / "a.msgpack", story.run(400))
+    assert told(path).size_bytes > 3 * END_BYTES
     os.truncate(path, 10**12)  # a hole of a terabyte: to read all of it would run into the time limit
     entry = told(aged(path))
-    assert (entry.run_id, entry.cells, entry.state) == ("7f3a0c11", 2, "incomplete")
+    assert (entry.cells, entry.state) == (2, "incomplete")
 
 
 def test_damage_near_the_end_of_a_long_file_has_the_offset_that_a_reader_finds(folder: Path) -> None:
@@ -193,24 +185,15 @@ def test_damage_near_the_end_of_a_long_file_has_the_offset_that_a_reader_finds(f
         assert (entry.state, f"{path}: {entry.detail}") == ("damaged", raised.value.problem)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_recording_cut_anywhere_is_never_called_complete_and_never_raises(
-    tmp_path: Path, data: st.DataObject
-) -> None:
-    whole = b"".join(Sealer().seal([event])[0] for event in story.run(3))
-    cut = data.draw(st.integers(0, len(whole) - 1))
-    entry = told(written(tmp_path / "cut.msgpack", whole[:cut]))
-    header = len(Sealer().seal([story.run(3)[0]])[0])
-    expected = "empty" if cut == 0 else "not a recording" if cut < header else "incomplete"
-    assert entry.state == expected
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_a_small_recording_with_any_bit_flipped_is_never_called_complete(tmp_path: Path, data: st.DataObject) -> None:
+def test_a_recording_cut_or_changed_anywhere_is_never_called_complete(tmp_path: Path, data: st.DataObject) -> None:
     whole = bytearray(b"".join(Sealer().seal([event])[0] for event in story.run(3)))
-    whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    header = len(Sealer().seal([story.run(3)[0]])[0])
+    expected = "empty" if at == 0 else "not a recording" if at < header else "incomplete"
+    assert told(written(tmp_path / "cut.msgpack", bytes(whole[:at]))).state == expected
+    whole[at] ^= 1 << data.draw(st.integers(0, 7))
     entry = told(written(tmp_path / "flipped.msgpack", bytes(whole)))
     assert entry.state in {"damaged", "incomplete", "not a recording"}
 

@@ -12,7 +12,7 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from taxtui.cli import app
 from taxtui.errors import RecordingError
-from taxtui.live.trial_story import read_story, slowest, story_of
+from taxtui.live.trial_story import read_story, slowest
 from taxtui.report.trial_timeline import lines
 from taxtui.terminal_text import widest
 from tests.taxtui.tui import story
@@ -33,21 +33,26 @@ def told() -> list[events.Event]:
     return [*began, *good, story.health(2 * S, lag_p99_ns=9 * MS), *bad, story.health(4 * S), story.health(5 * S)]
 
 
-def test_a_trial_is_told_from_its_start_to_its_end() -> None:
-    found = story_of(told(), 1)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return record(tmp_path / "a.msgpack", told())
+
+
+def test_a_trial_is_told_from_its_start_to_its_end(path: Path) -> None:
+    found = read_story(path, 1)
     assert [phase.phase for phase in found.phases] == ["create", "ready", "ready_again", "cleanup"]
     assert found.durations_ns == [(1 + n) * MS for n in range(40)]
     assert found.began_unix_ns == story.UNIX_NS + 1 * S
-    other = story_of(told(), 2)
+    other = read_story(path, 2)
     assert other.end
     assert other.end.error == "Throttled"
     with pytest.raises(RecordingError, match="#3 is not in this recording"):
-        story_of(told(), 3)
+        read_story(path, 3)
 
 
 @pytest.mark.parametrize("width", [50, 100])
-def test_its_timeline_has_phases_actions_and_marks(width: int) -> None:
-    text = lines(story_of(told(), 1), width)
+def test_its_timeline_has_phases_actions_and_marks(width: int, path: Path) -> None:
+    text = lines(read_story(path, 1), width)
     assert widest(text.split("\n")) <= width
     assert "docker:runc T0 x 10 exec · ok" in " ".join(text.split())
     for words in (
@@ -61,21 +66,20 @@ def test_its_timeline_has_phases_actions_and_marks(width: int) -> None:
         assert words in " ".join(text.split())
 
 
-def test_a_trial_that_has_not_ended_is_told_as_far_as_it_came() -> None:
-    begun = told()[:6]
-    assert "still runs, or was cut off" in lines(story_of(begun, 1), 80)
+def test_a_trial_that_has_not_ended_is_told_as_far_as_it_came(tmp_path: Path) -> None:
+    begun = record(tmp_path / "a.msgpack", told()[:6])
+    assert "still runs, or was cut off" in lines(read_story(begun, 1), 80)
 
 
-def test_the_command_prints_phases_and_a_line_per_action(tmp_path: Path) -> None:
-    path = str(record(tmp_path / "a.msgpack", told()))
-    result = CliRunner().invoke(app, ["recordings", "trial", path, "1"])
+def test_the_command_prints_phases_and_a_line_per_action(path: Path) -> None:
+    result = CliRunner().invoke(app, ["recordings", "trial", str(path), "1"])
     lines_of_output = result.output.splitlines()
     assert result.exit_code == 0, result.exception
     assert any(line.startswith("create") and "40.0 ms" in line for line in lines_of_output)
     actions = [line.split() for line in lines_of_output if line.startswith("action ")]
     assert [line[1:4] for line in actions[:2]] == [["1", "1.00", "ms"], ["2", "2.00", "ms"]]
     assert len(actions) == 40
-    missing = CliRunner().invoke(app, ["recordings", "trial", path, "9"])
+    missing = CliRunner().invoke(app, ["recordings", "trial", str(path), "9"])
     assert isinstance(missing.exception, RecordingError)
 
 

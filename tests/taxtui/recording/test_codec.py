@@ -59,16 +59,6 @@ def read_back(path: Path) -> tuple[list[Event], Follower]:
     return got, read_events(path, got.append)
 
 
-def test_round_trip(tmp_path: Path) -> None:
-    path = tmp_path / "a.msgpack"
-    data = write(path, sample())
-    got, summary = read_back(path)
-    assert got == sample()
-    assert summary.complete
-    assert summary.size_bytes == len(data)
-    assert (summary.torn_bytes, summary.skipped) == (0, 0)
-
-
 def test_any_msgpack_library_can_walk_the_file(tmp_path: Path) -> None:
     data = write(tmp_path / "a.msgpack", sample())
     offset = 0

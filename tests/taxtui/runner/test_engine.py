@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +27,9 @@ from taxtui.runner.run_control import read_commands
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput
 from taxtui.sandboxes.protocol import Availability, Effective
+from tests.support.recorded import NoWatchdog
 
 TIER = Tier(name="T", title="", requires=("bash", "git"), cycle=(Step(name="one", run="true"),))
-
-
-class QuietWatchdog:
-    """Notes how it was released; the real one is tested with real processes."""
-
-    released: list[bool] = []
-
-    def __init__(self, entry: ledger.LedgerEntry) -> None:
-        self.entry = entry
-
-    async def wait_ready(self) -> None:
-        await asyncio.sleep(0)
-
-    async def keep(self, replaced: Callable[[], None]) -> None:
-        await asyncio.Event().wait()
-
-    def release(self, *, clean: bool) -> None:
-        self.released.append(clean)
 
 
 @pytest.fixture
@@ -55,8 +37,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
     substrate = FakeSubstrate()
     monkeypatch.setattr(preflight, "build", lambda ref: substrate)
     for module in (run_module, worker_program):
-        monkeypatch.setattr(module, "Watchdog", QuietWatchdog)
-    monkeypatch.setattr(QuietWatchdog, "released", [])
+        monkeypatch.setattr(module, "Watchdog", NoWatchdog)
+    monkeypatch.setattr(NoWatchdog, "released", [])
     return substrate
 
 
@@ -65,12 +47,16 @@ def plan(*, top: dict[str, Any] | None = None, **cell: Any) -> Plan:
     return Plan(cells=(CellPlan(tier=TIER, **chosen),), **(top or {}))
 
 
-async def execute(tmp_path: Path, what: Plan) -> tuple[Run, list[Event]]:
-    run = Run(what, tmp_path / "r.msgpack", "20260101t000000z-00000000")
+async def executed(run: Run) -> list[Event]:
     await run.execute()
     got: list[Event] = []
     read_events(run.path, got.append)
-    return run, got
+    return got
+
+
+async def execute(tmp_path: Path, what: Plan) -> tuple[Run, list[Event]]:
+    run = Run(what, tmp_path / "r.msgpack", "20260101t000000z-00000000")
+    return run, await executed(run)
 
 
 def of(got: list[Event], kind: type) -> list[Any]:
@@ -88,7 +74,7 @@ async def test_a_run_writes_a_complete_recording_and_leaves_nothing(tmp_path: Pa
     assert {(cell.id, cell.provenance, cell.cycle) for cell in of(got, Cell)} == {(0, "stand_in", 1)}
     assert fake.alive == {}
     assert (run.unmeasured, run.cleanup_failed, run.outcome) == ([], False, "finished")
-    assert QuietWatchdog.released == [True]
+    assert NoWatchdog.released == [True]
 
 
 async def test_a_substrate_is_prepared_once_before_the_first_trial(
@@ -96,24 +82,15 @@ async def test_a_substrate_is_prepared_once_before_the_first_trial(
 ) -> None:
     async def prepare(run_id: str, limits: Limits) -> None:
         fake.calls.append(f"prepare {run_id} {limits.memory_mib}")
+        raise CreateFailed("no subnet")  # it is still measured
 
     monkeypatch.setattr(fake, "prepare", prepare, raising=False)
-    run, _ = await execute(tmp_path, plan(top={"limits": Limits(memory_mib=64)}))
+    run, got = await execute(tmp_path, plan(top={"limits": Limits(memory_mib=64)}))
     assert [call for call in fake.calls if "prepare" in call] == fake.calls[:1] == [f"prepare {run.run_id} 64"]
-
-
-async def test_a_substrate_that_cannot_be_prepared_is_still_measured(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def prepare(run_id: str, limits: Limits) -> None:
-        raise CreateFailed("no subnet")
-
-    monkeypatch.setattr(fake, "prepare", prepare, raising=False)
-    run, got = await execute(tmp_path, plan())
-    assert "fake: not prepared: CreateFailed no subnet; the first create includes it" in [
-        notice.text for notice in of(got, Notice)
-    ]
     assert run.counts == {"ok": 3}
+    assert [notice.text for notice in of(got, Notice)] == [
+        "fake: not prepared: CreateFailed no subnet; the first create includes it"
+    ]
 
 
 @pytest.mark.parametrize(("limit", "refused"), [(35, True), (36, False), (resource.RLIM_INFINITY, False)])
@@ -130,26 +107,21 @@ async def test_a_limit_of_open_files_that_is_too_low_is_refused_with_the_number_
     await execute(tmp_path, plan(concurrency=10))  # not on this machine: its connections may be shared
 
 
-async def test_an_unavailable_substrate_is_refused_before_anything_exists(tmp_path: Path, fake: FakeSubstrate) -> None:
-    fake.availability = Availability(ok=False, detail="no daemon", fix="start it")
-    with pytest.raises(SubstrateUnavailable, match="fake: no daemon; start it"):
-        await execute(tmp_path, plan())
-    assert list(tmp_path.iterdir()) == []
-    assert fake.calls == ["closed"]
-
-
-async def test_a_check_that_raises_against_the_protocol_is_one_line_before_anything_exists(
+async def test_an_unavailable_substrate_is_refused_before_anything_exists(
     tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check() -> Availability:
         raise KeyError("secret")
 
-    monkeypatch.setattr(fake, "check", check)
+    fake.availability = Availability(ok=False, detail="no daemon", fix="start it")
+    with pytest.raises(SubstrateUnavailable, match="fake: no daemon; start it"):
+        await execute(tmp_path, plan())
+    monkeypatch.setattr(fake, "check", check)  # against the protocol
     with pytest.raises(SubstrateError, match=r"^fake: unexpected KeyError \(test_engine.py:\d+\); report it") as raised:
         await execute(tmp_path, plan())
     assert raised.value.exit_code == 1
     assert list(tmp_path.iterdir()) == []
-    assert fake.calls == ["closed"]
+    assert fake.calls == ["closed"] * 2
 
 
 async def test_what_a_substrate_cannot_do_is_refused(tmp_path: Path, fake: FakeSubstrate) -> None:
@@ -172,9 +144,7 @@ async def test_stopping_finishes_what_runs_and_launches_nothing_more(tmp_path: P
             run.control.stop("interrupted")
 
     fake.create_hook = stop_in_the_third
-    await run.execute()
-    got: list[Event] = []
-    read_events(run.path, got.append)
+    got = await executed(run)
     ends = of(got, TrialEnded)
     assert {end.outcome for end in ends} == {"ok"}
     assert len(ends) < 50
@@ -191,9 +161,7 @@ async def test_abandoning_ends_trials_in_flight_and_cleans_up(tmp_path: Path, fa
         await asyncio.Event().wait()
 
     fake.exec_hook = hang
-    await run.execute()
-    got: list[Event] = []
-    read_events(run.path, got.append)
+    got = await executed(run)
     assert [end.outcome for end in of(got, TrialEnded)] == ["cancelled"] * 4
     assert got[-1] == RunFinished("cancelled", {"cancelled": 4})
     assert fake.alive == {}
@@ -249,33 +217,24 @@ async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstra
     assert not (tmp_path / "s.msgpack").exists()
 
 
-async def test_what_a_trial_could_not_remove_the_last_sweep_does(tmp_path: Path, fake: FakeSubstrate) -> None:
-    async def refuse() -> None:
-        raise RuntimeError("the API is down")
-
-    fake.destroy_hook = refuse
-    run, got = await execute(tmp_path, plan(trials=1, warmup=0))
-    assert fake.alive == {}, "the sweep went by label"
-    assert not run.cleanup_failed, "exit 1 is for what is left"
-    assert any("may still exist" in notice.text for notice in of(got, Notice))
-    assert QuietWatchdog.released == [True]
-
-
-async def test_what_stays_behind_is_named_and_the_watchdog_goes_on(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stuck", [False, True])
+async def test_what_a_trial_could_not_remove_the_last_sweep_does_or_names(
+    stuck: bool, tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def stuck(found: object) -> None:
+    async def stay(found: object) -> None:
         await asyncio.sleep(0)
 
     async def refuse() -> None:
         raise RuntimeError("the API is down")
 
     fake.destroy_hook = refuse
-    monkeypatch.setattr(fake, "reap", stuck)
+    if stuck:
+        monkeypatch.setattr(fake, "reap", stay)
     run, got = await execute(tmp_path, plan(trials=1, warmup=0))
-    assert run.cleanup_failed
-    assert any("is left; taxtui clean --run" in notice.text for notice in of(got, Notice))
-    assert QuietWatchdog.released == [False]
+    assert run.cleanup_failed == bool(fake.alive) == stuck, "exit 1 is for what is left"
+    assert any("may still exist" in notice.text for notice in of(got, Notice))
+    assert any("is left; taxtui clean --run" in notice.text for notice in of(got, Notice)) == stuck
+    assert NoWatchdog.released == [not stuck]
 
 
 async def test_reset_makes_one_sandbox_and_uses_it_for_all(tmp_path: Path, fake: FakeSubstrate) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from costmodel.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
-from costmodel.recording.follower import read_events
 from taxtui.plan.spec import Command
 from taxtui.runner import health, run_control
 from taxtui.runner.run import Run
 from taxtui.runner.trial.trial import Trial
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult
-from tests.taxtui.runner.test_engine import QuietWatchdog, execute, fake, of, plan
+from tests.support.recorded import NoWatchdog
+from tests.taxtui.runner.test_engine import execute, executed, fake, of, plan
 
 __all__ = ["fake"]
 
@@ -42,7 +42,7 @@ def assert_crashed(run: Run, got: list[Event], fake: FakeSubstrate) -> None:
     assert got[-1].outcome == CRASHED
     assert any(notice.text.startswith(f"crashed: {type(run.control.crash).__name__} ") for notice in of(got, Notice))
     assert fake.alive == {}
-    assert QuietWatchdog.released == [False]
+    assert NoWatchdog.released == [False]
 
 
 async def test_siblings_are_abandoned_and_awaited_before_the_sweep(
@@ -91,10 +91,7 @@ async def test_clean_ups_have_a_deadline(tmp_path: Path, fake: FakeSubstrate, mo
 
     fake.destroy_hook = hang
     monkeypatch.setattr(run_control, "CLEANUP_WITHIN_S", 0.05)
-    await run.execute()
-    got: list[Event] = []
-    read_events(run.path, got.append)
-    assert_crashed(run, got, fake)
+    assert_crashed(run, await executed(run), fake)
     assert str(run.control.crash) == "trials did not end within 0.05 s of being abandoned"
 
 
@@ -112,7 +109,7 @@ async def test_whoever_cancels_the_run_itself_waits_for_its_clean_ups(tmp_path: 
     with pytest.raises(asyncio.CancelledError):
         await executing
     assert fake.alive == {}
-    assert QuietWatchdog.released == [False]
+    assert NoWatchdog.released == [False]
 
 
 @pytest.mark.parametrize("exit_code", [-1, 256, 10**30])
@@ -129,4 +126,4 @@ async def test_an_exit_code_that_cannot_be_fails_its_trial_and_no_more(
         ("failed", "ExecFailed", "the answer to a command has no exit code from 0 to 255")
     }
     assert got[-1] == RunFinished("finished", {"failed": 2})
-    assert QuietWatchdog.released == [True]
+    assert NoWatchdog.released == [True]

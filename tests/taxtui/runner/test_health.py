@@ -78,8 +78,3 @@ def test_each_second_of_a_standstill_is_a_late_one(monkeypatch: pytest.MonkeyPat
     for report in told:
         judged.add(report)
     assert judged.share(10 * 10**9, 15 * 10**9) == 1.0, "a trial within is marked as exposed from end to end"
-
-
-def test_a_suspended_machine_marks_the_second_in_which_it_woke() -> None:
-    reports = health.LoopLag(lambda: 20 * 10**9, lambda: 1)
-    assert [report.lag_p99_ns for report in reports.after(0, slept_ns=3600 * 10**9)] == [3600 * 10**9]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -12,16 +11,12 @@ from statistics import fmean
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 from costmodel import Recording, load
 from costmodel.recording.events import Event, TrialStarted
 from costmodel.recording.follower import read_events
-from costmodel.recording.table import COLUMNS, table_rows
 from costmodel.recording.trial import RecordedTrial
-from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError
-from taxtui.live.state import RunState
 from taxtui.plan import arrivals
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.scenario import plan as planned
@@ -126,17 +121,3 @@ async def test_a_stall_shows_in_the_response_of_all_that_were_due_meanwhile(
         if number >= 4:  # there are four lanes
             assert trial.measures.start_delay_ns >= (600 - 20 * number) * MS
     assert all(t.measures.response_ns == t.measures.held_ns + t.measures.start_delay_ns for t in trials)
-
-
-async def test_live_report_and_export_tell_one_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = await measured(tmp_path, monkeypatch, cell("open:200/s:poisson", 30, concurrency=16))
-    told = sorted(trial.measures.response_ns for trial in trials_of(path))
-    place = [column.name for column in COLUMNS["trials"]].index("response_ns")
-    assert sorted(row[place] for row in table_rows([path], "trials")) == told  # type: ignore[type-var]
-    state = RunState()
-    read_events(path, state.apply)
-    assert state.cells[0].facets["response"].total == sum(told)
-    shown = CliRunner().invoke(report, [str(path), "--table", "response", "--format", "json"])
-    (row,) = json.loads(shown.stdout)
-    assert row["response_ns"]["mean"]["value"] == pytest.approx(fmean(told))
-    assert row["response_ns"]["p50"]["value"] in told

@@ -10,7 +10,7 @@ import pytest
 from costmodel.errors import PriceError
 from costmodel.pricing.sheet import Prices, load_prices
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
-from taxtui.runner.progress import Progress
+from taxtui.runner.run_control import Progress
 from taxtui.runner.spend_limit import SpendLimit, least_usd
 from taxtui.sandboxes.fake import FakeSubstrate
 
@@ -67,31 +67,25 @@ def test_never_more_sandboxes_than_said() -> None:
     assert two.refuses(0) == "--max-sandboxes 2 is used up"
 
 
-def test_the_minimum_of_those_in_flight_is_committed(sheet: Prices) -> None:
-    dollars = limit(sheet, max_cost_usd=1.5)
-    begin(dollars, 1)
-    assert dollars.refuses(0) == "", "0.60 in flight and 0.60 more"
-    begin(dollars, 2)
-    assert dollars.refuses(0) == "--max-cost 1.5 USD would be passed, 1.20 USD are committed"
-
-
-def test_what_took_long_makes_the_next_one_dear(sheet: Prices) -> None:
+@pytest.mark.parametrize(
+    ("max_cost_usd", "hours", "ended", "refusal"),
+    [
+        (1.5, 0, False, ""),  # 0.60 in flight and 0.60 more
+        (1.1, 0, False, "--max-cost 1.1 USD would be passed, 0.60 USD are committed"),
+        (6.5, 1, False, "--max-cost 6.5 USD would be passed, 6.00 USD are committed"),  # by its own clock
+        (10.0, 1, True, "--max-cost 10 USD would be passed, 6.00 USD are committed"),  # another hour would pass it
+    ],
+)
+def test_dollars_in_flight_and_spent_are_committed(
+    max_cost_usd: float, hours: int, ended: bool, refusal: str, sheet: Prices
+) -> None:
     clock = Clock()
-    dollars = limit(sheet, clock, max_cost_usd=10.0)
+    dollars = limit(sheet, clock, max_cost_usd=max_cost_usd)
     begin(dollars, 1)
-    clock.now_ns = HOUR_NS
-    dollars.ended(1)
-    refusal = dollars.refuses(0)  # another hour would pass ten dollars
-    assert refusal == "--max-cost 10 USD would be passed, 6.00 USD are committed"
-
-
-def test_one_in_flight_is_counted_by_its_own_clock(sheet: Prices) -> None:
-    clock = Clock()
-    dollars = limit(sheet, clock, max_cost_usd=6.5)
-    begin(dollars, 1)
-    assert dollars.refuses(0) == ""
-    clock.now_ns = HOUR_NS
-    assert "6.00 USD are committed" in dollars.refuses(0)
+    clock.now_ns = hours * HOUR_NS
+    if ended:
+        dollars.ended(1)
+    assert dollars.refuses(0) == refusal
 
 
 def test_a_trial_that_waits_for_its_start_costs_the_least(sheet: Prices) -> None:

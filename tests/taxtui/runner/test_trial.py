@@ -19,7 +19,7 @@ from taxtui.runner.trial import trajectory as trajectory_module
 from taxtui.runner.trial.bracket import Method
 from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
-from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSubstrate
+from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSession, FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult, Marks
 from tests.support import waiting
 
@@ -192,11 +192,14 @@ async def test_whatever_an_adapter_raises_is_the_outcome_and_nothing_is_left(
 
 async def test_never_ready_is_a_timeout_in_ready() -> None:
     context = FakeContext()
-    context.create_timeout_s = 0.2
+    context.create_timeout_s = 0.4
+    context.substrate.options = FakeOptions(create_s=0.3)  # create and ready share one time limit
     context.substrate.exec_hook = failing(ExecFailed("not yet"))
+    began = time.monotonic()
     await run(context)
     assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("timeout", "ready", "ReadyTimeout")
-    assert context.ended.message == "no command answered within 0.2 s of create; at last: not yet"
+    assert context.ended.message == "no command answered within 0.4 s of create; at last: not yet"
+    assert time.monotonic() - began < 60
 
 
 async def test_an_ended_trial_is_freed_without_the_garbage_collector() -> None:
@@ -212,15 +215,7 @@ async def test_an_ended_trial_is_freed_without_the_garbage_collector() -> None:
         gc.enable()
 
 
-async def test_create_and_ready_share_one_time_limit() -> None:
-    context = FakeContext()
-    context.create_timeout_s = 0.4
-    context.substrate.options = FakeOptions(create_s=0.3, ready_s=0.3)
-    await run(context)
-    assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("timeout", "ready", "ReadyTimeout")
-
-
-async def test_waits_for_a_throttle_are_not_part_of_the_time_limit() -> None:
+async def test_waits_for_a_throttle_are_not_part_of_the_time_limit_and_never_latency() -> None:
     context = FakeContext()
     context.create_timeout_s = 0.3
     context.substrate.fail("create", Throttled("slow down", 0.2), times=2)
@@ -228,6 +223,10 @@ async def test_waits_for_a_throttle_are_not_part_of_the_time_limit() -> None:
     await run(context)
     assert context.ended.outcome == "ok"
     assert context.ended.queued_ns > 800_000_000
+    create = context.of(PhaseEnded)[0]
+    assert create.phase == events.CREATE
+    assert create.start_ns >= 400_000_000, "a refused request is no latency"
+    assert [notice.level for notice in context.of(Notice)] == ["warning"] * 4
 
 
 async def test_a_create_that_hangs_is_cancelled_and_what_it_made_is_found_by_its_labels() -> None:
@@ -241,25 +240,6 @@ async def test_a_create_that_hangs_is_cancelled_and_what_it_made_is_found_by_its
     assert (context.ended.outcome, context.ended.phase) == ("timeout", "create")
     assert "reap taxtui-r-0" in context.substrate.calls
     assert context.substrate.alive == {}
-
-
-async def test_throttling_is_queued_and_never_latency() -> None:
-    refusals = iter([Throttled("slow down", 0.05), Throttled("slow down", 0.05)])
-
-    async def refuse_twice() -> None:
-        for error in refusals:
-            raise error
-
-    context = FakeContext()
-    context.substrate.create_hook = refuse_twice
-    await run(context)
-    ended = context.ended
-    assert ended.outcome == "ok"
-    assert ended.queued_ns >= 100_000_000
-    create = context.of(PhaseEnded)[0]
-    assert create.phase == events.CREATE
-    assert create.start_ns >= ended.queued_ns
-    assert [notice.level for notice in context.of(Notice)] == ["warning", "warning"]
 
 
 async def test_a_throttle_while_it_boots_does_not_take_what_had_passed_from_the_cold_start() -> None:
@@ -423,3 +403,60 @@ async def test_a_node_is_told_as_a_digest_and_what_was_moved_in_bytes() -> None:
     moved = {mark.name: mark.bytes for mark in context.of(Mark)}
     assert moved["pulled"] == 2 << 30
     assert moved["accepted"] == events.UNKNOWN
+
+
+async def test_a_trial_abandoned_before_it_begins_makes_nothing() -> None:
+    context = FakeContext()
+    trial = trial_of(context)
+    trial.abandon(events.INTERRUPTED)
+    await trial.run(0)
+    assert context.ended.outcome == events.INTERRUPTED
+    assert context.substrate.calls == []
+    assert context.substrate.alive == {}
+
+
+async def test_a_no_op_that_fails_is_asked_again_until_it_returns_0() -> None:
+    context = FakeContext()
+    refusals = [ExecResult(127, b"", b"not yet")] * 2
+
+    def answer(command: Command) -> ExecResult:
+        return refusals.pop() if refusals else obey(command)
+
+    context.substrate.answer = answer
+    await run(context)
+    assert context.ended.outcome == events.OK
+    (ready,) = [event for event in context.of(PhaseEnded) if event.phase == events.READY]
+    assert ready.duration_ns > 0
+    assert [command.script for command in context.substrate.commands[:4]] == ["true"] * 4, "three for ready, one again"
+
+
+async def test_a_reset_that_takes_too_long_is_a_timeout() -> None:
+    context = FakeContext(acquire="reset")
+    first = await run(context, warm_up=True)
+    context.substrate.reset_hook = failing(TimeoutError())
+    context.events.clear()
+    await run(context, reuse=first.reusable)
+    assert (context.ended.outcome, context.ended.phase) == (events.TIMEOUT, events.RESET)
+    assert context.substrate.alive == {}
+
+
+async def test_cleaning_up_after_a_failed_create_spares_other_trials_sandboxes() -> None:
+    context = FakeContext()
+    context.substrate.alive["taxtui-r-1"] = "r"
+    context.substrate.created_hook = failing(CreateFailed("it was made and the answer got lost"))
+    await run(context)
+    assert context.ended.outcome == events.FAILED
+    assert context.substrate.calls[-1] == "reap taxtui-r-0"
+    assert set(context.substrate.alive) == {"taxtui-r-1"}
+
+
+async def test_a_session_that_will_not_close_is_worth_a_notice_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(self: FakeSession) -> None:
+        raise ExecFailed("the shell is stuck")
+
+    monkeypatch.setattr(FakeSession, "close", refuse)
+    context = FakeContext(mode="session")
+    await run(context)
+    assert context.ended.outcome == events.OK
+    assert [notice.text for notice in context.of(Notice)] == ["closing a session: ExecFailed the shell is stuck"]
+    assert context.substrate.alive == {}

@@ -30,7 +30,6 @@ CommandPath = Callable[[str, str], Awaitable[ExecResult]]
 
 NOBODY: Final = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
 """Runs a program as a user who is not root."""
-USERS: Final = pytest.mark.parametrize("user", [[], NOBODY], ids=["this user", "nobody"])
 
 
 def run(argv: list[str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -175,19 +174,6 @@ async def test_named_files_of_a_session_do_not_pile_up(everybodys: Path) -> None
         await opened.close()
 
 
-@USERS
-@pytest.mark.parametrize("shell", ["bash", "sh"])
-async def test_merged_output_in_every_form(shell: str, user: list[str]) -> None:
-    argv = [*user, *(posix_argv() if shell == "sh" else launch_argv())]
-    opened = await FramedShell.open(shell_process(argv), merged=True)
-    texts = (b"", b"=", b"==.=e=n=t=.", b"t\n\tb\n\n", b"\\n%s$x`~", b"\x7f", b"\xff\x00", b"x" * 8191, b"=\n" * 5000)
-    for out in texts:
-        for err in texts:
-            result = await opened.exec(Command(script=f"cat; printf {_octal(err)} >&2" if err else "cat", stdin=out))
-            assert (result.stdout, result.stderr) == (out, err)
-    await opened.close()
-
-
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 @pytest.mark.parametrize("within", [True, False])
 def test_a_text_carries_standard_input_and_long_scripts(shell: str, within: bool) -> None:
@@ -199,10 +185,6 @@ def test_a_text_carries_standard_input_and_long_scripts(shell: str, within: bool
     )
     assert result is not None
     assert (result.exit_code, result.stdout, result.stderr) == (7, data, b"")
-
-
-def _octal(data: bytes) -> str:
-    return "'" + "".join(f"\\{byte:03o}" for byte in data) + "'"
 
 
 @pytest.mark.parametrize("path", [captured, text, inside, session, merged])

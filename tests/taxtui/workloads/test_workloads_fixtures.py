@@ -92,23 +92,6 @@ def test_what_is_cached_is_not_built_again(downloads: list[Path]) -> None:
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
-@pytest.mark.parametrize(
-    "path", ["wheels/thing-1-py3-none-any.whl", "gitconfig", "attrs.git/packed-refs", "manifest.json"]
-)
-@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
-def test_damage_is_noticed_and_repaired(downloads: list[Path], path: str, damage: str) -> None:
-    folder = fixtures.ensure()
-    victim = folder / path
-    content = victim.read_bytes()
-    if damage == "remove":
-        victim.unlink()
-    else:
-        victim.write_bytes(content[:-1] if damage == "cut" else bytes([content[0] ^ 1]) + content[1:])
-    assert fixtures.cached() is None
-    assert fixtures.ensure() == folder == fixtures.cached()
-    assert len(downloads) == 2
-
-
 def test_two_builders_at_once_share_one_folder(downloads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     both = threading.Barrier(2)
     publish = fixtures._publish

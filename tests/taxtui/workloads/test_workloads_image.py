@@ -27,7 +27,6 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     docker.chmod(0o755)
     folder = tmp_path / "taxtui" / f"fixtures-{fixtures.DIGEST}"
     folder.mkdir(parents=True)
-    (folder / fixtures.MANIFEST).write_text("{}")
     environment = {
         "CALLS": str(tmp_path / "calls"),
         "DAEMON": "up",
@@ -85,17 +84,15 @@ def test_push_tags_and_pushes(calls: Path) -> None:
     ]
 
 
-def test_no_daemon_is_one_line_and_exit_3(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DAEMON", "down")
-    done = build("--base", "mine:1")
-    assert done.returncode == 3
-    assert done.stderr.startswith("taxtui: docker cannot be used")
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""  # no image of that base, so not the fixtures alone
-
-
-def test_no_docker_command_is_one_line_and_exit_3(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [("DAEMON", "down", "taxtui: docker cannot be used"), ("PATH", "", "there is no docker; install it")],
+)
+def test_no_docker_is_one_line_and_exit_3(
+    variable: str, value: str, words: str, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
     done = build("--base", "mine:1")
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
-    assert "there is no docker; install it" in done.stderr
+    assert words in done.stderr
+    assert done.stdout == ""  # no image of that base, so not the fixtures alone

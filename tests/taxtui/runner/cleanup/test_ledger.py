@@ -29,11 +29,12 @@ def test_what_is_written_is_read_by_its_owner_only() -> None:
 
 
 def test_entries_come_oldest_first_and_damaged_ones_are_passed_over() -> None:
-    for run_id in ("20260102t0", "20260101t0"):
-        ledger.write(entry(run_id))
+    for run_id in ("20260102t0", "20260101t0", "r"):
+        path = ledger.write(entry(run_id))
     (folders.ledger() / "half.json").write_bytes(b'{"run_id": "x"')
     (folders.ledger() / "folder.json").mkdir()
-    assert [found.run_id for found in ledger.entries()] == ["20260101t0", "20260102t0"]
+    path.with_name("x.json").write_bytes(path.read_bytes().replace(b'"r"', b'"../../x"'))  # names something else
+    assert [found.run_id for found in ledger.entries()] == ["20260101t0", "20260102t0", "r"]
 
 
 def test_forgetting_a_run_twice_is_fine() -> None:

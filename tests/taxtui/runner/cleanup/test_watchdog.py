@@ -172,20 +172,21 @@ def opened(fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrat
     return fake
 
 
-async def test_done_ends_it_without_a_look(opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
-    conversation = Conversation(monkeypatch, ENTRY_LINE + DONE)
+@pytest.mark.parametrize(
+    ("said", "answer", "calls"),
+    [
+        (ENTRY_LINE + DONE, READY, ["closed"]),
+        (ENTRY_LINE, READY, ["reap ours", "closed"]),
+        (b"", b"", []),  # a runner that died before its first word had made nothing
+    ],
+)
+async def test_it_sweeps_unless_the_runner_says_done(
+    said: bytes, answer: bytes, calls: list[str], opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = Conversation(monkeypatch, said)
     await watchdog._main()
-    assert conversation.heard() == READY
-    assert opened.alive == {"ours": RUN}
-    assert opened.calls == ["closed"]
-
-
-async def test_silence_makes_it_sweep(opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
-    conversation = Conversation(monkeypatch, ENTRY_LINE)
-    await watchdog._main()
-    assert conversation.heard() == READY
-    assert opened.alive == {}
-    assert ledger.entries() == []
+    assert (conversation.heard(), opened.calls) == (answer, calls)
+    assert bool(ledger.entries()) == (said == ENTRY_LINE + DONE)
 
 
 async def test_a_runner_that_died_before_the_answer_is_cleaned_up_after(
@@ -198,22 +199,12 @@ async def test_a_runner_that_died_before_the_answer_is_cleaned_up_after(
     os.close(conversation._open.pop())
 
 
-async def test_a_runner_that_died_before_its_first_word_had_made_nothing(
-    opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    conversation = Conversation(monkeypatch, b"")
-    await watchdog._main()
-    assert conversation.heard() == b""
-    assert opened.calls == []
-    assert ledger.entries() == []
-
-
 EARLIER = msgspec.structs.replace(FAKE, create_timeout_s=60.0, pid=1)
 """The entry of a run that is about to be resumed."""
 
 
 def recording_of_a_worker() -> Path:
-    path = ledger.worker_file(RUN, 0, 1)
+    path = ledger.workers_folder(RUN) / "1.json.new"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"not merged yet")
     return path

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from costmodel.recording.events import Actions, Notice, TrialEnded, TrialStarted
-from taxtui import installed
 from tests.support import paced_fake, waiting
-from tests.support.command_line import PLAIN, Finished, Home, ended, events, last, tier, without_modules
+from tests.support.command_line import Home, ended, events, last, tier
 from tests.support.standins.ray_cluster import TwoNodes
 from tests.support.worker_kills import WORKERS, whole
 from tests.support.worker_kills import scenario as killed_scenario
@@ -127,22 +126,3 @@ def test_a_node_that_is_killed_costs_no_trial(nodes: Nodes) -> None:
     notices = [event.text for event in events(path) if isinstance(event, Notice)]
     assert sum("was lost" in text for text in notices) in range(1, WORKERS), notices
     nodes.assert_nothing_left()
-
-
-def refused(home: Home, *words: str) -> Finished:
-    told = home.run("run", *PLAIN, "-t", "T0", "-n", "1", "--trials", "1", "--progress", "none", *words)
-    assert told.code != 0
-    return told
-
-
-def test_a_cluster_that_is_not_there_or_too_small_is_refused_in_a_line(home: Home, nodes: Nodes) -> None:
-    unreachable = refused(home, "--ray", "127.0.0.1:1")
-    assert "no cluster at --ray 127.0.0.1:1: " in unreachable.complaint
-    at = ("--ray", nodes.cluster.address)
-    assert "find room for" in refused(home, *at, "--processes", "9", "--concurrency", "9").complaint
-
-
-def test_what_ray_and_its_nodes_need_is_said(home: Home, tmp_path: Path) -> None:
-    home.env |= without_modules(tmp_path / "without", "ray")
-    told = refused(home, *RAY)
-    assert (told.code, told.complaint.count(installed.extra_command("ray"))) == (3, 1)

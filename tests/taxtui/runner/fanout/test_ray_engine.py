@@ -28,8 +28,8 @@ from taxtui.runner.fanout.ray_launcher import RayConnection, RayLauncher, RayNod
 from taxtui.runner.fanout.ray_node import NodeRelay
 from taxtui.runner.run import Run
 from tests.support import paced_fake
+from tests.support.recorded import NoWatchdog
 from tests.support.waiting import until
-from tests.taxtui.runner.test_engine import QuietWatchdog
 
 RUN_ID = "20260101t000000z-00000000"
 TIER = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
@@ -126,7 +126,7 @@ async def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[
         monkeypatch.setenv(name, value)
     monkeypatch.syspath_prepend(str(tmp_path / "fake"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(run_module, "Watchdog", QuietWatchdog)
+    monkeypatch.setattr(run_module, "Watchdog", NoWatchdog)
     yield fake
     for handle in fake.handles:  # as the process of an actor ends, and with it what it had started
         await handle.actor.close(0)
@@ -234,7 +234,9 @@ async def test_lines_arrive_in_order_though_calls_may_overtake_each_other() -> N
     await connection.close(0)
 
 
-async def test_what_an_actor_dies_of_is_said_in_a_line(tmp_path: Path, ray: FakeRay) -> None:
+async def test_an_actor_that_dies_or_gets_no_core_is_said_in_a_line(
+    tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def struck(handle: Handle, name: str) -> None:
         raise RayActorError("The actor died.\n\nModuleNotFoundError: No module named 'taxtui'\n")
 
@@ -242,10 +244,6 @@ async def test_what_an_actor_dies_of_is_said_in_a_line(tmp_path: Path, ray: Fake
     with pytest.raises(TaxtuiError, match=r"worker \d could not begin on 10\.0\.0\.\d: ModuleNotFoundError: No module"):
         await measured(tmp_path, plan())
 
-
-async def test_who_waits_in_vain_for_a_core_says_so(
-    tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
-) -> None:
     async def begin(self: NodeRelay, request: bytes) -> bytes:
         await asyncio.Event().wait()
         return b""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from costmodel.recording.events import Event, TrialEnded, TrialStarted
-from costmodel.recording.framing import FrameParser, decode
 from taxtui.errors import RecordingError
 from taxtui.plan.spec import Plan
 from taxtui.runner.cleanup.ledger import TrialShare
@@ -23,6 +21,7 @@ from taxtui.runner.fanout.messages import (
     FromWorker,
     NotStarted,
     Ready,
+    Recorded,
     StartupError,
     ToWorker,
     WorkerCommand,
@@ -46,15 +45,10 @@ class RecordedPipes(WorkerPipes):
     """Keeps the messages of a worker; its own messages come from the test."""
 
     def __init__(self) -> None:
-        """Nothing has been said; where it is ``slow`` nobody reads."""
+        super().__init__(*cast(Any, (None, None)))
         self.heard: list[FromWorker] = []
-        self.slow = False
 
-    @property
-    def behind(self) -> bool:
-        return self.slow
-
-    def send(self, message: FromWorker) -> None:
+    def write(self, message: FromWorker) -> None:
         self.heard.append(message)
 
     def of(self, kind: type) -> list[Any]:
@@ -64,11 +58,10 @@ class RecordedPipes(WorkerPipes):
 class Seat:
     """A worker, begun, at one end; the test is at the other."""
 
-    def __init__(self, folder: Path, what: Plan) -> None:
+    def __init__(self, what: Plan) -> None:
         assignment = Assignment(plan=what, run_id=RUN_ID, share=TrialShare(1, 2), clock=2)
-        self.path = folder / "1.msgpack"
         self.lines = RecordedPipes()
-        self.program = WorkerProgram(assignment, self.path, self.lines)
+        self.program = WorkerProgram(assignment, self.lines)
         self.running = asyncio.ensure_future(self.program.execute())
 
     @property
@@ -88,12 +81,11 @@ class Seat:
         self.order(Assign(0, 0, slots, 0, assigned))
 
     def events(self) -> list[Event]:
-        """The events of its file so far."""
-        frames = FrameParser().feed(self.path.read_bytes())
-        return [event for offset, payload in frames for event in decode(payload, offset).events]
+        """The events so far."""
+        return [event for message in self.lines.of(Recorded) for event in message.events]
 
     def ends(self) -> dict[int, str]:
-        """Trials whose end is in its file, and their outcomes."""
+        """Trials whose end it has told, and their outcomes."""
         return {event.trial: event.outcome for event in self.events() if isinstance(event, TrialEnded)}
 
     async def ended(self, trials: int) -> None:
@@ -114,8 +106,8 @@ def made(fake: FakeSubstrate) -> list[str]:
     return [call for call in fake.calls if call.startswith("create ")]
 
 
-async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path: Path, fake: FakeSubstrate) -> None:
-    seat = Seat(tmp_path, plan(trials=40))
+async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(fake: FakeSubstrate) -> None:
+    seat = Seat(plan(trials=40))
     await seat.begun()
     seat.order(WorkerCommand("pause"))
     seat.deal(1, 3, 5, 7, due_ns=3_600_000_000_000)
@@ -129,11 +121,9 @@ async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path:
 
 
 @pytest.mark.parametrize("op", ["cancel", "interrupt", ""])
-async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(
-    tmp_path: Path, fake: FakeSubstrate, op: str
-) -> None:
+async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(fake: FakeSubstrate, op: str) -> None:
     fake.ready_hook = for_ever
-    seat = Seat(tmp_path, plan(trials=8))
+    seat = Seat(plan(trials=8))
     await seat.begun()
     seat.deal(1, 3, slots=2)
     await until(lambda: len(fake.alive) == 2, "both are there")
@@ -147,15 +137,12 @@ async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(
     assert set(seat.ends().values()) == {"interrupted" if op == "interrupt" else "cancelled"}
 
 
-async def test_a_bug_of_it_is_told_and_ends_it(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_bug_of_it_is_told_and_ends_it(fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: Any, **__: Any) -> bool:
         raise RuntimeError("boom")
 
     for method in ("_trial", "_deliver"):
-        seat = Seat(tmp_path / method, plan(trials=8))
-        seat.path.parent.mkdir()
+        seat = Seat(plan(trials=8))
         await seat.begun()
         monkeypatch.setattr(seat.worker, method, broken)
         seat.deal(1)
@@ -200,9 +187,9 @@ async def test_a_program_reports_the_error_of_its_start(fake: FakeSubstrate) -> 
 
 
 async def test_a_batch_begins_by_the_clock_of_the_worker_alone(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+    fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seat = Seat(tmp_path, plan(trials=8, warmup=0))
+    seat = Seat(plan(trials=8, warmup=0))
     await seat.begun()
     wall = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: wall() + 3_600_000_000_000)  # another machine's, an hour apart
