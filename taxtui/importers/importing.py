@@ -13,7 +13,7 @@ from taxtui.errors import RecordingError, TaxtuiError, UsageError, located
 from taxtui.importers import registry
 from taxtui.importers.files import Unreadable
 from taxtui.importers.names import Names
-from taxtui.importers.protocol import HEAD_BYTES, ImportedTrial, Reader, ReaderOptions, Skipped
+from taxtui.importers.protocol import HEAD_BYTES, ImportedTrial, Reader, Skipped
 from taxtui.importers.spool import Spool
 from taxtui.importers.writing import write
 from taxtui.terminal_text import clean
@@ -98,7 +98,6 @@ def import_files(
     reader: Reader,
     paths: Sequence[Path],
     out: Path,
-    options: ReaderOptions,
     *,
     keep_names: bool = False,
     strict: bool = False,
@@ -107,12 +106,10 @@ def import_files(
     """Write a recording of all trials in the files. ``progress`` is called with the finished share of the files.
 
     Raises:
-        UsageError: the format has no such option, ``out`` exists, or a path is given twice.
+        UsageError: ``out`` exists or cannot be created, or a path is given twice.
         RecordingError: no trial could be read, or with ``strict`` a file could not be read.
         WriteFailed: the disk is full. After any error there is no ``out``.
     """
-    if options.span_phases and not reader.takes_map:
-        raise UsageError(f"{reader.name} has no spans: drop --map")
     if out.exists():  # before an hour of reading
         raise UsageError(f"{out} exists", fix="choose another name with -o, nothing is overwritten")
     if not out.absolute().parent.is_dir():
@@ -122,7 +119,7 @@ def import_files(
     spool = Spool()
     files = list(files_of(reader, paths))
     for path in files:
-        for item in _trials(reader, path, options):
+        for item in _trials(reader, path):
             if isinstance(item, ImportedTrial):
                 spool.add(names.clean(item))
                 continue
@@ -153,10 +150,10 @@ def import_files(
     return result
 
 
-def _trials(reader: Reader, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+def _trials(reader: Reader, path: Path) -> Iterator[ImportedTrial | Skipped]:
     """Yield the items of a reader; an error becomes a skipped item."""
     try:
-        yield from reader.trials(path, options)
+        yield from reader.trials(path)
     except Unreadable as error:
         yield Skipped("", str(error))
     except OSError as error:

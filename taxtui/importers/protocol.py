@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import msgspec
 
-from costmodel import CAUSE_OF, CAUSE_POLICIES, events
+from costmodel import CAUSE_OF, CAUSE_POLICIES, cause_of, events
 from taxtui.importers.files import Unreadable, walk
 
 HEAD_BYTES: Final = 1 << 16
@@ -82,6 +82,10 @@ class ImportedAction(NamedTuple):
     exit_code: int = events.UNKNOWN
 
 
+Span = tuple[int | None, int | None]
+"""Start and end in Unix ns; None: unknown."""
+
+
 class Failure(NamedTuple):
     """Why a trial did not succeed. An unsolved task is no failure."""
 
@@ -89,6 +93,19 @@ class Failure(NamedTuple):
     phase: str
     outcome: str = events.FAILED  # or TIMEOUT, CANCELLED
     cause: str = ""  # a name of costmodel.recording.causes; "": by the class of the error
+
+
+def failure_of(error: str, phase: str) -> Failure:
+    """Return the failure of an exception: cancelled, timed out or failed, by the class of the exception."""
+    cancelled = events.CANCELLED if cause_of(error) == events.CANCELLED else ""
+    return Failure(error, phase, cancelled or (events.TIMEOUT if "timeout" in error.lower() else events.FAILED))
+
+
+def failed_phase(spans: Mapping[str, Span], otherwise: str) -> str:
+    """Return the name of the last span without an end, else of the last span with a start, else ``otherwise``."""
+    started = [name for name, (start_ns, _) in spans.items() if start_ns is not None]
+    unfinished = [name for name in started if spans[name][1] is None]
+    return (unfinished or started or [otherwise])[-1]
 
 
 class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,15 +163,8 @@ def trial_or_skipped(where: str, make: Callable[..., ImportedTrial], *arguments:
         return Skipped(where, str(error))
 
 
-class ReaderOptions(msgspec.Struct, frozen=True):
-    """Options of the command line for a reader."""
-
-    span_phases: Mapping[str, str] = {}
-    """``--map``: one of ``TIMES`` by the name of a span. Only where ``takes_map``."""
-
-
 class Reader(Protocol):
-    """A format. The constructor has no arguments; a reader has no state between files."""
+    """A format. The constructor has no arguments; a reader has no state between files, except ``--map``."""
 
     name: ClassVar[str]
     """Name on the command line: ``taxtui import NAME``."""
@@ -165,8 +175,8 @@ class Reader(Protocol):
     file_names: ClassVar[tuple[str, ...]] = ()
     """Patterns of file names, for the default ``files``."""
 
-    takes_map: ClassVar[bool] = False
-    """Whether the format has spans for ``--map``."""
+    span_phases: Mapping[str, str] | None = None
+    """``--map``: one of ``TIMES`` by the name of a span. None: the format has no spans."""
 
     def files(self, folder: Path) -> Iterator[Path]:
         """Yield the files below a folder that may contain trials, sorted, by file name alone."""
@@ -176,7 +186,7 @@ class Reader(Protocol):
         """Return whether the file's content is of the format; ``head`` has the first ``HEAD_BYTES``."""
         ...
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         """Yield the trials of a file. A file of the format without trials (a job's summary) yields nothing.
 
         Raises:

@@ -13,7 +13,6 @@ from taxtui.importers.protocol import (
     ImportedTrial,
     Quantity,
     Reader,
-    ReaderOptions,
     Skipped,
     trial_or_skipped,
 )
@@ -33,7 +32,7 @@ class ComputesdkReader(Reader):
     def recognises(self, path: Path, head: bytes) -> bool:
         return b'"results"' in head and b'"ttiMs"' in head and b'"provider"' in head
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         results = list(maps(document(path), "results"))
         if not any("iterations" in result or "rampProfile" in result for result in results):
             raise Unreadable("no result of computesdk")
@@ -55,7 +54,7 @@ def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTria
     timeline.lacks(Quantity.ACTIONS, "no commands were run")
     failure = Failure("CreateFailed", events.CREATE) if error else None
     if failure is None:
-        timeline.next_phase(events.CREATE, took_ns or 0)
+        timeline.append(events.CREATE, took_ns or 0)
     elif took_ns:
         timeline.ended(took_ns)
     else:

@@ -17,7 +17,6 @@ from costmodel.recording.reader import read_recording
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import ReaderOptions
 from taxtui.plan import scenario
 from tests.support import importing
 from tests.support.fuzz import hostile, mangled
@@ -87,7 +86,7 @@ def _import(data: bytes) -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         try:
-            result = import_files(registry.load(name), [file], out, ReaderOptions())
+            result = import_files(registry.load(name), [file], out)
         except RecordingError as error:
             assert "\n" not in str(error), str(error)
             assert "unexpected" not in str(error), str(error)
