@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import difflib
 import logging
 import os
-import tempfile
 import time
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import msgspec
 
 from taxtui.errors import UsageError
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
-from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
@@ -37,7 +34,6 @@ _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 _PACKAGE: Final = "harbor"
 _DOCKER: Final = "docker"
-_READABLE = 0o644  # in the sandbox the file belongs to root
 
 
 class HarborSandbox(HarnessedSandbox):
@@ -45,11 +41,10 @@ class HarborSandbox(HarnessedSandbox):
 
     SHELLS: ClassVar[tuple[str, ...]] = ("bash",)
 
-    def __init__(self, name: str, substrate: HarborSubstrate, environment: Any, folder: Path) -> None:
-        """``environment``: started; ``folder``: the sandbox's folder on this machine."""
+    def __init__(self, name: str, substrate: HarborSubstrate, environment: Any) -> None:
+        """``environment``: started."""
         super().__init__(name, substrate)
         self._environment = environment
-        self._folder = folder
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
@@ -62,25 +57,10 @@ class HarborSandbox(HarnessedSandbox):
         text = (answer.stdout or "").replace("\r\n", "\n")  # podman-compose runs commands in a terminal
         return TextAnswer(text, answer.return_code, started_ns, ended_ns)
 
-    async def write(self, path: str, text: str) -> None:
-        """As ``HarnessedSandbox.write``."""
-        try:
-            script_file = await self.pool.run(lambda: self._script_file(text))
-            await self._environment.upload_file(script_file, path)
-        except Exception as error:  # as above
-            raise not_run(_PACKAGE, error) from error
-
-    def _script_file(self, text: str) -> Path:
-        """Write the text to a file in the sandbox's folder on this machine. Blocking."""
-        handle, path = tempfile.mkstemp(dir=self._folder, prefix="script-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            os.fchmod(handle, _READABLE)
-        return Path(path)
-
     async def stop(self) -> None:
-        """As ``HarnessedSandbox.stop``."""
-        await ended(self._environment)
+        """As ``HarnessedSandbox.stop``: as Harbor does after a trial."""
+        with contextlib.suppress(Exception):  # docker's command line removes the rest
+            await self._environment.stop(delete=True)
 
 
 class RemoteHarborSandbox(HarborSandbox):
@@ -90,14 +70,6 @@ class RemoteHarborSandbox(HarborSandbox):
 
     async def stop(self) -> None:
         """Do nothing: the sandbox's site stops the sandbox and reports failures."""
-
-
-async def ended(environment: DockerEnvironment) -> None:
-    """Stop the environment as Harbor does after a trial. Raises nothing."""
-    try:
-        await environment.stop(delete=True)
-    except Exception:  # docker's command line removes the rest
-        return
 
 
 class HarborSubstrate(HarnessSubstrate):
@@ -135,32 +107,24 @@ class HarborSubstrate(HarnessSubstrate):
     def _image(self) -> str:
         return self.options.image or DEFAULT_IMAGE
 
-    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> HarborSandbox:
-        """As ``HarnessSubstrate.begin``."""
-        if isinstance(self.sites, HarborEnvironments):
-            return await self._begin_remote(self.sites, spec, env)
+    async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:
+        """As ``HarnessSubstrate.begin``: docker in a thread, because Harbor asks docker for the version and blocks.
+
+        Any other environment in this event loop: SDK clients are bound to a loop.
+        """
         try:
+            if isinstance(self.sites, HarborEnvironments):
+                environment = self.sites.construct(spec, env)
+                await environment.start(force_build=False)
+                return RemoteHarborSandbox(spec.name, self, environment)
             environment = self._environment(spec, env)
-            # In a thread: Harbor asks docker for the version and blocks.
             await self.pool.run(
                 lambda: asyncio.run(environment.start(force_build=False)),
-                dispose=lambda _: asyncio.run(ended(environment)),
+                dispose=lambda _: asyncio.run(environment.stop(delete=True)),
             )
-        except Exception as error:  # any exception of docker and the compose plugin
+            return HarborSandbox(spec.name, self, environment)
+        except (Exception, SystemExit) as error:  # any exception of docker, the compose plugin and an SDK
             raise not_started(_PACKAGE, error) from error
-        return HarborSandbox(spec.name, self, environment, environment.environment_dir.parent)
-
-    async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:
-        """Start the environment in this event loop: SDK clients are bound to a loop."""
-        environment = sites.construct(spec, env)
-        try:
-            await environment.start(force_build=False)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(sites.remove(spec.name), cancelled)
-            raise
-        except (Exception, SystemExit) as error:  # any exception of an SDK
-            raise not_started(_PACKAGE, error) from error
-        return RemoteHarborSandbox(spec.name, self, environment, sites.root / spec.name)
 
     def _environment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""

@@ -16,18 +16,17 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, UsageError
+from taxtui.errors import CleanupFailed, ExecFailed, UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.kill import LEFT, kill_script
-from taxtui.sandboxes.kit.limits import SANDBOX_ENV
-from taxtui.sandboxes.protocol import Availability, Found
+from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.harness import HARBOR_PRICE_SHEETS, HarborOptions
 from taxtui.substrates.harness.failure import one_line
 from taxtui.substrates.harness.harness import Sites
@@ -68,7 +67,6 @@ class HarborEnvironments(Sites):
         self.options = options
         self.pool = pool
         self.live: dict[str, Any] = {}  # Harbor's object of each sandbox of this process; None before construction
-        self.root: Path
         self._logger = logger
         self._settings = _settings(options.settings)
 
@@ -112,20 +110,16 @@ class HarborEnvironments(Sites):
             prices=name if name in HARBOR_PRICE_SHEETS else "",
         )
 
-    async def add(self, spec: SandboxSpec) -> dict[str, str]:
-        """As ``Sites.add``: make the sandbox's folder."""
-        private_folder.make(self.root, spec)
+    def add(self, spec: SandboxSpec) -> dict[str, str]:
+        """As ``Sites.add``."""
+        env = super().add(spec)
         self.live[spec.name] = None
-        return {"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name}
+        return env
 
     def construct(self, spec: SandboxSpec, env: dict[str, str]) -> Any:
-        """Construct Harbor's object for a sandbox, without starting the sandbox. Raises ``CreateFailed``."""
-        try:
-            environment = self._construct(spec.name, self.root / spec.name, spec.limits, env)
-        except (Exception, SystemExit) as error:
-            raise CreateFailed(f"harbor did not start it: {one_line(error)}") from error
-        self.live[spec.name] = environment
-        return environment
+        """Construct Harbor's object for a sandbox, without starting the sandbox. Raises any exception of Harbor."""
+        self.live[spec.name] = self._construct(spec.name, self.root / spec.name, spec.limits, env)
+        return self.live[spec.name]
 
     def _construct(self, name: str, folder: Path, limits: Limits, env: Mapping[str, str]) -> Any:
         from harbor.environments.factory import EnvironmentFactory
@@ -192,10 +186,6 @@ class HarborEnvironments(Sites):
                 raise CleanupFailed(f"{name}: {self.label} did not stop the sandbox: {reason}") from error
         await private_folder.remove(folder, self.pool)
         self.live.pop(name, None)
-
-    async def find(self, run_id: str | None) -> Sequence[Found]:
-        """As ``Sites.find``: this user's sandboxes from this machine, unless stopped by Harbor."""
-        return private_folder.found_in(self.root, run_id)
 
 
 def environment_names() -> list[str]:

@@ -7,15 +7,12 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final
 
 import msgspec
 
-from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
-from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.failure import not_run, not_started
@@ -25,13 +22,12 @@ from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 
 from swerex.deployment.docker import DockerDeployment
-from swerex.runtime.abstract import Command, WriteFileRequest
+from swerex.runtime.abstract import Command
 
 _QUIET: Final = logging.getLogger("taxtui.swerex")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 _PACKAGE: Final = "swe-rex"
-_T = TypeVar("_T")
 
 
 class SwerexSandbox(HarnessedSandbox):
@@ -44,33 +40,22 @@ class SwerexSandbox(HarnessedSandbox):
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``runtime.execute``, without a timeout."""
-        wanted = Command(command=[self.shell, "-c", script])
 
         async def execute() -> TextAnswer:
             started_ns = time.monotonic_ns()
-            answer = await self._deployment.runtime.execute(wanted)
+            answer = await self._deployment.runtime.execute(Command(command=[self.shell, "-c", script]))
             ended_ns = time.monotonic_ns()
             return TextAnswer(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
 
-        return await self._call(execute)
-
-    async def write(self, path: str, text: str) -> None:
-        """As ``HarnessedSandbox.write``."""
-        await self._call(lambda: self._deployment.runtime.write_file(WriteFileRequest(path=path, content=text)))
-
-    async def _call(self, call: Callable[[], Awaitable[_T]]) -> _T:
-        async def awaited() -> _T:
-            return await call()
-
         try:
-            return await self.pool.run(lambda: asyncio.run(awaited()))
+            return await self.pool.run(lambda: asyncio.run(execute()))
         except Exception as error:  # any exception of the HTTP client and the server
             raise not_run(_PACKAGE, error) from error
 
     async def stop(self) -> None:
         """As ``HarnessedSandbox.stop``."""
-        with contextlib.suppress(ExecFailed):
-            await self._call(self._deployment.stop)
+        with contextlib.suppress(Exception):  # the site removes the rest
+            await self.pool.run(lambda: _stop(self._deployment))
 
 
 class _LeftAlone(DockerDeployment):
@@ -97,7 +82,7 @@ class SwerexSubstrate(HarnessSubstrate):
         fix = "docs/substrates/harnesses.md says how to make one"
         return HarnessContainers(self.name, self.options.image, fix, self.pool, compose=False)
 
-    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> SwerexSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""
         deployment = self._deployment(spec, env)
         try:
@@ -125,5 +110,5 @@ async def _started(deployment: DockerDeployment) -> None:
 
 
 def _stop(deployment: DockerDeployment) -> None:
-    """Blocks: stop the deployment of a cancelled create."""
+    """Stop a deployment. Blocks."""
     asyncio.run(deployment.stop())  # type: ignore[no-untyped-call]
