@@ -13,7 +13,7 @@ from taxtui.commands.progress import progress
 from taxtui.errors import RecordingError, UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import ImportResult, import_files, reader_for
-from taxtui.importers.protocol import TIMES
+from taxtui.importers.trial import TIMES
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:

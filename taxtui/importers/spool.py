@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from costmodel import events
-from taxtui.importers.protocol import ImportedTrial, Unknown
+from taxtui.importers.trial import ImportedTrial, Unknown
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ImportedTrial).decode

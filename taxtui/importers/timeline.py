@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, TypedDict
 
 from costmodel import events
-from taxtui.importers.protocol import ImportedAction, Phase, Quantity, Unknown
+from taxtui.importers.trial import ImportedAction, Phase, Quantity, Unknown
 from taxtui.importers.values import LONGEST_NS, zoneless
 
 NO_ZONE: Final = "times without a zone are taken as UTC: concurrency across machines may be wrong"
@@ -25,7 +25,7 @@ _QUANTITIES: Final = {events.PRELOAD: Quantity.SETUP, events.ACTION: Quantity.AC
 
 
 class Times(TypedDict):
-    """The fields of time of an :class:`~taxtui.importers.protocol.ImportedTrial`."""
+    """The fields of time of an :class:`~taxtui.importers.trial.ImportedTrial`."""
 
     start_ns: int
     end_ns: int

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from costmodel import Event, cause_of, events
 from taxtui import __version__
-from taxtui.importers.protocol import ImportedAction, ImportedTrial
 from taxtui.importers.spool import CellFacts, Spool
 from taxtui.importers.timeline import AFTERWARDS
+from taxtui.importers.trial import ImportedAction, ImportedTrial
 from taxtui.recording import digest
 from taxtui.recording.writer import Recorder
 

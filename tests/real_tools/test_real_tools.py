@@ -20,7 +20,7 @@ import pytest
 
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import ImportedTrial
+from taxtui.importers.trial import ImportedTrial
 
 pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent

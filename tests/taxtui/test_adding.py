@@ -70,7 +70,7 @@ def test_a_report_format_is_one_file_and_one_line(copy: Path) -> None:
 
 LAPS: Final = '''
 from taxtui.importers.files import lines, walk
-from taxtui.importers.protocol import ImportedTrial, Quantity
+from taxtui.importers.trial import ImportedTrial, Quantity
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import duration_ns
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import Quantity
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Quantity
 from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, instant_ns, items, maps, span_ns, text
 
 INVENTED: Final = ("mini-swe-agent", "swe-agent")

@@ -8,15 +8,9 @@ from typing import Any, ClassVar
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import (
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, at, duration_ns, integer, items, maps, number, text
 
 MOST_IN_FLIGHT = 1_000_000

@@ -10,17 +10,9 @@ from typing import ClassVar, Final
 
 from costmodel import events, too_large
 from taxtui.importers.files import MOST_BYTES, Unreadable, lines
-from taxtui.importers.protocol import (
-    PHASES,
-    TIMES,
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import BACKWARDS, Timeline
+from taxtui.importers.trial import PHASES, TIMES, Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, duration_ns, instant_ns, integer
 
 REQUIRED: Final = ("trial", "phase")

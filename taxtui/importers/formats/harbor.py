@@ -13,17 +13,17 @@ from typing import Any, ClassVar, Final, NamedTuple
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
 from taxtui.importers.formats import atif
-from taxtui.importers.protocol import (
+from taxtui.importers.protocol import Reader
+from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import (
     AGENT_LIMITS,
     Failure,
     ImportedAction,
     ImportedTrial,
     Quantity,
-    Reader,
     failed_phase,
     failure_of,
 )
-from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, span_ns, text
 
 AGENT_EXIT: Final = "NonZeroAgentExitCodeError"

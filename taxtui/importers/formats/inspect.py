@@ -12,17 +12,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, decoded, document
-from taxtui.importers.protocol import (
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    Skipped,
-    Span,
-    failure_of,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity, Span, failure_of
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, is_name, items, maps, span_ns, text
 from taxtui.importers.zipped import Archive, TooMuch
 

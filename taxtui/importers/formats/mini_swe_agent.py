@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, failure_of
+from taxtui.importers.protocol import Reader
 from taxtui.importers.timeline import BACKWARDS, Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity, failure_of
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, items, maps, text
 
 FORMAT: Final = "mini-swe-agent-1.1"

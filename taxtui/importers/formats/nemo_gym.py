@@ -12,15 +12,9 @@ from typing import Any, ClassVar, Final
 from costmodel import HARNESS, SANDBOX, VERIFIER, events
 from taxtui.importers.files import Unreadable, decoded, lines
 from taxtui.importers.formats import harbor
-from taxtui.importers.protocol import (
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import (
     MICROSECOND_NS,
     MILLISECOND_NS,

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from costmodel import events
 from taxtui.importers.files import MOST_BYTES, Unreadable, decoded, document, lines
-from taxtui.importers.protocol import PHASES, TIMES, Failure, ImportedTrial, Quantity, Reader, Skipped, failure_of
+from taxtui.importers.protocol import Reader, Skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import PHASES, TIMES, Failure, ImportedTrial, Quantity, failure_of
 from taxtui.importers.values import LAST_NS, at, integer, maps, text
 
 AGENT: Final = "agent"

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import PROVIDER, SANDBOX, events
 from taxtui.importers.files import Unreadable, decoded, document
-from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader
+from taxtui.importers.protocol import Reader
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, maps, text
 
 FAILURES: Final = {

@@ -8,15 +8,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import (
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, items, text
 
 LIMITS: Final = {

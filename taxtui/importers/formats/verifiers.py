@@ -11,18 +11,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, decoded, lines
-from taxtui.importers.protocol import (
-    AGENT_LIMITS,
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    Skipped,
-    failed_phase,
-    failure_of,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import AGENT_LIMITS, Failure, ImportedTrial, Quantity, failed_phase, failure_of
 from taxtui.importers.values import (
     LONGEST_NS,
     MICROSECOND_NS,

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, Skipped
+from taxtui.importers.protocol import Reader, Skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, integer, items, text
 
 COLUMNS: Final = ("setup_durations", "gen_durations", "scoring_durations")

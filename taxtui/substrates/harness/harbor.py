@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import difflib
 import logging
 import os
@@ -17,7 +16,6 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
 from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 from taxtui.workloads.image import DEFAULT_IMAGE
@@ -32,7 +30,6 @@ from harbor.models.trial.paths import TrialPaths
 _QUIET: Final = logging.getLogger("taxtui.harbor")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
-_PACKAGE: Final = "harbor"
 _DOCKER: Final = "docker"
 
 
@@ -48,19 +45,15 @@ class HarborSandbox(HarnessedSandbox):
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
-        try:
-            started_ns = time.monotonic_ns()
-            answer = await self._environment.exec(script)
-            ended_ns = time.monotonic_ns()
-        except Exception as error:  # any exception of asyncio and docker
-            raise not_run(_PACKAGE, error) from error
+        started_ns = time.monotonic_ns()
+        answer = await self._environment.exec(script)
+        ended_ns = time.monotonic_ns()
         text = (answer.stdout or "").replace("\r\n", "\n")  # podman-compose runs commands in a terminal
         return TextAnswer(text, answer.return_code, started_ns, ended_ns)
 
     async def stop(self) -> None:
         """As ``HarnessedSandbox.stop``: as Harbor does after a trial."""
-        with contextlib.suppress(Exception):  # docker's command line removes the rest
-            await self._environment.stop(delete=True)
+        await self._environment.stop(delete=True)
 
 
 class RemoteHarborSandbox(HarborSandbox):
@@ -77,7 +70,7 @@ class HarborSubstrate(HarnessSubstrate):
 
     name: ClassVar[str] = "harbor"
     Options: ClassVar[type[msgspec.Struct]] = HarborOptions
-    package: ClassVar[str] = _PACKAGE
+    package: ClassVar[str] = "harbor"
     options: HarborOptions
 
     def __init__(self, options: HarborOptions | None = None) -> None:
@@ -112,19 +105,16 @@ class HarborSubstrate(HarnessSubstrate):
 
         Any other environment in this event loop: SDK clients are bound to a loop.
         """
-        try:
-            if isinstance(self.sites, HarborEnvironments):
-                environment = self.sites.construct(spec, env)
-                await environment.start(force_build=False)
-                return RemoteHarborSandbox(spec.name, self, environment)
-            environment = self._environment(spec, env)
-            await self.pool.run(
-                lambda: asyncio.run(environment.start(force_build=False)),
-                dispose=lambda _: asyncio.run(environment.stop(delete=True)),
-            )
-            return HarborSandbox(spec.name, self, environment)
-        except (Exception, SystemExit) as error:  # any exception of docker, the compose plugin and an SDK
-            raise not_started(_PACKAGE, error) from error
+        if isinstance(self.sites, HarborEnvironments):
+            environment = self.sites.construct(spec, env)
+            await environment.start(force_build=False)
+            return RemoteHarborSandbox(spec.name, self, environment)
+        environment = self._environment(spec, env)
+        await self.pool.run(
+            lambda: asyncio.run(environment.start(force_build=False)),
+            dispose=lambda _: asyncio.run(environment.stop(delete=True)),
+        )
+        return HarborSandbox(spec.name, self, environment)
 
     def _environment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""

@@ -18,7 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from taxtui.errors import CleanupFailed, ExecFailed, UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
@@ -35,28 +35,21 @@ _STOP_S: Final = 120.0
 _PROBE_S: Final = 10.0
 
 
-class _Needs(NamedTuple):
-    """Credentials or programs of an environment, where Harbor's preflight does not check any."""
-
-    variables: tuple[str, ...] = ()  # any is enough
-    file: str = ""  # below the home folder; enough without variables
-    programs: tuple[str, ...] = ()  # any is enough
-
-
 _WITH_DOCKERFILE: Final = ("ack", "gke")
 """Environments with a mandatory Dockerfile, even for an image."""
-_UNCHECKED: Final[Mapping[str, _Needs]] = {
-    "ack": _Needs(("KUBECONFIG",), ".kube/config"),
-    "cwsandbox": _Needs(("CWSANDBOX_API_KEY", "WANDB_API_KEY")),
-    "islo": _Needs(("ISLO_API_KEY",)),
-    "langsmith": _Needs(
-        ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_PROFILE", "LANGSMITH_CONFIG_FILE"),
-        ".langsmith/config.json",
+_UNCHECKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "ack": ("KUBECONFIG", "~/.kube/config"),
+    "cwsandbox": ("CWSANDBOX_API_KEY", "WANDB_API_KEY"),
+    "islo": ("ISLO_API_KEY",),
+    "langsmith": (
+        *("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_PROFILE", "LANGSMITH_CONFIG_FILE"),
+        "~/.langsmith/config.json",
     ),
-    "prime": _Needs(("PRIME_API_KEY",), ".prime/config.json"),
-    "sbx": _Needs(("SBX_TOKEN", "SBX_TOKEN_FILE", "SBX_DOCKER_PAT")),
-    "singularity": _Needs(programs=("singularity", "apptainer")),
+    "prime": ("PRIME_API_KEY", "~/.prime/config.json"),
+    "sbx": ("SBX_TOKEN", "SBX_TOKEN_FILE", "SBX_DOCKER_PAT"),
+    "singularity": ("singularity", "apptainer"),
 }
+"""Variables and files with credentials, or programs, where Harbor's preflight does not check any. Any is enough."""
 
 
 class HarborEnvironments(Sites):
@@ -235,13 +228,12 @@ def _enforcement(capabilities: Any) -> str:
     return "requested" if capabilities.cpu_request and capabilities.memory_request else "none"
 
 
-def _unmet(name: str, needs: _Needs) -> Availability | None:
-    if needs.programs:
-        if any(map(shutil.which, needs.programs)):
-            return None
-        return Availability(ok=False, detail=f"{name} needs a program", fix=f"install {' or '.join(needs.programs)}")
-    if any(map(os.environ.get, needs.variables)) or (needs.file and (Path.home() / needs.file).exists()):
+def _unmet(name: str, needs: tuple[str, ...]) -> Availability | None:
+    files = [Path(need).expanduser() for need in needs if need.startswith("~")]
+    if any(os.environ.get(need) or shutil.which(need) for need in needs) or any(file.exists() for file in files):
         return None
-    variables = " or ".join(needs.variables)
-    or_file = f", or write ~/{needs.file}" if needs.file else ""
+    variables = " or ".join(need for need in needs if need.isupper())
+    if not variables:
+        return Availability(ok=False, detail=f"{name} needs a program", fix=f"install {' or '.join(needs)}")
+    or_file = "".join(f", or write {need}" for need in needs if need.startswith("~"))
     return Availability(ok=False, detail=f"{name} requires {variables}", fix=f"set {variables}{or_file}")

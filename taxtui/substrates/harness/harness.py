@@ -17,7 +17,7 @@ from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 
-from taxtui.errors import CreateFailed, ExecFailed, Throttled
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
@@ -27,6 +27,7 @@ from taxtui.sandboxes.kit.text_command import TextCommand
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextSandbox
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Session
 from taxtui.substrates.harness import HarborOptions, InspectOptions, SwerexOptions
+from taxtui.substrates.harness.failure import not_run, not_started
 
 AT_ONCE: Final = 64
 """Sandboxes at a time. Each may occupy two threads: by a command, and by a start or an end."""
@@ -85,16 +86,17 @@ class HarnessedSandbox(TextSandbox):
         super().__init__(name, shell, {}, inside=shell in self.SHELLS)
         self.pool = substrate.pool
         self._sites = substrate.sites
+        self._package = substrate.package
         self._stopped = False
         self._removing = asyncio.Lock()
 
     @abstractmethod
     async def run(self, script: str) -> TextAnswer:
-        """Run a script of the sandbox's shell by the harness's command path. Raises ``ExecFailed``, ``Throttled``."""
+        """Run a script of the sandbox's shell by the harness's command path. Raises any exception of the harness."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Stop the sandbox by the harness. Raises nothing: remains are removed afterwards."""
+        """Stop the sandbox by the harness. Raises any exception: remains are removed afterwards."""
 
     async def wait_ready(self, marks: Marks) -> None:
         """There is nothing to wait for: a harness's start waits until commands can be sent."""
@@ -102,14 +104,17 @@ class HarnessedSandbox(TextSandbox):
     async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
         """A script too long for an argument is written to a file first, in pieces."""
         script = wrapped.script
-        if len(script.encode()) > _ARGUMENT:
-            path = f"/tmp/.taxtui-{wrapped.mark}"
-            coded = base64.b64encode(script.encode()).decode()
-            for at in range(0, len(coded), _ARGUMENT):
-                await self.run(f"printf %s {coded[at : at + _ARGUMENT]} >>{path}.64")
-            # The files stay until the end of the sandbox if the command is killed.
-            script = f"base64 -d <{path}.64 >{path}; . {path}; _r=$?; rm -f {path} {path}.64; exit $_r"
-        return await self.run(script)
+        try:
+            if len(script.encode()) > _ARGUMENT:
+                path = f"/tmp/.taxtui-{wrapped.mark}"
+                coded = base64.b64encode(script.encode()).decode()
+                for at in range(0, len(coded), _ARGUMENT):
+                    await self.run(f"printf %s {coded[at : at + _ARGUMENT]} >>{path}.64")
+                # The files stay until the end of the sandbox if the command is killed.
+                script = f"base64 -d <{path}.64 >{path}; . {path}; _r=$?; rm -f {path} {path}.64; exit $_r"
+            return await self.run(script)
+        except Exception as error:  # any exception of docker, HTTP and a harness
+            raise not_run(self._package, error) from error
 
     async def kill(self, mark: str) -> None:
         await self._sites.kill(self.name, mark)
@@ -127,7 +132,7 @@ class HarnessedSandbox(TextSandbox):
             if self.busy:
                 await self._sites.remove(self.name)
             if not self._stopped:
-                with contextlib.suppress(ExecFailed):  # too slow: the site removes the rest
+                with contextlib.suppress(Exception):  # or too slow: the site removes the rest
                     await finish_despite_cancel(self.stop(), _STOP_S)
                 self._stopped = True
             await self._sites.remove(self.name)
@@ -166,7 +171,7 @@ class HarnessSubstrate(ABC):
 
     @abstractmethod
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> HarnessedSandbox:
-        """Start a sandbox by the harness. Raises ``CreateFailed``, ``Throttled``."""
+        """Start a sandbox by the harness. Raises any exception of the harness."""
 
     async def __aenter__(self) -> Self:
         """Open the sites. Raises ``SubstrateUnavailable``."""
@@ -200,8 +205,8 @@ class HarnessSubstrate(ABC):
         env = self.sites.add(spec)
         try:
             return await self.begin(spec, env)
-        except (CreateFailed, Throttled) as error:
-            raise await with_cleanup(self.sites.remove(spec.name), error) from error.__cause__
+        except (Exception, SystemExit) as error:  # any exception of docker, the compose plugin, HTTP and an SDK
+            raise await with_cleanup(self.sites.remove(spec.name), not_started(self.package, error)) from error
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from typing import ClassVar, Final
@@ -15,7 +14,6 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 
 # Inspect logs our exceptions with logs of containers.
@@ -23,7 +21,6 @@ logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
 
 _TASK: Final = "taxtui"  # Inspect's project name, before six random characters
 _IDLE: Final = ["tail", "-f", "/dev/null"]
-_PACKAGE: Final = "inspect_ai"
 
 # Both streams of an answer arrive as a single text, in base64 if needed; by default Inspect keeps the last 10 MiB.
 SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
@@ -39,18 +36,13 @@ class InspectSandbox(HarnessedSandbox):
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout and without Inspect's queue."""
-        try:
-            started_ns = time.monotonic_ns()
-            answer = await self._environment.exec([self.shell, "-c", script], concurrency=False)
-            ended_ns = time.monotonic_ns()
-        except Exception as error:  # any exception of asyncio, docker and Inspect
-            raise not_run(_PACKAGE, error) from error
-        return TextAnswer(answer.stdout, answer.returncode, started_ns, ended_ns)
+        started_ns = time.monotonic_ns()
+        answer = await self._environment.exec([self.shell, "-c", script], concurrency=False)
+        return TextAnswer(answer.stdout, answer.returncode, started_ns, time.monotonic_ns())
 
     async def stop(self) -> None:
         """As ``HarnessedSandbox.stop``: as Inspect does after a sample."""
-        with contextlib.suppress(Exception):  # the site removes the rest
-            await type(self._environment).sample_cleanup(_TASK, None, {"default": self._environment}, False)
+        await type(self._environment).sample_cleanup(_TASK, None, {"default": self._environment}, False)
 
 
 class InspectSubstrate(HarnessSubstrate):
@@ -58,7 +50,7 @@ class InspectSubstrate(HarnessSubstrate):
 
     name: ClassVar[str] = "inspect"
     Options: ClassVar[type[msgspec.Struct]] = InspectOptions
-    package: ClassVar[str] = _PACKAGE
+    package: ClassVar[str] = "inspect_ai"
     options: InspectOptions
 
     def __init__(self, options: InspectOptions | None = None) -> None:
@@ -72,11 +64,8 @@ class InspectSubstrate(HarnessSubstrate):
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> InspectSandbox:
         """As ``HarnessSubstrate.begin``: as before each sample of a task."""
-        try:
-            path = self._compose_file(spec, env)
-            environments = await DockerSandboxEnvironment.sample_init(_TASK, path, {})
-        except Exception as error:  # any exception of docker, the compose plugin and Inspect
-            raise not_started(_PACKAGE, error) from error
+        path = self._compose_file(spec, env)
+        environments = await DockerSandboxEnvironment.sample_init(_TASK, path, {})
         return InspectSandbox(spec.name, self, environments["default"])
 
     def _compose_file(self, spec: SandboxSpec, env: dict[str, str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import time
@@ -15,7 +14,6 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 
 # Before the import: SWE-ReX logs to standard output, in colours.
@@ -27,7 +25,6 @@ from swerex.runtime.abstract import Command
 _QUIET: Final = logging.getLogger("taxtui.swerex")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
-_PACKAGE: Final = "swe-rex"
 
 
 class SwerexSandbox(HarnessedSandbox):
@@ -47,15 +44,11 @@ class SwerexSandbox(HarnessedSandbox):
             ended_ns = time.monotonic_ns()
             return TextAnswer(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
 
-        try:
-            return await self.pool.run(lambda: asyncio.run(execute()))
-        except Exception as error:  # any exception of the HTTP client and the server
-            raise not_run(_PACKAGE, error) from error
+        return await self.pool.run(lambda: asyncio.run(execute()))
 
     async def stop(self) -> None:
         """As ``HarnessedSandbox.stop``."""
-        with contextlib.suppress(Exception):  # the site removes the rest
-            await self.pool.run(lambda: _stop(self._deployment))
+        await self.pool.run(lambda: _stop(self._deployment))
 
 
 class _LeftAlone(DockerDeployment):
@@ -68,7 +61,7 @@ class SwerexSubstrate(HarnessSubstrate):
 
     name: ClassVar[str] = "swerex"
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
-    package: ClassVar[str] = _PACKAGE
+    package: ClassVar[str] = "swe-rex"
     options: SwerexOptions
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
@@ -85,10 +78,7 @@ class SwerexSubstrate(HarnessSubstrate):
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""
         deployment = self._deployment(spec, env)
-        try:
-            await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
-        except Exception as error:  # any exception of docker, HTTP and the server
-            raise not_started(_PACKAGE, error) from error
+        await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         return SwerexSandbox(spec.name, self, deployment)
 
     def _deployment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerDeployment:

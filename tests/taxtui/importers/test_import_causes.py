@@ -20,7 +20,7 @@ from costmodel.workload.characterization import cause_rates
 from costmodel.workload.pool import pools
 from taxtui.cli import app
 from taxtui.importers import registry
-from taxtui.importers.protocol import AGENT_LIMITS, ImportedTrial
+from taxtui.importers.trial import AGENT_LIMITS, ImportedTrial
 from tests.support.cost_model.costmodel_files import cell, trial, write
 from tests.support.cost_model.stepping import parts, stepped, training_run
 from tests.support.importing import (

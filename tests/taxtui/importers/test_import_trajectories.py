@@ -16,7 +16,8 @@ from taxtui.errors import TaxtuiError
 from taxtui.importers import registry
 from taxtui.importers.files import Unreadable
 from taxtui.importers.importing import reader_for
-from taxtui.importers.protocol import HEAD_BYTES, ImportedTrial, Skipped
+from taxtui.importers.protocol import HEAD_BYTES, Skipped
+from taxtui.importers.trial import ImportedTrial
 from tests.support.importing import LOG_FILES, LOGS, inspect_event, inspect_log, swe_agent_trajectory, verifiers_result
 
 SWE_AGENT_S = (0.116, 0.138, 1.951, 0.138, 0.327, 0.228, 0.115, 0.119, 0.139, 0.753, 0.217, 0.115, 0.121)

@@ -21,7 +21,7 @@ from taxtui.harbor_plugin import timer
 from taxtui.harbor_plugin.plugin import HarborPlugin
 from taxtui.harbor_plugin.watch import Watch
 from taxtui.importers.formats.harbor import Execution, Executions, trial_of
-from taxtui.importers.protocol import Quantity
+from taxtui.importers.trial import Quantity
 from taxtui.importers.values import instant_ns
 from tests.support.importing import SAMPLES, events_of, of, starts
 
