@@ -38,9 +38,6 @@ class Reader(Protocol):
     name: ClassVar[str]
     """Name on the command line: ``taxtui import NAME``."""
 
-    summary: ClassVar[str]
-    """A line: the tool with this format, and the versions."""
-
     file_names: ClassVar[tuple[str, ...]] = ()
     """Patterns of file names, for the default ``files``."""
 

@@ -79,7 +79,6 @@ class LapsReader:
     """A trial a line: seconds of its commands."""
 
     name = "laps"
-    summary = "lines of seconds"
 
     def files(self, folder):
         return walk(folder, lambda name: name.endswith(".laps"))

@@ -20,7 +20,6 @@ class ComputesdkReader(Reader):
     """Every iteration is a trial without actions: a cold start at the mode's concurrency."""
 
     name: ClassVar[str] = "computesdk"
-    summary: ClassVar[str] = "computesdk benchmark results: cold starts at their concurrency"
     file_names: ClassVar[tuple[str, ...]] = ("*.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:

@@ -36,7 +36,6 @@ class CsvReader(Reader):
     """The first value of a trial's column counts; of ``outcome`` and ``error`` the last."""
 
     name: ClassVar[str] = "csv"
-    summary: ClassVar[str] = "rows with the columns trial, phase, start, end or duration_s; see docs/own-work.md"
     file_names: ClassVar[tuple[str, ...]] = ("*.csv",)
 
     def recognises(self, path: Path, head: bytes) -> bool:

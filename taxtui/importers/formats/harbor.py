@@ -44,7 +44,6 @@ class HarborReader(Reader):
     """The results in jobs of any layout. A job's result has no trial."""
 
     name: ClassVar[str] = "harbor"
-    summary: ClassVar[str] = "jobs of Harbor 0.8 to 0.26: result.json and the agents' ATIF trajectories"
     file_names: ClassVar[tuple[str, ...]] = ("result.json", "results.json")
 
     def recognises(self, path: Path, head: bytes) -> bool:

@@ -37,7 +37,6 @@ class InspectReader(Reader):
     """Both kinds of log."""
 
     name: ClassVar[str] = "inspect"
-    summary: ClassVar[str] = "logs of inspect_ai: *.eval and *.json"
     file_names: ClassVar[tuple[str, ...]] = ("*.eval", "*.json")
 
     def recognises(self, path: Path, head: bytes) -> bool:

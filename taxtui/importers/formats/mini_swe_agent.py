@@ -24,7 +24,6 @@ class MiniSweAgentReader(Reader):
     """A trajectory a file."""
 
     name: ClassVar[str] = "mini-swe-agent"
-    summary: ClassVar[str] = "trajectories of mini-swe-agent 2: *.traj.json"
     file_names: ClassVar[tuple[str, ...]] = ("*.traj.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:

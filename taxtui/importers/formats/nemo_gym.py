@@ -40,7 +40,6 @@ class NemoGymReader(Reader):
     """A rollout a line."""
 
     name: ClassVar[str] = "nemo-gym"
-    summary: ClassVar[str] = "rollouts of NeMo-Gym: JSON lines, with TrajectoryRecord 1.0 where agents are observed"
     file_names: ClassVar[tuple[str, ...]] = ("*.jsonl",)
 
     def recognises(self, path: Path, head: bytes) -> bool:

@@ -48,7 +48,6 @@ class OtlpReader(Reader):
     """Traces of a file exporter: a line per export, or a document."""
 
     name: ClassVar[str] = "otlp"
-    summary: ClassVar[str] = "OTLP/JSON lines of traces by the conventions for generative AI; --map for other spans"
     file_names: ClassVar[tuple[str, ...]] = ("*.jsonl", "*.json")
     span_phases: Mapping[str, str] | None = {}
 

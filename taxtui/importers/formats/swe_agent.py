@@ -32,7 +32,6 @@ class SweAgentReader(Reader):
     """A trajectory a file."""
 
     name: ClassVar[str] = "swe-agent"
-    summary: ClassVar[str] = "trajectories of SWE-agent 1: *.traj; tool times alone"
     file_names: ClassVar[tuple[str, ...]] = ("*.traj",)
 
     def recognises(self, path: Path, head: bytes) -> bool:

@@ -42,7 +42,6 @@ class TerminalBenchReader(Reader):
     """Six instants a trial."""
 
     name: ClassVar[str] = "terminal-bench"
-    summary: ClassVar[str] = "Terminal-Bench 1: results.json of trials and runs"
     file_names: ClassVar[tuple[str, ...]] = ("results.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:

@@ -37,7 +37,6 @@ class VerifiersReader(Reader):
     """Runs of ``vf-eval`` and of prime-rl, with a folder per training step."""
 
     name: ClassVar[str] = "verifiers"
-    summary: ClassVar[str] = "verifiers 1 and prime-rl: traces.jsonl; before: results.jsonl with spans"
     file_names: ClassVar[tuple[str, ...]] = ("traces.jsonl", "results.jsonl")
 
     def files(self, folder: Path) -> Iterator[Path]:

@@ -26,7 +26,6 @@ class VerifiersBenchReader(Reader):
     """A result a file."""
 
     name: ClassVar[str] = "verifiers-bench"
-    summary: ClassVar[str] = "results of the runtime benchmark of verifiers: bench/results/*.json"
     file_names: ClassVar[tuple[str, ...]] = ("*.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
