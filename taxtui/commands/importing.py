@@ -13,7 +13,7 @@ from taxtui.commands.progress import progress
 from taxtui.errors import RecordingError, UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import ImportResult, import_files, reader_for
-from taxtui.importers.protocol import TIMES, ReaderOptions
+from taxtui.importers.trial import TIMES
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -58,14 +58,17 @@ def command(
     if prices is not None:
         load_prices(prices)  # refused before anything is read
     name, paths = _format_and_paths(words)
-    options = ReaderOptions(_span_phases(spans))
+    phases = _span_phases(spans)
     reader = reader_for(name, paths)
+    if phases:
+        if reader.span_phases is None:
+            raise UsageError(f"{reader.name} has no spans: drop --map")
+        reader.span_phases = phases
     with progress("reading") as report_share:
         result = import_files(
             reader,
             paths,
             out,
-            options,
             keep_names=keep_names,
             strict=strict,
             progress=report_share,
@@ -85,7 +88,7 @@ def _format_and_paths(words: Sequence[str]) -> tuple[str | None, list[Path]]:
     """Return the format, if the first word is one, and the paths. Raises ``UsageError``: an unknown format."""
     first, *rest = words
     if rest and (first in registry.names() or not Path(first).exists()):
-        registry.point(first)  # refuses an unknown format, with the nearest name
+        registry.load(first)  # refuses an unknown format, with the nearest name
         return first, [Path(name) for name in rest]
     return None, [Path(name) for name in words]
 

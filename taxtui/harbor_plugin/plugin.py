@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from taxtui.errors import TaxtuiError, located
-from taxtui.harbor_plugin.watch import Watch, Watching
+from taxtui.harbor_plugin.watch import Watch, watch_environments
 from taxtui.importers.formats.harbor import Executions, trial_of
 from taxtui.importers.importing import missing_quantities
 from taxtui.importers.names import Names
@@ -38,7 +38,7 @@ class HarborPlugin:
         self._timer = timer
         self._out = out
         self._job_dir: Path
-        self._watching: Watching | None = None
+        self._stop_watching: Callable[[], None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._written = False
         self._watches: dict[str, Watch] = {}  # of the agent's environment, by trial
@@ -68,7 +68,7 @@ class HarborPlugin:
     def _begin(self, job: Any) -> None:
         self._spool = Spool()
         self._job_dir = Path(job.job_dir).resolve()
-        self._watching = Watching(self._created)
+        self._stop_watching = watch_environments(self._created)
         job.on_trial_ended(self._ended)
         self._ending = asyncio.create_task(self._at_the_end())
 
@@ -109,12 +109,12 @@ class HarborPlugin:
         )
 
     def _finish(self) -> None:
-        if self._written or self._watching is None:
+        if self._written or self._stop_watching is None:
             return
         self._written = True
         spool = self._spool
         with self._guard():
-            self._watching.stop()
+            self._stop_watching()
             if not len(spool):
                 _say("no trial has ended, so there is no recording")
                 return

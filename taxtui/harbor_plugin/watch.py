@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ from taxtui.importers.formats.harbor import Execution
 _CREATE: Final = "create_environment_from_config"
 _inside: ContextVar[bool] = ContextVar("taxtui_inside_exec", default=False)
 """True inside ``exec``: a nested call by the environment is not another command."""
-_watchers: list[Callable[[Any], None]] = []
 
 
 class Watch:
@@ -53,7 +51,11 @@ class Watch:
         timed = None
         if self._timed:
             with self._guard():
-                arguments, options, timed = self._with_timer(arguments, options)
+                timed = self._timed_command(arguments, options)
+        if timed is not None and arguments:
+            arguments = (timed.script, *arguments[1:])
+        elif timed is not None:
+            options = {**options, "command": timed.script}
         result = None
         token = _inside.set(True)
         start_ns, began_ns = time.time_ns(), time.monotonic_ns()
@@ -75,19 +77,14 @@ class Watch:
                 )
         return result
 
-    def _with_timer(
-        self, arguments: tuple[Any, ...], options: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any], timer.TimedCommand | None]:
-        """Add the timer to the command, unless output is streamed or the sandbox has no POSIX shell."""
+    def _timed_command(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> timer.TimedCommand | None:
+        """Return the command with the timer, unless output is streamed or the sandbox has no POSIX shell."""
         environment = self.environment
         posix = getattr(environment.os, "value", environment.os) == "linux"
         command = options.get("command", arguments[0] if arguments else None)
         if not posix or not isinstance(command, str) or environment._output_callback() is not None:
-            return arguments, options, None
-        timed = timer.wrap(command)
-        if "command" in options:
-            return arguments, {**options, "command": timed.script}, timed
-        return (timed.script, *arguments[1:]), options, timed
+            return None
+        return timer.wrap(command)
 
 
 def _take_out(result: Any, timed: timer.TimedCommand) -> int:
@@ -101,42 +98,28 @@ def _take_out(result: Any, timed: timer.TimedCommand) -> int:
     return run_ns
 
 
-@contextmanager
-def _patched() -> Iterator[None]:
+def watch_environments(watcher: Callable[[Any], None]) -> Callable[[], None]:
+    """Call a function for every environment created by Harbor, until the returned function is called.
+
+    ``watcher`` must not raise. Several jobs may watch at once.
+    """
     from harbor.environments.factory import EnvironmentFactory
 
     original = getattr(EnvironmentFactory, _CREATE)
+    watching = True
 
     @functools.wraps(original)
     def create(*arguments: Any, **options: Any) -> Any:
         environment = original(*arguments, **options)
-        for watcher in _watchers:
+        if watching:
             watcher(environment)
         return environment
 
+    def stop() -> None:
+        nonlocal watching
+        watching = False
+        if getattr(EnvironmentFactory, _CREATE) is create:
+            setattr(EnvironmentFactory, _CREATE, original)
+
     setattr(EnvironmentFactory, _CREATE, create)
-    try:
-        yield
-    finally:
-        setattr(EnvironmentFactory, _CREATE, original)
-
-
-class Watching:
-    """Calls a function for every environment created by Harbor, until ``stop``. Several jobs may watch at once."""
-
-    _patch: Any = None
-
-    def __init__(self, watcher: Callable[[Any], None]) -> None:
-        """Begin. The function must not raise."""
-        self._watcher = watcher
-        if not _watchers:
-            Watching._patch = _patched()
-            Watching._patch.__enter__()
-        _watchers.append(watcher)
-
-    def stop(self) -> None:
-        """End. Idempotent."""
-        if self._watcher in _watchers:
-            _watchers.remove(self._watcher)
-            if not _watchers:
-                Watching._patch.__exit__(None, None, None)
+    return stop

@@ -45,27 +45,10 @@ def document(path: Path) -> Any:
     """Return a JSON document; NaN and Infinity are valid, as Python writes them.
 
     Raises:
-        Unreadable: no JSON, too large, no regular file, or unreadable.
+        Unreadable: no JSON, or too large.
+        OSError: no regular file, or unreadable.
     """
-    try:
-        data = read_regular(path, MOST_BYTES)
-    except OSError as error:
-        raise unreadable(error) from error
-    try:
-        return decoded(data)
-    except Unreadable:
-        if _is_json_lines(data):
-            raise Unreadable("JSON lines, and a file of this format is a single JSON document") from None
-        raise
-
-
-def _is_json_lines(data: bytes) -> bool:
-    """Return whether the first of several lines is a JSON map."""
-    first, _, rest = data.partition(b"\n")
-    try:
-        return bool(rest.strip()) and isinstance(decoded(first), dict)
-    except Unreadable:
-        return False
+    return decoded(read_regular(path, MOST_BYTES))
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -74,27 +57,17 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     A line above ``MOST_BYTES`` is cut after one byte more, so that ``decoded`` refuses the line.
 
     Raises:
-        Unreadable: the file cannot be read, or is no regular file.
+        OSError: the file cannot be read, or is no regular file.
     """
-    try:
-        with open_regular(path) as file:
-            number = 0
-            while line := file.readline(MOST_BYTES + 1):
-                number += 1
-                if len(line) > MOST_BYTES:
-                    rest = line
-                    while rest and not rest.endswith(b"\n"):
-                        rest = file.readline(MOST_SKIPPED)
-                    yield number, line
-                elif line := line.strip():
-                    yield number, line
-    except OSError as error:
-        raise unreadable(error) from error
-
-
-def unreadable(error: OSError) -> Unreadable:
-    """Return the error for a file that the system or ``open_regular`` refuses."""
-    return Unreadable(f"not readable: {error.strerror}")
+    with open_regular(path) as file:
+        number = 0
+        while line := file.readline(MOST_BYTES + 1):
+            number += 1
+            rest = line if len(line) > MOST_BYTES else b""
+            while rest and not rest.endswith(b"\n"):
+                rest = file.readline(MOST_SKIPPED)
+            if line := line.strip():
+                yield number, line
 
 
 def decoded(data: bytes | str) -> Any:

@@ -13,8 +13,9 @@ from taxtui.errors import RecordingError, TaxtuiError, UsageError, located
 from taxtui.importers import registry
 from taxtui.importers.files import Unreadable
 from taxtui.importers.names import Names
-from taxtui.importers.protocol import HEAD_BYTES, ImportedTrial, Reader, ReaderOptions, Skipped
+from taxtui.importers.protocol import HEAD_BYTES, Reader, Skipped
 from taxtui.importers.spool import Spool
+from taxtui.importers.trial import ImportedTrial
 from taxtui.importers.writing import write
 from taxtui.terminal_text import clean
 
@@ -79,26 +80,10 @@ def _files(reader: Reader, path: Path) -> Iterator[Path]:
     return reader.files(path) if path.is_dir() else iter((path,))
 
 
-def files_of(reader: Reader, paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield all files that may contain trials, in the order of the paths.
-
-    Raises:
-        UsageError: a path lies within another path: the trials would count twice.
-    """
-    resolved = [path.resolve() for path in paths]
-    for index, path in enumerate(resolved):
-        for previous in resolved[:index]:
-            if path == previous or path in previous.parents or previous in path.parents:
-                raise UsageError(f"{paths[index]} is given twice, and the trials would count twice")
-    for path in paths:
-        yield from _files(reader, path)
-
-
 def import_files(
     reader: Reader,
     paths: Sequence[Path],
     out: Path,
-    options: ReaderOptions,
     *,
     keep_names: bool = False,
     strict: bool = False,
@@ -107,12 +92,10 @@ def import_files(
     """Write a recording of all trials in the files. ``progress`` is called with the finished share of the files.
 
     Raises:
-        UsageError: the format has no such option, ``out`` exists, or a path is given twice.
+        UsageError: ``out`` exists or cannot be created.
         RecordingError: no trial could be read, or with ``strict`` a file could not be read.
         WriteFailed: the disk is full. After any error there is no ``out``.
     """
-    if options.span_phases and not reader.takes_map:
-        raise UsageError(f"{reader.name} has no spans: drop --map")
     if out.exists():  # before an hour of reading
         raise UsageError(f"{out} exists", fix="choose another name with -o, nothing is overwritten")
     if not out.absolute().parent.is_dir():
@@ -120,9 +103,10 @@ def import_files(
     names = Names(keep=keep_names)
     result = ImportResult()
     spool = Spool()
-    files = list(files_of(reader, paths))
+    # A file of two paths counts once.
+    files = list({file.resolve(): file for path in paths for file in _files(reader, path)}.values())
     for path in files:
-        for item in _trials(reader, path, options):
+        for item in _trials(reader, path):
             if isinstance(item, ImportedTrial):
                 spool.add(names.clean(item))
                 continue
@@ -153,10 +137,10 @@ def import_files(
     return result
 
 
-def _trials(reader: Reader, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+def _trials(reader: Reader, path: Path) -> Iterator[ImportedTrial | Skipped]:
     """Yield the items of a reader; an error becomes a skipped item."""
     try:
-        yield from reader.trials(path, options)
+        yield from reader.trials(path)
     except Unreadable as error:
         yield Skipped("", str(error))
     except OSError as error:

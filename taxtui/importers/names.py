@@ -9,7 +9,7 @@ import msgspec
 
 from costmodel import cause_of
 from taxtui import shipped
-from taxtui.importers.protocol import Failure, ImportedTrial
+from taxtui.importers.trial import ImportedTrial
 from taxtui.recording import digest
 
 SUBSTRATES: Final = frozenset(
@@ -57,6 +57,9 @@ class Names:
     def clean(self, trial: ImportedTrial) -> ImportedTrial:
         """Return the trial with recorded names."""
         failure = trial.failure
+        if failure is not None:  # a digest of the error's class shows no cause
+            cause = failure.cause or cause_of(failure.error, failure.phase)
+            failure = failure._replace(error=self.error(failure.error), cause=cause)
         return msgspec.structs.replace(
             trial,
             substrate=self.substrate(trial.substrate),
@@ -68,10 +71,5 @@ class Names:
             group=self.of(trial.group),
             node=self.of(trial.node),
             limit=self.error(trial.limit),
-            failure=failure and self._failure(failure),
+            failure=failure,
         )
-
-    def _failure(self, failure: Failure) -> Failure:
-        """Return the failure with a cause, because a digest of the error's class shows no cause."""
-        cause = failure.cause or cause_of(failure.error, failure.phase)
-        return failure._replace(error=self.error(failure.error), cause=cause)

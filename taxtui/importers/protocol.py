@@ -1,134 +1,20 @@
-"""The interface of a reader of logs, and the trial that readers return.
+"""The interface of a reader of logs.
 
-A reader finds the files of its format, recognises a file by its content and yields the file's trials. Raw names go into
-the fields for names and nowhere else: the importer makes digests, cells and the recording. A reader invents no value: a
-missing quantity is declared in ``unknown``.
+A reader finds the files of its format, recognises a file by its content and yields the file's trials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
-import msgspec
-
-from costmodel import CAUSE_OF, CAUSE_POLICIES, events
 from taxtui.importers.files import Unreadable, walk
+from taxtui.importers.trial import ImportedTrial
 
 HEAD_BYTES: Final = 1 << 16
 """Bytes at the beginning of a file by which a reader recognises the format."""
-
-PHASES: Final = {
-    "create": events.CREATE,
-    "ready": events.READY,
-    "setup": events.PRELOAD,
-    "verify": events.VERIFY,
-    "cleanup": events.CLEANUP,
-}
-"""Phase in a CSV row or in ``--map`` → phase in the recording. The set-up of another tool is a preload."""
-
-AGENT_LIMITS: Final = frozenset(error for error, cause in CAUSE_OF.items() if CAUSE_POLICIES[cause].reward_valid)
-"""Error classes that end a trajectory without a failure of the sandbox: the agent refused, or reached a limit."""
-
-
-class Quantity(StrEnum):
-    """A quantity that a source may lack. The recording's cell has the same name."""
-
-    RUN = "run"  # in-sandbox time; unknown: command time and dispatch are undivided
-    THINK = "think"  # model time
-    ACTIONS = "actions"  # single commands
-    GAPS = "gaps"  # time between model and command
-    CREATE = "create"
-    READY = "ready"  # create contains ready where only their sum is known
-    SETUP = "setup"
-    VERIFY = "verify"
-    HELD = "held"  # occupied time
-    INSTANTS = "instants"  # only durations are known
-    EXIT = "exit codes"
-    GROUP = "group"
-    SUBSTRATE = "substrate"
-
-
-TIMES: Final = (*PHASES, Quantity.THINK, events.ACTION)
-"""Times of a CSV row and of ``--map``: phases, model time and action."""
-
-
-class Unknown(NamedTuple):
-    """A quantity that a trial lacks, and the reason. Both are the reader's words, never the file's."""
-
-    quantity: str
-    why: str
-    partly: bool = False  # known values count
-
-
-class Phase(NamedTuple):
-    """A finished phase, by a name of ``costmodel.recording.events``."""
-
-    name: str
-    start_ns: int  # Unix, or since the trial's start where it is not dated
-    duration_ns: int
-
-
-class ImportedAction(NamedTuple):
-    """A command in ns: first the gap, then the model time, then the command."""
-
-    duration_ns: int
-    think_ns: int = 0
-    gap_ns: int = 0  # the harness's time before the command
-    run_ns: int = events.UNKNOWN
-    exit_code: int = events.UNKNOWN
-
-
-class Failure(NamedTuple):
-    """Why a trial did not succeed. An unsolved task is no failure."""
-
-    error: str  # class of an exception
-    phase: str
-    outcome: str = events.FAILED  # or TIMEOUT, CANCELLED
-    cause: str = ""  # a name of costmodel.recording.causes; "": by the class of the error
-
-
-class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """A sandbox and the trajectory, with names as in the source.
-
-    ``timeline.Timeline`` makes the fields of time: no duration is negative or counted twice.
-    """
-
-    start_ns: int  # Unix time of the create request, or of the first known span
-    end_ns: int  # end of the last action, or the failure
-    phases: tuple[Phase, ...]
-    actions: tuple[ImportedAction, ...]
-    preload: tuple[ImportedAction, ...] = ()  # commands of the phase "preload"
-    dated: bool = True  # False: instants count from the trial's start, which is 0
-    failure: Failure | None = None
-    limit: str = ""  # error class in AGENT_LIMITS at the end of a delivered trajectory
-    resolution_ns: int  # of the source's clock
-    image_cached: bool | None = None  # whether the image existed at the create request
-    borrowed: bool = False  # another trial's sandbox, without a create time of this trial
-    unknown: tuple[Unknown, ...]  # never empty: no source has in-sandbox times
-
-    # names and sizes of the sandbox: identity of the cell
-    substrate: str = ""
-    variant: str = ""  # instance type, runtime, class of the environment
-    substrate_version: str = ""
-    cpu_milli: int = 0
-    memory_mib: int = 0
-    # names of the workload: identity of the cell
-    workload: tuple[str, ...] = ()  # agent, model, versions
-    concurrency: int = 0  # 0: the importer counts trials in flight
-    arrival: str = ""  # burst, staggered:500ms …; "": closed
-
-    # names of this trial
-    task: str = ""
-    image: str = ""
-    image_bytes: int = events.UNKNOWN
-    group: str = ""
-    training_step: int = events.UNKNOWN
-    attempt: int = 0
-    node: str = ""
 
 
 class Skipped(NamedTuple):
@@ -146,27 +32,17 @@ def trial_or_skipped(where: str, make: Callable[..., ImportedTrial], *arguments:
         return Skipped(where, str(error))
 
 
-class ReaderOptions(msgspec.Struct, frozen=True):
-    """Options of the command line for a reader."""
-
-    span_phases: Mapping[str, str] = {}
-    """``--map``: one of ``TIMES`` by the name of a span. Only where ``takes_map``."""
-
-
 class Reader(Protocol):
-    """A format. The constructor has no arguments; a reader has no state between files."""
+    """A format. The constructor has no arguments; a reader has no state between files, except ``--map``."""
 
     name: ClassVar[str]
     """Name on the command line: ``taxtui import NAME``."""
 
-    summary: ClassVar[str]
-    """A line: the tool with this format, and the versions."""
-
     file_names: ClassVar[tuple[str, ...]] = ()
     """Patterns of file names, for the default ``files``."""
 
-    takes_map: ClassVar[bool] = False
-    """Whether the format has spans for ``--map``."""
+    span_phases: Mapping[str, str] | None = None
+    """``--map``: one of ``TIMES`` by the name of a span. None: the format has no spans."""
 
     def files(self, folder: Path) -> Iterator[Path]:
         """Yield the files below a folder that may contain trials, sorted, by file name alone."""
@@ -176,7 +52,7 @@ class Reader(Protocol):
         """Return whether the file's content is of the format; ``head`` has the first ``HEAD_BYTES``."""
         ...
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         """Yield the trials of a file. A file of the format without trials (a job's summary) yields nothing.
 
         Raises:

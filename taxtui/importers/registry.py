@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from costmodel import toml
 from taxtui import installed
-from taxtui.errors import TaxtuiError, UsageError
+from taxtui.errors import UsageError
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from taxtui.importers.protocol import Reader
 
 GROUP: Final = "taxtui.importers"
@@ -21,27 +19,10 @@ def names() -> list[str]:
     return sorted(installed.points(GROUP))
 
 
-def point(name: str) -> EntryPoint:
-    """Return the entry point of a format. Raises ``UsageError`` with the nearest name: no such format or file."""
+def load(name: str) -> Reader:
+    """Return the reader of a format. Raises ``UsageError`` with the nearest name: no such format or file."""
     entry_point = installed.point(GROUP, name)
     if entry_point is None:
         raise UsageError(f"{name!r} is no format and no file", fix=toml.hint(name, names()))
-    return entry_point
-
-
-def load(name: str) -> Reader:
-    """Return the reader of a format.
-
-    Raises:
-        UsageError: no such format; the message has the nearest name.
-        TaxtuiError: a package that the reader imports is not installed.
-    """
-    entry_point = point(name)
-    try:
-        reader: Reader = entry_point.load()()
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] == "taxtui":
-            raise  # a bug of taxtui, not a missing package
-        fix = f"install the imports of {entry_point.value}"
-        raise TaxtuiError(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
+    reader: Reader = entry_point.load()()
     return reader

@@ -6,46 +6,37 @@ Memory: each trial as bytes, about as many as in the recording.
 from __future__ import annotations
 
 import hashlib
-import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import msgspec
 
-from costmodel import cause_of, events
-from taxtui.importers.protocol import ImportedTrial, Unknown
+from costmodel import events
+from taxtui.importers.trial import ImportedTrial, Unknown
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ImportedTrial).decode
 _BITS: Final = 1 << 256
-
-
-class Kind(NamedTuple):
-    """The key of a cell, without counted concurrency."""
-
-    substrate: str
-    variant: str
-    substrate_version: str
-    cpu_milli: int
-    memory_mib: int
-    workload: tuple[str, ...]
-    concurrency: int  # 0: counted from the instants
-    arrival: str
+CELL_FIELDS: Final = tuple(
+    ["substrate", "variant", "substrate_version", "cpu_milli", "memory_mib", "workload", "concurrency", "arrival"]
+)
+"""Fields of a trial that are equal in a cell."""
 
 
 @dataclass(slots=True)
 class CellFacts:
     """Summary of a cell after the last trial."""
 
-    kind: Kind
+    first: ImportedTrial  # with the cell's fields
     number: int
     trials: int = 0
     successes: int = 0
     resolution_ns: int = 0  # the coarsest
     unknown: Counter[str] = field(default_factory=Counter)  # successful trials by missing quantity
-    concurrency: int = 0  # most trials in flight at once; 0: unknown
+    concurrency: int = 0  # as recorded, else the most trials in flight at once; 0: unknown
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -70,7 +61,7 @@ class Spool:
         self._trials: list[_Encoded] = []
         self._undated_ns = 0  # start of the next undated trial
         self._content = 0
-        self.cells: dict[Kind, CellFacts] = {}
+        self.cells: dict[tuple[object, ...], CellFacts] = {}
         self.outcomes: Counter[str] = Counter()
         self.unknown: Counter[Unknown] = Counter()
         self.limits: Counter[str] = Counter()  # delivered trajectories by the agent's limit
@@ -92,10 +83,8 @@ class Spool:
         self._trials.append(_Encoded(data, cell, trial.dated, trial.start_ns + shift_ns, end_ns + shift_ns))
 
     def _count(self, trial: ImportedTrial) -> CellFacts:
-        kind = Kind(*(getattr(trial, name) for name in Kind._fields))
-        cell = self.cells.get(kind)
-        if cell is None:
-            cell = self.cells[kind] = CellFacts(kind, len(self.cells))
+        key = tuple(getattr(trial, name) for name in CELL_FIELDS)
+        cell = self.cells.setdefault(key, CellFacts(trial, len(self.cells)))
         outcome = trial.failure.outcome if trial.failure else events.OK
         cell.trials += 1
         cell.resolution_ns = max(cell.resolution_ns, trial.resolution_ns)
@@ -107,7 +96,7 @@ class Spool:
         if trial.limit:
             self.limits[trial.limit] += 1
         if trial.failure:
-            self.causes[trial.failure.cause or cause_of(trial.failure.error, trial.failure.phase)] += 1
+            self.causes[trial.failure.cause] += 1
         return cell
 
     @property
@@ -121,24 +110,19 @@ class Spool:
         return min((trial.start_ns for trial in self._trials if trial.dated), default=0)
 
     def ordered(self) -> Iterator[tuple[ImportedTrial, int, int]]:
-        """Yield trials by start, each with cell number and offset of the instants to the anchor in ns.
-
-        Sets the cells' concurrency before the first trial.
-        """
+        """Yield trials by start, each with cell number and offset of the instants to the anchor in ns."""
         anchor_ns = self.anchor_ns
-        self._count_in_flight()
         starts_ns = [trial.start_ns - anchor_ns if trial.dated else trial.start_ns for trial in self._trials]
         for index in sorted(range(len(self)), key=starts_ns.__getitem__):
             trial = _decode(self._trials[index].data)
             yield trial, self._trials[index].cell.number, trial.start_ns - starts_ns[index]
 
-    def _count_in_flight(self) -> None:
-        in_flight: dict[int, list[int]] = {cell.number: [] for cell in self.cells.values()}  # a heap of ends
-        for trial in sorted((trial for trial in self._trials if trial.dated), key=lambda trial: trial.start_ns):
-            ends_ns = in_flight[trial.cell.number]
-            while ends_ns and ends_ns[0] <= trial.start_ns:
-                heapq.heappop(ends_ns)
-            heapq.heappush(ends_ns, trial.end_ns)
-            trial.cell.concurrency = max(trial.cell.concurrency, len(ends_ns))
+    def count_in_flight(self) -> None:
+        """Set the cells' concurrency, after the last trial."""
+        steps: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for trial in self._trials:
+            if trial.dated:
+                steps[trial.cell.number] += ((trial.start_ns, 1), (max(trial.end_ns, trial.start_ns + 1), -1))
         for cell in self.cells.values():
-            cell.concurrency = cell.kind.concurrency or cell.concurrency
+            in_flight = accumulate(step for _, step in sorted(steps[cell.number]))
+            cell.concurrency = cell.first.concurrency or max(in_flight, default=0)

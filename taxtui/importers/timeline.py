@@ -7,22 +7,25 @@ without both ends, or with the end before the start, is left out and reported.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import Final, NamedTuple, TypedDict
 
 from costmodel import events
-from taxtui.importers.protocol import ImportedAction, Phase, Quantity, Unknown
+from taxtui.importers.trial import ImportedAction, Phase, Quantity, Unknown
 from taxtui.importers.values import LONGEST_NS, zoneless
 
 NO_ZONE: Final = "times without a zone are taken as UTC: concurrency across machines may be wrong"
 BACKWARDS: Final = "the clock runs backwards"
 TOO_LONG: Final = "longer than a year"
+UNDIVIDED: Final = "only the agent's total time is known"
 AFTERWARDS: Final = (events.VERIFY, events.CLEANUP)
 """Phases after the trajectory; all others are before the trajectory."""
+_TRAJECTORY: Final = (Quantity.THINK, events.ACTION)
+_QUANTITIES: Final = {events.PRELOAD: Quantity.SETUP, events.ACTION: Quantity.ACTIONS}
+"""Kind of a span → quantity, where the names differ."""
 
 
 class Times(TypedDict):
-    """The fields of time of an :class:`~taxtui.importers.protocol.ImportedTrial`."""
+    """The fields of time of an :class:`~taxtui.importers.trial.ImportedTrial`."""
 
     start_ns: int
     end_ns: int
@@ -34,9 +37,9 @@ class Times(TypedDict):
 class _Span(NamedTuple):
     start_ns: int
     end_ns: int
-    action: bool  # False: model time
-    run_ns: int = events.UNKNOWN
-    exit_code: int = events.UNKNOWN
+    kind: str
+    run_ns: int
+    exit_code: int
 
 
 class Timeline:
@@ -45,16 +48,15 @@ class Timeline:
     def __init__(self, start_ns: int | None = None) -> None:
         """``start_ns``: the create request; None: the start of the first span."""
         self._start_ns = self._first_ns = start_ns
-        self._phases: list[Phase] = []
         self._spans: list[_Span] = []
         self._unknown: dict[Unknown, None] = {}  # an ordered set
-        self.cursor_ns = start_ns or 0  # the end of the latest span
+        self.latest_ns = start_ns or 0  # the end of the latest span
         self._ended_ns: int | None = None
 
     @property
     def empty(self) -> bool:
-        """Whether there is no span and no phase."""
-        return not self._phases and not self._spans
+        """Whether there is no span."""
+        return not self._spans
 
     def lacks(self, quantity: str, why: str, *, partly: bool = False) -> None:
         """Report that the source lacks a quantity, or a part of the quantity."""
@@ -65,50 +67,64 @@ class Timeline:
         if any(map(zoneless, values)):
             self.lacks(Quantity.INSTANTS, NO_ZONE, partly=True)
 
-    def phase(self, name: str, start_ns: int | None, end_ns: int | None, why: str = "") -> bool:
-        """Add a phase; return whether both ends are known. ``why`` is reported if an end is missing, unless empty."""
-        ends = self._valid(Quantity.SETUP if name == events.PRELOAD else name, start_ns, end_ns, why)
-        if ends is not None:
-            self._phases.append(Phase(name, ends[0], ends[1] - ends[0]))
-        return ends is not None
-
-    def think(self, start_ns: int | None, end_ns: int | None, why: str = "") -> bool:
-        """Add model time before the next action; return whether both ends are known."""
-        ends = self._valid(Quantity.THINK, start_ns, end_ns, why)
-        if ends is not None:
-            self._spans.append(_Span(*ends, action=False))
-        return ends is not None
-
-    def action(
+    def add(
         self,
+        kind: str,
         start_ns: int | None,
         end_ns: int | None,
         why: str = "",
         *,
-        run_ns: int = events.UNKNOWN,
-        exit_code: int = events.UNKNOWN,
+        run_ns: int | None = None,
+        exit_code: int | None = None,
     ) -> bool:
-        """Add a command; return whether both ends are known."""
-        ends = self._valid(Quantity.ACTIONS, start_ns, end_ns, why)
-        if ends is not None:
-            self._spans.append(_Span(*ends, True, run_ns, exit_code))
-        return ends is not None
+        """Add a phase, a command (``events.ACTION``), or model time before the next command (``Quantity.THINK``).
+
+        Returns whether both ends are known, in order, and within a year of the trial's start. ``why`` is reported if an
+        end is missing, unless empty.
+        """
+        quantity = _QUANTITIES.get(kind, kind)
+        if start_ns is None or end_ns is None:
+            if why:
+                self.lacks(quantity, why, partly=True)
+            return False
+        if self._first_ns is None:
+            self._first_ns = start_ns
+        if end_ns < start_ns or (self._start_ns is not None and start_ns < self._start_ns):
+            self.lacks(quantity, BACKWARDS, partly=True)
+            return False
+        if end_ns - self._first_ns > LONGEST_NS or self._first_ns - start_ns > LONGEST_NS:
+            self.lacks(quantity, TOO_LONG, partly=True)
+            return False
+        self.latest_ns = max(self.latest_ns, end_ns)
+        run_ns, exit_code = (events.UNKNOWN if value is None else value for value in (run_ns, exit_code))
+        self._spans.append(_Span(start_ns, end_ns, kind, run_ns, exit_code))
+        return True
+
+    def append(self, kind: str, duration_ns: int) -> None:
+        """Add a span with a known duration directly after the latest span."""
+        self.add(kind, self.latest_ns, self.latest_ns + duration_ns)
 
     def calls(self, spans: Iterable[tuple[int, int]], cursor_ns: int | None = None) -> None:
         """Add commands, and the time between two as model time; with ``cursor_ns`` from that instant on."""
         for start_ns, end_ns in sorted(spans):
             if cursor_ns is not None and start_ns > cursor_ns:
-                self.think(cursor_ns, start_ns)
-            self.action(start_ns, end_ns)
+                self.add(Quantity.THINK, cursor_ns, start_ns)
+            self.add(events.ACTION, start_ns, end_ns)
             cursor_ns = max(end_ns, cursor_ns or 0)
 
-    def next_phase(self, name: str, duration_ns: int) -> None:
-        """Add a phase with a known duration directly after the latest span."""
-        self.phase(name, self.cursor_ns, self.cursor_ns + duration_ns)
+    def add_undivided(self, start_ns: int, end_ns: int, *, think_ns: int | None = None, model: bool = True) -> bool:
+        """Add an agent's total time as a single command; return whether the ends are in order.
 
-    def next_action(self, duration_ns: int) -> None:
-        """Add a command with a known duration directly after the latest span."""
-        self.action(self.cursor_ns, self.cursor_ns + duration_ns)
+        ``think_ns``: known model time, added before the command; without a ``model`` there is none.
+        """
+        timed = think_ns if think_ns and think_ns <= end_ns - start_ns else 0
+        self.lacks(Quantity.ACTIONS, UNDIVIDED)
+        if timed:
+            self.lacks(Quantity.GAPS, "the harness's time is part of the command")
+        elif model:
+            self.lacks(Quantity.THINK, UNDIVIDED)
+        self.add(Quantity.THINK, start_ns, start_ns + timed)
+        return self.add(events.ACTION, start_ns + timed, end_ns)
 
     def ended(self, at_ns: int | None) -> None:
         """Set the end of a failed trial's occupied time."""
@@ -116,7 +132,7 @@ class Timeline:
 
     def times(self) -> Times:
         """Return all spans in order, without time before the start."""
-        starts = [phase.start_ns for phase in self._phases] + [span.start_ns for span in self._spans]
+        starts = (span.start_ns for span in self._spans)
         start_ns = self._start_ns if self._start_ns is not None else min(starts, default=0)
         before, cursor_ns = self._phases_from(start_ns, afterwards=False)
         actions, end_ns = self._actions_from(cursor_ns)
@@ -134,11 +150,11 @@ class Timeline:
     def _phases_from(self, cursor_ns: int, *, afterwards: bool) -> tuple[list[Phase], int]:
         """Return the phases before or after the trajectory without their time before an instant, and their end."""
         phases = []
-        for phase in sorted(self._phases, key=attrgetter("start_ns")):
-            if (phase.name in AFTERWARDS) == afterwards:
-                start_ns = max(phase.start_ns, cursor_ns)
-                cursor_ns = max(start_ns, phase.start_ns + phase.duration_ns)
-                phases.append(Phase(phase.name, start_ns, cursor_ns - start_ns))
+        for span in sorted(self._spans, key=lambda span: span.start_ns):
+            if span.kind not in _TRAJECTORY and (span.kind in AFTERWARDS) == afterwards:
+                start_ns = max(span.start_ns, cursor_ns)
+                cursor_ns = max(start_ns, span.end_ns)
+                phases.append(Phase(span.kind, start_ns, cursor_ns - start_ns))
         return phases, cursor_ns
 
     def _actions_from(self, cursor_ns: int) -> tuple[list[ImportedAction], int]:
@@ -146,12 +162,15 @@ class Timeline:
         actions: list[ImportedAction] = []
         end_ns = cursor_ns
         gap_ns = think_ns = 0
-        for span in sorted(self._spans):
+        # Of two equal spans the model's is first.
+        for span in sorted(self._spans, key=lambda span: (*span[:2], span.kind == events.ACTION)):
+            if span.kind not in _TRAJECTORY:
+                continue
             start_ns = max(span.start_ns, cursor_ns)
             gap_ns += start_ns - cursor_ns
             cursor_ns = max(span.end_ns, start_ns)
             duration_ns = cursor_ns - start_ns
-            if not span.action:
+            if span.kind == Quantity.THINK:
                 think_ns += duration_ns
                 continue
             run_ns = span.run_ns if span.run_ns <= duration_ns else events.UNKNOWN
@@ -159,19 +178,3 @@ class Timeline:
             gap_ns = think_ns = 0
             end_ns = cursor_ns
         return actions, end_ns
-
-    def _valid(self, quantity: str, start_ns: int | None, end_ns: int | None, why: str) -> tuple[int, int] | None:
-        """Return both ends if they are known, in order, and within a year of the trial's start."""
-        if start_ns is None or end_ns is None:
-            if why:
-                self.lacks(quantity, why, partly=True)
-            return None
-        first_ns = self._first_ns = start_ns if self._first_ns is None else self._first_ns
-        if end_ns < start_ns or (self._start_ns is not None and start_ns < self._start_ns):
-            self.lacks(quantity, BACKWARDS, partly=True)
-            return None
-        if end_ns - first_ns > LONGEST_NS or first_ns - start_ns > LONGEST_NS:
-            self.lacks(quantity, TOO_LONG, partly=True)
-            return None
-        self.cursor_ns = max(self.cursor_ns, end_ns)
-        return start_ns, end_ns

@@ -49,6 +49,11 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def is_name(value: object) -> bool:
+    """Return whether a value is a text or a whole number."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
 def number(value: object) -> float | None:
     """Return a finite number; None for a truth value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -117,9 +122,3 @@ def zoneless(value: object) -> bool:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is None
     except ValueError:
         return False
-
-
-def unix_ns(value: object) -> int | None:
-    """Return Unix time from a number of ns or a string of digits."""
-    instant = integer(value)
-    return instant if instant is not None and 0 < instant < LAST_NS else None

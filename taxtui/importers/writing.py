@@ -5,14 +5,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from costmodel import Event, cause_of, events
 from taxtui import __version__
-from taxtui.importers.protocol import ImportedAction, ImportedTrial
 from taxtui.importers.spool import CellFacts, Spool
 from taxtui.importers.timeline import AFTERWARDS
+from taxtui.importers.trial import ImportedAction, ImportedTrial
 from taxtui.recording import digest
 from taxtui.recording.writer import Recorder
 
@@ -48,8 +49,7 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Prov
     anchor_ns = spool.anchor_ns
     begun = datetime.fromtimestamp(anchor_ns // 10**9, UTC)
     run_id = f"{begun:%Y%m%dt%H%M%Sz}-{spool.content[:8]}"
-    trials = enumerate(spool.ordered())
-    first = next(trials)  # the spool has counted the cells' concurrency
+    spool.count_in_flight()
     cells = list(spool.cells.values())
     recorder = Recorder(out)
     try:
@@ -61,7 +61,7 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Prov
                 recorder.add(_cell(name, cell, origin))
             for note in notes:
                 recorder.add(events.Notice(0, "info", note))
-            for event in _in_order(first, trials, origin):
+            for event in _in_order(spool, origin):
                 recorder.add(event)
             recorder.add(events.RunFinished("finished", dict(spool.outcomes)))
     except BaseException:
@@ -70,24 +70,28 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Prov
     return run_id
 
 
-NumberedTrial = tuple[int, tuple[ImportedTrial, int, int]]
-"""A trial's number, the trial, the number of its cell, and the offset of the instants in ns."""
-
-
-def _in_order(first: NumberedTrial, rest: Iterator[NumberedTrial], origin: Provenance) -> Iterator[Event]:
+def _in_order(spool: Spool, origin: Provenance) -> Iterator[Event]:
     """Yield the events of all trials by time. Memory: the later events of trials in flight."""
     waiting: list[tuple[int, int, Event]] = []  # a heap of instant, order, event
-    order = 0
-    current: NumberedTrial | None = first
-    while current is not None:
-        number, (trial, cell, offset_ns) = current
-        start_ns = trial.start_ns - offset_ns
-        while waiting and waiting[0][0] <= start_ns:
+    order = count()
+    for number, (trial, cell, offset_ns) in enumerate(spool.ordered()):
+        while waiting and waiting[0][0] <= trial.start_ns - offset_ns:
             yield heapq.heappop(waiting)[2]
-        yield events.TrialStarted(
+        for at_ns, event in _events(number, trial, cell, offset_ns, f"{origin.provenance}-{number}"):
+            heapq.heappush(waiting, (at_ns, next(order), event))
+    while waiting:
+        yield heapq.heappop(waiting)[2]
+
+
+def _events(number: int, trial: ImportedTrial, cell: int, offset_ns: int, sandbox: str) -> Iterator[tuple[int, Event]]:
+    """Yield the events of a trial, each with an instant."""
+    start_ns, end_ns = trial.start_ns - offset_ns, trial.end_ns - offset_ns
+    yield (
+        start_ns,
+        events.TrialStarted(
             trial=number,
             cell=cell,
-            sandbox=f"{origin.provenance}-{number}",
+            sandbox=sandbox,
             scheduled_ns=start_ns,
             start_ns=start_ns,
             attempt=trial.attempt,
@@ -96,46 +100,29 @@ def _in_order(first: NumberedTrial, rest: Iterator[NumberedTrial], origin: Prove
             image_bytes=trial.image_bytes,
             group=trial.group,
             training_step=trial.training_step,
-        )
-        for at_ns, event in _later(number, trial, offset_ns):
-            order += 1
-            heapq.heappush(waiting, (at_ns, order, event))
-        current = next(rest, None)
-    while waiting:
-        yield heapq.heappop(waiting)[2]
-
-
-def _later(number: int, trial: ImportedTrial, offset_ns: int) -> Iterator[tuple[int, Event]]:
-    """Yield the events after a trial's start, each with an instant."""
-    freed_ns = end_ns = trial.end_ns - offset_ns
-    for name in _milestones(trial):
-        at_ns = trial.start_ns - offset_ns
-        yield at_ns, events.Mark(number, name, at_ns, trial.resolution_ns)
+        ),
+    )
+    if trial.image_cached is not None:
+        name = events.IMAGE_CACHED if trial.image_cached else events.IMAGE_BUILT
+        yield start_ns, events.Mark(number, name, start_ns, trial.resolution_ns)
+    if trial.borrowed:
+        yield start_ns, events.Mark(number, events.BORROWED, start_ns, trial.resolution_ns)
     for phase in trial.phases:
         if phase.name not in AFTERWARDS:
-            start_ns = phase.start_ns - offset_ns
-            phase_end_ns = start_ns + phase.duration_ns
+            at_ns = phase.start_ns + phase.duration_ns - offset_ns
             if phase.name == events.PRELOAD:
-                yield from _commands(number, events.PRELOAD, trial.preload, phase_end_ns)
-            yield phase_end_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
+                yield from _commands(number, events.PRELOAD, trial.preload, at_ns)
+            yield at_ns, events.PhaseEnded(number, phase.name, phase.start_ns - offset_ns, phase.duration_ns)
     yield from _commands(number, events.ACTION, trial.actions, end_ns)
+    freed_ns = end_ns
     for phase in trial.phases:
         if phase.name in AFTERWARDS:
-            start_ns = phase.start_ns - offset_ns
-            freed_ns = max(freed_ns, start_ns + phase.duration_ns)
-            yield freed_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
+            freed_ns = max(freed_ns, phase.start_ns + phase.duration_ns - offset_ns)
+            yield freed_ns, events.PhaseEnded(number, phase.name, phase.start_ns - offset_ns, phase.duration_ns)
     outcome, where, error, cause = events.OK, "", trial.limit, cause_of(trial.limit) if trial.limit else ""
     if trial.failure is not None:
         error, where, outcome, cause = trial.failure
     yield freed_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, UNKNOWN, trial.node, cause)
-
-
-def _milestones(trial: ImportedTrial) -> Iterator[str]:
-    """Yield the milestones of the create phase: whether the image was built, and whether the sandbox was borrowed."""
-    if trial.image_cached is not None:
-        yield events.IMAGE_CACHED if trial.image_cached else events.IMAGE_BUILT
-    if trial.borrowed:
-        yield events.BORROWED
 
 
 def _commands(number: int, step: str, commands: Sequence[ImportedAction], at_ns: int) -> Iterator[tuple[int, Event]]:
@@ -159,7 +146,7 @@ def _commands(number: int, step: str, commands: Sequence[ImportedAction], at_ns:
 
 
 def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
-    kind = cell.kind
+    kind = cell.first
     return events.Cell(
         id=cell.number,
         substrate=kind.substrate,
@@ -197,12 +184,12 @@ def _scenario(name: str, cells: Sequence[CellFacts], origin: Provenance) -> dict
         "name": f"{origin.provenance} {name}",
         "cells": [
             {
-                "substrate": {"name": cell.kind.substrate, "options": {}},
-                "tier": {"name": name, "digest": digest(name, *cell.kind.workload)},
+                "substrate": {"name": cell.first.substrate, "options": {}},
+                "tier": {"name": name, "digest": digest(name, *cell.first.workload)},
                 "actions": 0,
                 "mode": origin.mode,
                 "concurrency": cell.concurrency,
-                "arrival": cell.kind.arrival or "closed",
+                "arrival": cell.first.arrival or "closed",
                 "think": events.RECORDED_LENGTH,
                 "acquire": "create",
                 "trials": cell.trials,

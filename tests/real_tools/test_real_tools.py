@@ -20,7 +20,7 @@ import pytest
 
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import ImportedTrial, ReaderOptions
+from taxtui.importers.trial import ImportedTrial
 
 pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
@@ -42,8 +42,8 @@ def drive(interpreter: str, driver: str, folder: Path, *arguments: object) -> No
 def imported(name: str, path: Path) -> ImportedTrial:
     reader = registry.load(name)
     files = reader.files(path) if path.is_dir() else [path]
-    (trial,) = (one for file in files for one in reader.trials(file, ReaderOptions()) if isinstance(one, ImportedTrial))
-    assert import_files(reader, [path], path.parent / f"{path.name}.msgpack", ReaderOptions()).trials == 1
+    (trial,) = (one for file in files for one in reader.trials(file) if isinstance(one, ImportedTrial))
+    assert import_files(reader, [path], path.parent / f"{path.name}.msgpack").trials == 1
     return trial
 
 

@@ -11,7 +11,6 @@ from costmodel.recording.events import Actions, Cell, Event, PhaseEnded, TrialEn
 from costmodel.recording.follower import read_events
 from taxtui.importers import registry
 from taxtui.importers.importing import ImportResult, import_files
-from taxtui.importers.protocol import ReaderOptions
 
 SAMPLES: Final = Path(__file__).parent / "import_samples"
 LOGS: Final = Path(__file__).parents[1] / "logs"
@@ -28,8 +27,10 @@ LOG_FILES: Final = {
 
 def imported(name: str, source: Path, out: Path, **options: Any) -> tuple[ImportResult, list[Event]]:
     """What became of an import, and the events of the recording."""
-    asked = ReaderOptions(options.pop("span_phases", {}))
-    result = import_files(registry.load(name), [source], out, asked, **options)
+    reader = registry.load(name)
+    if span_phases := options.pop("span_phases", None):
+        reader.span_phases = span_phases
+    result = import_files(reader, [source], out, **options)
     return result, events_of(out)
 
 

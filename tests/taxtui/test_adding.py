@@ -70,7 +70,7 @@ def test_a_report_format_is_one_file_and_one_line(copy: Path) -> None:
 
 LAPS: Final = '''
 from taxtui.importers.files import lines, walk
-from taxtui.importers.protocol import ImportedTrial, Quantity
+from taxtui.importers.trial import ImportedTrial, Quantity
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import duration_ns
 
@@ -79,8 +79,6 @@ class LapsReader:
     """A trial a line: seconds of its commands."""
 
     name = "laps"
-    summary = "lines of seconds"
-    takes_map = False
 
     def files(self, folder):
         return walk(folder, lambda name: name.endswith(".laps"))
@@ -88,12 +86,12 @@ class LapsReader:
     def recognises(self, path, head):
         return head.startswith(b"laps")
 
-    def trials(self, path, asked):
+    def trials(self, path):
         for number, line in lines(path):
             timeline = Timeline(0)
             timeline.lacks(Quantity.RUN, "a watch has one button")
             for word in line.split()[1:]:
-                timeline.next_action(duration_ns(float(word)) or 0)
+                timeline.append("action", duration_ns(float(word)) or 0)
             yield ImportedTrial(**timeline.times(), dated=False, resolution_ns=10_000_000)
 '''
 

@@ -18,7 +18,6 @@ from taxtui.cli import app
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import ReaderOptions
 from taxtui.runner.fanout.resume import ResumeState
 from tests.support.fuzz import hostile
 from tests.support.fuzz.fuzzing import TARGETS, corpus, made, tried
@@ -126,7 +125,7 @@ def test_every_importer_refuses_what_is_no_regular_file(
     path, _ = next(iter(sample_files(name)))
     make(tmp_path / path.name)
     with pytest.raises(TaxtuiError, match=NOT_REGULAR):
-        import_files(registry.load(name), [tmp_path / path.name], tmp_path / "out", ReaderOptions())
+        import_files(registry.load(name), [tmp_path / path.name], tmp_path / "out")
     assert "has an unknown format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import Quantity
 from taxtui.importers.timeline import Timeline
-from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, instant_ns, items, maps, text
+from taxtui.importers.trial import Quantity
+from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, instant_ns, items, maps, span_ns, text
 
 INVENTED: Final = ("mini-swe-agent", "swe-agent")
 """Agents whose converters stamped every step with the time of the conversion."""
@@ -23,12 +24,11 @@ def add(timeline: Timeline, path: Path, agent: str, start_ns: int, end_ns: int) 
         return False
     try:
         trajectory = document(path)
-    except Unreadable as error:
-        timeline.lacks(Quantity.ACTIONS, f"trajectory.json: {error}")
+    except (Unreadable, OSError):
+        timeline.lacks(Quantity.ACTIONS, "trajectory.json is not readable")
         return False
     steps = [step for step in maps(trajectory, "steps") if text(step.get("source")) == "agent"]
     if durations := _durations(steps):
-        timeline.lacks(Quantity.GAPS, "the harness's time is known as a sum, before the first command")
         add_consecutive(timeline, durations, start_ns, end_ns)
         return True
     name = text(at(trajectory, "agent", "name")) or agent
@@ -64,11 +64,12 @@ def _extra_ns(step: dict[str, Any], key: str) -> int | None:
 
 def add_consecutive(timeline: Timeline, durations: Sequence[tuple[int, int]], start_ns: int, end_ns: int) -> None:
     """Add consecutive pairs of model and tool time, so that the last pair ends with the agent."""
+    timeline.lacks(Quantity.GAPS, "the harness's time is known as a sum, before the first command")
     cursor_ns = max(start_ns, end_ns - sum(think + tool for think, tool in durations))
     for think_ns, tool_ns in durations:
-        timeline.think(cursor_ns, cursor_ns + think_ns)
+        timeline.add(Quantity.THINK, cursor_ns, cursor_ns + think_ns)
         cursor_ns += think_ns
-        timeline.action(cursor_ns, cursor_ns + tool_ns)
+        timeline.add(events.ACTION, cursor_ns, cursor_ns + tool_ns)
         cursor_ns += tool_ns
 
 
@@ -77,15 +78,11 @@ def _calls(steps: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
     for step in steps:
         results = {text(at(result, "source_call_id")): result for result in maps(step, "observation", "results")}
         for call in maps(step, "tool_calls"):
-            result = results.get(text(call.get("tool_call_id")))
-            start_ns = instant_ns(at(call, "extra", "started_at") or at(result, "extra", "started_at"))
-            stamps = (at(holder, "extra", key) for holder in (result, call) for key in ("completed_at", "ended_at"))
-            end_ns = next((ns for stamp in stamps if stamp and (ns := instant_ns(stamp)) is not None), None)
-            took_ns = duration_ns(
-                at(call, "extra", "duration_ms") or at(result, "extra", "duration_ms"), MILLISECOND_NS
-            )
-            if start_ns is not None and end_ns is None and took_ns is not None:
-                end_ns = start_ns + took_ns
+            extra: dict[str, Any] = {}
+            for holder in (call, results.get(text(call.get("tool_call_id")))):
+                extra |= at(holder, "extra") if isinstance(at(holder, "extra"), dict) else {}
+            end = "completed_at" if "completed_at" in extra else "ended_at"
+            start_ns, end_ns = span_ns(extra, "started_at", end, "duration_ms", MILLISECOND_NS)
             if start_ns is not None and end_ns is not None and start_ns <= end_ns:
                 yield start_ns, end_ns
 
@@ -105,12 +102,12 @@ def _add_turns(timeline: Timeline, steps: list[dict[str, Any]], start_ns: int, e
     why = "a step has a single time: the model's next answer is part of a command"
     timeline.lacks(Quantity.ACTIONS, why)
     timeline.lacks(Quantity.THINK, why)
-    ends = [*starts[1:], max(end_ns, starts[-1])]
+    spans = zip(steps, starts, [*starts[1:], max(end_ns, starts[-1])], strict=True)
     turns = [
-        (max(turn_start_ns, start_ns), max(turn_end_ns, start_ns))
-        for step, turn_start_ns, turn_end_ns in zip(steps, starts, ends, strict=True)
+        (max(begin_ns, start_ns), max(until_ns, start_ns))
+        for step, begin_ns, until_ns in spans
         if items(step, "tool_calls")
     ]
-    for turn_start_ns, turn_end_ns in turns:
-        timeline.action(turn_start_ns, turn_end_ns)
+    for turn in turns:
+        timeline.add(events.ACTION, *turn)
     return bool(turns)

@@ -8,16 +8,9 @@ from typing import Any, ClassVar
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import (
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    ReaderOptions,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, at, duration_ns, integer, items, maps, number, text
 
 MOST_IN_FLIGHT = 1_000_000
@@ -27,13 +20,12 @@ class ComputesdkReader(Reader):
     """Every iteration is a trial without actions: a cold start at the mode's concurrency."""
 
     name: ClassVar[str] = "computesdk"
-    summary: ClassVar[str] = "computesdk benchmark results: cold starts at their concurrency"
     file_names: ClassVar[tuple[str, ...]] = ("*.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return b'"results"' in head and b'"ttiMs"' in head and b'"provider"' in head
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         results = list(maps(document(path), "results"))
         if not any("iterations" in result or "rampProfile" in result for result in results):
             raise Unreadable("no result of computesdk")
@@ -55,7 +47,7 @@ def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTria
     timeline.lacks(Quantity.ACTIONS, "no commands were run")
     failure = Failure("CreateFailed", events.CREATE) if error else None
     if failure is None:
-        timeline.next_phase(events.CREATE, took_ns or 0)
+        timeline.append(events.CREATE, took_ns or 0)
     elif took_ns:
         timeline.ended(took_ns)
     else:

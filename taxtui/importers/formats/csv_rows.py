@@ -4,55 +4,31 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from io import TextIOWrapper
 from itertools import groupby, islice
 from pathlib import Path
 from typing import ClassVar, Final
 
-from costmodel import events, open_regular
-from taxtui.importers.files import Unreadable, unreadable
-from taxtui.importers.protocol import (
-    PHASES,
-    TIMES,
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    ReaderOptions,
-    Skipped,
-    trial_or_skipped,
-)
+from costmodel import events, too_large
+from taxtui.importers.files import MOST_BYTES, Unreadable, lines
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import BACKWARDS, Timeline
+from taxtui.importers.trial import PHASES, TIMES, Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, duration_ns, instant_ns, integer
 
 REQUIRED: Final = ("trial", "phase")
-COLUMNS: Final = frozenset(
-    (
-        *REQUIRED,
-        *("start", "end", "duration_s", "run_s", "exit_code"),
-        *("substrate", "variant", "workload", "task", "image", "group", "node"),
-        *("image_bytes", "training_step", "attempt", "cpu_milli", "memory_mib", "concurrency"),
-        *("outcome", "error"),
-    )
+COLUMNS: Final = (
+    *REQUIRED,
+    *("start", "end", "duration_s", "run_s", "exit_code"),
+    *("substrate", "variant", "workload", "task", "image", "group", "node"),
+    *("image_bytes", "training_step", "attempt", "cpu_milli", "memory_mib", "concurrency"),
+    *("outcome", "error"),
 )
 """Supported columns; other columns are ignored."""
-MOST_CHARACTERS: Final = 1 << 20
-"""Limit of a field."""
-MOST_LINE: Final = 4 << 20
-"""Limit of a line, in characters."""
 MOST_ROWS: Final = 100_000
 """Limit of a trial: its rows are in memory together."""
 
-
-class CsvRow(dict[str, str]):
-    """The values of a row by column, without empty values: a missing column is ""."""
-
-    __slots__ = ()
-
-    def __missing__(self, column: str) -> str:
-        return ""
-
-
+CsvRow = dict[str, str]
+"""The values of a row by column: a missing column is ""."""
 NumberedRow = tuple[int, CsvRow]
 
 
@@ -60,59 +36,50 @@ class CsvReader(Reader):
     """The first value of a trial's column counts; of ``outcome`` and ``error`` the last."""
 
     name: ClassVar[str] = "csv"
-    summary: ClassVar[str] = "rows with the columns trial, phase, start, end or duration_s; see docs/own-work.md"
     file_names: ClassVar[tuple[str, ...]] = ("*.csv",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         first = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace").strip()
         return set(REQUIRED) <= {column.strip().strip('"') for column in first.split(",")}
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
-        csv.field_size_limit(MOST_CHARACTERS)
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         ended: set[int] = set()
-        try:
-            binary = open_regular(path)
-        except OSError as error:
-            raise unreadable(error) from error
-        with TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
-            for name, group in groupby(_rows(file), lambda row: row[1]["trial"]):
-                rows = list(islice(group, MOST_ROWS + 1))  # groupby skips the remaining rows
-                where = f"line {rows[0][0]}"
-                if hash(name) in ended:
-                    yield Skipped(where, "the rows of a trial are not adjacent")
-                    continue
-                ended.add(hash(name))
-                if len(rows) > MOST_ROWS:
-                    yield Skipped(where, f"the trial has more than {MOST_ROWS:,} rows")
-                    continue
+        for name, group in groupby(_rows(path), lambda row: row[1]["trial"]):
+            rows = list(islice(group, MOST_ROWS + 1))  # groupby skips the remaining rows
+            where = f"line {rows[0][0]}"
+            if hash(name) in ended:
+                yield Skipped(where, "the rows of a trial are not adjacent")
+            elif len(rows) > MOST_ROWS:
+                yield Skipped(where, f"the trial has more than {MOST_ROWS:,} rows")
+            else:
                 yield trial_or_skipped(where, _trial, rows)
+            ended.add(hash(name))
 
 
-def _lines(file: TextIOWrapper) -> Iterator[str]:
-    number = 0
-    while line := file.readline(MOST_LINE + 1):
-        number += 1
-        if len(line) > MOST_LINE:
-            raise Unreadable(f"line {number} has more than {MOST_LINE:,} characters")
-        yield line
-
-
-def _rows(file: TextIOWrapper) -> Iterator[NumberedRow]:
+def _rows(path: Path) -> Iterator[NumberedRow]:
     """Yield rows with the number of their line. Raises ``Unreadable``: a column is missing, or a line is no CSV."""
-    reader = csv.reader(_lines(file))
+    number = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal number
+        for number, line in lines(path):
+            if len(line) > MOST_BYTES:
+                raise Unreadable(f"line {number} is {too_large(MOST_BYTES)}")
+            yield line.decode("utf-8-sig", "replace")
+
+    csv.field_size_limit(MOST_BYTES)
+    reader = csv.reader(texts())
     try:
         columns = [column.strip() for column in next(reader, [])]
         if missing := [column for column in REQUIRED if column not in columns]:
             raise Unreadable(f"no column {missing[0]}")
         if not ({"start", "end"} <= set(columns) or "duration_s" in columns):
             raise Unreadable("neither the columns start and end nor duration_s")
-        for values in reader:
-            pairs = zip(columns, values, strict=False)
-            row = CsvRow((column, text) for column, value in pairs if column in COLUMNS and (text := value.strip()))
-            if any(values):
-                yield reader.line_num, row
+        for values in filter(any, reader):
+            row = {column: value.strip() for column, value in zip(columns, values, strict=False)}
+            yield number, {column: row.get(column, "") for column in COLUMNS}
     except csv.Error:
-        raise Unreadable(f"no CSV from line {reader.line_num} on") from None
+        raise Unreadable(f"no CSV from line {number} on") from None
 
 
 def _trial(rows: list[NumberedRow]) -> ImportedTrial:
@@ -169,29 +136,22 @@ def _add(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
         raise Unreadable(f"the phase in line {number} is none of {', '.join(TIMES)}")
     took_ns = duration_ns(_number(row["duration_s"]))
     start_ns, end_ns = _instant(row["start"]), _instant(row["end"])
-    if start_ns is not None and end_ns is not None and end_ns < start_ns:
-        timeline.lacks(kind, BACKWARDS, partly=True)
-        return
+    if start_ns is not None and end_ns is not None:
+        if end_ns < start_ns:
+            timeline.lacks(kind, BACKWARDS, partly=True)
+            return
+        took_ns = end_ns - start_ns if dated or took_ns is None else took_ns
     if not dated:
-        took_ns = took_ns if took_ns is not None or start_ns is None or end_ns is None else end_ns - start_ns
-        start_ns = timeline.cursor_ns
-        end_ns = None
-    if end_ns is None and start_ns is not None and took_ns is not None:
-        end_ns = start_ns + took_ns
-    why = "some rows have no end and no duration_s"
-    if kind == Quantity.THINK:
-        timeline.think(start_ns, end_ns, why)
-    elif kind == events.ACTION:
-        run_ns, exit_code = duration_ns(_number(row["run_s"])), integer(row["exit_code"], 1 << 31)
-        timeline.action(
-            start_ns,
-            end_ns,
-            why,
-            run_ns=events.UNKNOWN if run_ns is None else run_ns,
-            exit_code=events.UNKNOWN if exit_code is None else exit_code,
-        )
-    else:
-        timeline.phase(PHASES[kind], start_ns, end_ns, why)
+        start_ns = timeline.latest_ns
+    end_ns = None if start_ns is None or took_ns is None else start_ns + took_ns
+    timeline.add(
+        PHASES.get(kind, kind),
+        start_ns,
+        end_ns,
+        "some rows have no end and no duration_s",
+        run_ns=duration_ns(_number(row["run_s"])),
+        exit_code=integer(row["exit_code"], 1 << 31),
+    )
 
 
 def _failure(rows: list[CsvRow]) -> Failure | None:

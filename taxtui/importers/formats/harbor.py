@@ -10,19 +10,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from costmodel import cause_of, events
+from costmodel import events
 from taxtui.importers.files import Unreadable, document
 from taxtui.importers.formats import atif
-from taxtui.importers.protocol import (
+from taxtui.importers.protocol import Reader
+from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import (
     AGENT_LIMITS,
     Failure,
     ImportedAction,
     ImportedTrial,
     Quantity,
-    Reader,
-    ReaderOptions,
+    failed_phase,
+    failure_of,
 )
-from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, span_ns, text
 
 AGENT_EXIT: Final = "NonZeroAgentExitCodeError"
@@ -37,14 +38,12 @@ SILENT: Final = ("oracle", "nop")
 """Agents without a model."""
 _WITHOUT_TIMER: Final = "dispatch and command time are undivided without --plugin-kwarg timer=true"
 _PARTLY_TIMED: Final = "some commands ran without bash, or replaced their shell"
-_ONE_PIECE: Final = "only the agent's total time is known"
 
 
 class HarborReader(Reader):
     """The results in jobs of any layout. A job's result has no trial."""
 
     name: ClassVar[str] = "harbor"
-    summary: ClassVar[str] = "jobs of Harbor 0.8 to 0.26: result.json and the agents' ATIF trajectories"
     file_names: ClassVar[tuple[str, ...]] = ("result.json", "results.json")
 
     def recognises(self, path: Path, head: bytes) -> bool:
@@ -54,7 +53,7 @@ class HarborReader(Reader):
             return b'"stats"' in head
         return b'"trial_name"' in head and (b'"agent_info"' in head or b'"environment_setup"' in head)
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial]:
         result = document(path)
         if at(result, "n_total_trials") is not None:
             return
@@ -79,12 +78,6 @@ class Executions(NamedTuple):
     inside: bool  # whether the agent itself runs in the sandbox, as a single command
     stop: Execution | None = None  # ``environment.stop``
 
-    def within(self, start_ns: int | None, end_ns: int | None) -> list[Execution]:
-        """Return the commands with a start inside a span."""
-        if start_ns is None or end_ns is None:
-            return []
-        return [command for command in self.commands if start_ns <= command.start_ns <= end_ns]
-
 
 def trial_of(result: dict[str, Any], folder: Path | None, measured: Executions | None = None) -> ImportedTrial:
     """Return the trial of a result, with the plug-in's commands if given. ``folder`` has the agent's trajectory.
@@ -98,16 +91,17 @@ def trial_of(result: dict[str, Any], folder: Path | None, measured: Executions |
     timeline = Timeline(requested_ns)
     timeline.lacks_zone(at(result, "started_at"), *(at(result, span, "started_at") for span in SPANS))
     _report_run(timeline, measured)
-    exceptions = _exceptions(result)
-    failed = next((raised for raised in reversed(exceptions) if not _delivered(raised)), None)
+    steps = list(maps(result, "step_results"))
+    # The trial's exception is null where a step of several failed.
+    raised = [holder for holder in (*steps, result) if isinstance(at(holder, "exception_info"), dict)]
+    failed = next((holder for holder in reversed(raised) if not _delivered(holder)), None)
     failure = None if failed is None else _failure(result, failed)
-    if _phase(timeline, result, "environment_setup", "" if exceptions else "no end of environment_setup"):
+    if _phase(timeline, result, "environment_setup", "" if raised else "no end of environment_setup"):
         timeline.lacks(Quantity.READY, "environment_setup holds build, create and ready")
     else:
         timeline.lacks(Quantity.CREATE, "environment_setup has no ends")
-    if not _phase(timeline, result, "agent_setup") and not exceptions:
+    if not _phase(timeline, result, "agent_setup") and not raised:
         timeline.lacks(Quantity.SETUP, "agent_setup has no ends")
-    steps = list(maps(result, "step_results"))
     for step in steps:
         name = text(at(step, "step_name"))
         step_folder = folder / "steps" / name if folder and name and Path(name).name == name else None
@@ -118,7 +112,7 @@ def trial_of(result: dict[str, Any], folder: Path | None, measured: Executions |
     if len(steps) > 1:
         timeline.lacks(Quantity.VERIFY, "verification between steps is part of the gaps", partly=True)
     if measured is not None and (stop := measured.stop) is not None:
-        timeline.phase(events.CLEANUP, stop.start_ns, stop.start_ns + stop.duration_ns)
+        timeline.add(events.CLEANUP, stop.start_ns, stop.start_ns + stop.duration_ns)
     if failed is not None and failure is not None and failure.phase != events.VERIFY:
         timeline.ended(_raised_ns(result, failed, requested_ns))
     agent = at(result, "agent_info")
@@ -130,7 +124,7 @@ def trial_of(result: dict[str, Any], folder: Path | None, measured: Executions |
         **timeline.times(),
         preload=() if measured is None else _preload(result, measured),
         failure=failure,
-        limit="" if failure is not None else next((raised.error for raised in exceptions), ""),
+        limit="" if failure is not None else next(map(_error, raised), ""),
         resolution_ns=MICROSECOND_NS,
         substrate=text(at(environment, "type")) or text(at(environment, "import_path")),
         cpu_milli=round(1000 * min(max(number(at(environment, "override_cpus")) or 0, 0), 1 << 20)),
@@ -151,38 +145,28 @@ def _report_run(timeline: Timeline, measured: Executions | None) -> None:
 
 
 def _phase(timeline: Timeline, holder: dict[str, Any], key: str, why: str = "") -> bool:
-    return timeline.phase(SPANS[key], *span_ns(at(holder, key)), why)
+    return timeline.add(SPANS[key], *span_ns(at(holder, key)), why)
 
 
 def _preload(result: dict[str, Any], measured: Executions) -> tuple[ImportedAction, ...]:
     """Return the commands of the agent's set-up, without overlaps."""
     start_ns, end_ns = span_ns(at(result, "agent_setup"))
     timeline = Timeline()
-    for command in measured.within(start_ns, end_ns):
-        _add_command(timeline, command, end_ns)
+    if start_ns is not None and end_ns is not None:
+        _add_commands(timeline, measured, start_ns, end_ns, model=False)
     return tuple(action._replace(gap_ns=0) for action in timeline.times()["actions"])
 
 
-def _add_command(timeline: Timeline, command: Execution, latest_ns: int | None) -> None:
-    end_ns = command.start_ns + command.duration_ns
-    if latest_ns is not None:
-        end_ns = max(command.start_ns, min(end_ns, latest_ns))
-    timeline.action(command.start_ns, end_ns, run_ns=command.run_ns, exit_code=command.exit_code)
-
-
-def _add_measured(timeline: Timeline, measured: Executions, agent: str, start_ns: int, end_ns: int) -> None:
-    """Add the plug-in's commands, and the time between two commands as time of model and agent."""
-    if measured.inside:
-        timeline.lacks(Quantity.ACTIONS, "the agent runs in the sandbox: all commands are parts of a single command")
-        timeline.lacks(Quantity.THINK, "the agent runs in the sandbox: the model's time is part of a command")
-    elif agent not in SILENT:
-        timeline.lacks(Quantity.THINK, "known with the agent's time, between two commands", partly=True)
+def _add_commands(timeline: Timeline, measured: Executions, start_ns: int, end_ns: int, *, model: bool) -> None:
+    """Add the plug-in's commands of a span; with a ``model`` the time between two is of model and agent."""
     cursor_ns = start_ns
-    for command in sorted(measured.within(start_ns, end_ns)):
-        if agent not in SILENT and not measured.inside and command.start_ns > cursor_ns:
-            timeline.think(cursor_ns, command.start_ns)
-        _add_command(timeline, command, end_ns)
-        cursor_ns = max(cursor_ns, command.start_ns + command.duration_ns)
+    for command in sorted(measured.commands):
+        if start_ns <= command.start_ns <= end_ns:
+            if model and command.start_ns > cursor_ns:
+                timeline.add(Quantity.THINK, cursor_ns, command.start_ns)
+            until_ns = min(command.start_ns + command.duration_ns, end_ns)
+            timeline.add(events.ACTION, command.start_ns, until_ns, run_ns=command.run_ns, exit_code=command.exit_code)
+            cursor_ns = max(cursor_ns, until_ns)
 
 
 def _agent(
@@ -195,14 +179,20 @@ def _agent(
     """Add the agent's time of an execution from the finest source. ``holder``: the result, or a step."""
     agent = text(at(result, "agent_info", "name"))
     start_ns, end_ns = span_ns(at(holder, "agent_execution"))
-    if end_ns is None and start_ns is not None and (raised := _exception(holder)) is not None:
-        end_ns = _raised_ns(result, raised, start_ns) if _delivered(raised) else None
+    if end_ns is None and start_ns is not None and isinstance(at(holder, "exception_info"), dict):
+        end_ns = _raised_ns(result, holder, start_ns) if _delivered(holder) else None
     if start_ns is None or end_ns is None:
         if at(result, "exception_info") is None and at(holder, "exception_info") is None:
             timeline.lacks(Quantity.HELD, "agent_execution has no ends")
         return
     if measured is not None:
-        _add_measured(timeline, measured, agent, start_ns, end_ns)
+        if measured.inside:
+            why = "the agent runs in the sandbox: all commands and the model's time are parts of a single command"
+            timeline.lacks(Quantity.ACTIONS, why)
+            timeline.lacks(Quantity.THINK, why)
+        elif agent not in SILENT:
+            timeline.lacks(Quantity.THINK, "known with the agent's time, between two commands", partly=True)
+        _add_commands(timeline, measured, start_ns, end_ns, model=agent not in SILENT and not measured.inside)
         return
     metadata = at(holder, "agent_result", "metadata")
     thinks_ns = _durations(at(metadata, "api_request_times_msec"))
@@ -214,20 +204,13 @@ def _agent(
         elif len(thinks_ns) != len(commands_ns):
             why = "calls and commands are counted apart, and paired by their order"
             timeline.lacks(Quantity.THINK, why, partly=True)
-        _add_durations(timeline, thinks_ns, commands_ns, start_ns, end_ns)
+        # A call after the last command leads to no command, and a command may have no call.
+        pairs = list(zip_longest(thinks_ns[: len(commands_ns)], commands_ns, fillvalue=0))
+        atif.add_consecutive(timeline, pairs, start_ns, end_ns - sum(thinks_ns[len(commands_ns) :]))
         return
     path = folder / "agent" / "trajectory.json" if folder is not None and agent not in SILENT else None
-    if path is not None and atif.add(timeline, path, agent, start_ns, end_ns):
-        return
-    if thinks_ns:
-        why = "only the model's calls are timed: the rest of the agent's time is undivided"
-        timeline.lacks(Quantity.ACTIONS, why)
-        _add_durations(timeline, [sum(thinks_ns)], [max(0, end_ns - start_ns - sum(thinks_ns))], start_ns, end_ns)
-        return
-    timeline.lacks(Quantity.ACTIONS, _ONE_PIECE)
-    if agent not in SILENT:
-        timeline.lacks(Quantity.THINK, _ONE_PIECE)
-    timeline.action(start_ns, end_ns)
+    if path is None or not atif.add(timeline, path, agent, start_ns, end_ns):
+        timeline.add_undivided(start_ns, end_ns, think_ns=sum(thinks_ns), model=agent not in SILENT)
 
 
 def _durations(value: object) -> list[int]:
@@ -237,63 +220,31 @@ def _durations(value: object) -> list[int]:
     return valid if len(valid) == len(durations) else []
 
 
-def _add_durations(
-    timeline: Timeline, thinks_ns: list[int], commands_ns: list[int], start_ns: int, end_ns: int
-) -> None:
-    """Add consecutive durations without instants up to the agent's end."""
-    timeline.lacks(Quantity.GAPS, "the harness's time is known as a sum, before the first command")
-    # A call after the last command leads to no command, and a command may have no call.
-    pairs = list(zip_longest(thinks_ns[: len(commands_ns)], commands_ns, fillvalue=0))
-    unpaired_ns = sum(thinks_ns[len(commands_ns) :])
-    atif.add_consecutive(timeline, pairs, start_ns, end_ns - unpaired_ns)
+def _error(holder: dict[str, Any]) -> str:
+    """Return the class of the exception at the end of a trial or a step."""
+    return text(at(holder, "exception_info", "exception_type")) or "Exception"
 
 
-class _Raised(NamedTuple):
-    """An exception at the end of a trial or a step."""
-
-    error: str  # the class
-    occurred: object  # as written
-    holder: dict[str, Any]  # the trial or the step
+def _failure(result: dict[str, Any], failed: dict[str, Any]) -> Failure:
+    """Return the failure of an exception, in the phase of its trial or step."""
+    spans = {phase: span_ns(at(failed, key)) for key, phase in SPANS.items()}
+    return failure_of(_error(failed), failed_phase(spans, events.CREATE if failed is result else events.ACTION))
 
 
-def _exception(holder: dict[str, Any]) -> _Raised | None:
-    info = at(holder, "exception_info")
-    if not isinstance(info, dict):
-        return None
-    return _Raised(text(info.get("exception_type")) or "Exception", info.get("occurred_at"), holder)
-
-
-def _exceptions(result: dict[str, Any]) -> list[_Raised]:
-    """Return the exceptions of the steps in order, then the trial's, which is null where a step of several failed."""
-    exceptions = map(_exception, [*maps(result, "step_results"), result])
-    return [raised for raised in exceptions if raised is not None]
-
-
-def _failure(result: dict[str, Any], failed: _Raised) -> Failure:
-    """Return the failure of an exception: in the phase without an end, else in the last phase with a start."""
-    started = [key for key in SPANS if at(failed.holder, key, "started_at") is not None]
-    unfinished = [key for key in started if at(failed.holder, key, "finished_at") is None]
-    otherwise = "environment_setup" if failed.holder is result else "agent_execution"
-    phase = SPANS[(unfinished or started or [otherwise])[-1]]
-    if cause_of(failed.error) == events.CANCELLED:
-        return Failure(failed.error, phase, events.CANCELLED)
-    return Failure(failed.error, phase, events.TIMEOUT if "Timeout" in failed.error else events.FAILED)
-
-
-def _delivered(raised: _Raised) -> bool:
+def _delivered(holder: dict[str, Any]) -> bool:
     """Whether Harbor delivers the trial with its reward: a limit of the agent, or an error of the agent's program.
 
     The same class during agent set-up is a failed installation, and no agent ran.
     """
-    error_class = raised.error.rpartition(".")[2]
-    ran = at(raised.holder, "agent_execution", "started_at") is not None
+    error_class = _error(holder).rpartition(".")[2]
+    ran = at(holder, "agent_execution", "started_at") is not None
     return error_class in AGENT_LIMITS or (error_class == AGENT_EXIT and ran)
 
 
-def _raised_ns(result: dict[str, Any], raised: _Raised, start_ns: int) -> int | None:
+def _raised_ns(result: dict[str, Any], holder: dict[str, Any], start_ns: int) -> int | None:
     """Return the instant of an exception; without a valid instant, the end of the trial or step."""
-    finished_ns = instant_ns(at(raised.holder, "finished_at")) or instant_ns(at(result, "finished_at"))
-    occurred_ns = instant_ns(raised.occurred)
+    finished_ns = instant_ns(at(holder, "finished_at")) or instant_ns(at(result, "finished_at"))
+    occurred_ns = instant_ns(at(holder, "exception_info", "occurred_at"))
     if occurred_ns is not None and start_ns <= occurred_ns and (finished_ns is None or occurred_ns <= finished_ns):
         return occurred_ns
     return finished_ns

@@ -6,24 +6,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, decoded, document
-from taxtui.importers.protocol import (
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    ReaderOptions,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
-from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, items, maps, span_ns, text
-from taxtui.importers.zipped import TooMuch, archive, is_archive
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity, Span, failure_of
+from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, is_name, items, maps, span_ns, text
+from taxtui.importers.zipped import Archive, TooMuch
 
 SAMPLES: Final = "samples/"
 HEADERS: Final = ("header.json", "_journal/start.json")
@@ -39,14 +32,11 @@ LIMITS: Final = {
 }
 """Type of a sample's limit → class of the agent's limit. ``operator`` is a person's decision."""
 
-Ends = tuple[int | None, int | None]
-
 
 class InspectReader(Reader):
     """Both kinds of log."""
 
     name: ClassVar[str] = "inspect"
-    summary: ClassVar[str] = "logs of inspect_ai: *.eval and *.json"
     file_names: ClassVar[tuple[str, ...]] = ("*.eval", "*.json")
 
     def recognises(self, path: Path, head: bytes) -> bool:
@@ -54,8 +44,8 @@ class InspectReader(Reader):
             return any(name.encode() in head for name in (*HEADERS, SAMPLES))
         return b'"eval_id"' in head or (b'"eval"' in head and b'"task_id"' in head and b'"status"' in head)
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
-        if is_archive(path):
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
+        if path.suffix == ".eval":
             yield from _zipped(path)
             return
         log = document(path)
@@ -65,24 +55,18 @@ class InspectReader(Reader):
             yield trial_or_skipped(f"sample {number}", _trial, log, sample)
 
 
-def _samples_in(names: Iterable[str]) -> list[str]:
-    return sorted(name for name in names if name.startswith(SAMPLES) and name.endswith(".json"))
-
-
 def _zipped(path: Path) -> Iterator[ImportedTrial | Skipped]:
-    with archive(path) as log:
-        members = log.members()
-        header = next((decoded(log.content(members[name])) for name in HEADERS if name in members), None)
-        for number, name in enumerate(_samples_in(members), 1):
-            where = f"sample {number}"
+    with Archive(path) as log:
+        names = log.namelist()
+        header = next((decoded(log.content(name)) for name in HEADERS if name in names), None)
+        samples = sorted({name for name in names if name.startswith(SAMPLES) and name.endswith(".json")})
+        for number, name in enumerate(samples, 1):
             try:
-                member = decoded(log.content(members[name]))
+                yield _trial(header, decoded(log.content(name)))
             except TooMuch:
                 raise
             except Unreadable as error:
-                yield Skipped(where, str(error))
-                continue
-            yield trial_or_skipped(where, _trial, header, member)
+                yield Skipped(f"sample {number}", str(error))
 
 
 def _events(holder: object, depth: int = 0) -> Iterator[dict[str, Any]]:
@@ -93,15 +77,10 @@ def _events(holder: object, depth: int = 0) -> Iterator[dict[str, Any]]:
             yield from _events(event, depth + 1)
 
 
-def commands(sample: object) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return commands and model calls between set-up and scoring: ``sandbox`` events, else ``tool``."""
-    log = list(_events(sample))
+def _in_trajectory(log: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """Return the events of a kind between set-up and scoring."""
     spans = {text(at(event, "id")): event for event in log if at(event, "event") == "span_begin"}
-    by_kind: dict[str, list[dict[str, Any]]] = {"sandbox": [], "tool": [], "model": []}
-    for event in log:
-        if (kind := text(at(event, "event"))) in by_kind and not _outside(event, spans):
-            by_kind[kind].append(event)
-    return by_kind["sandbox"] or by_kind["tool"], by_kind["model"]
+    return [event for event in log if at(event, "event") == kind and not _outside(event, spans)]
 
 
 def _outside(event: object, spans: dict[str, dict[str, Any]]) -> bool:
@@ -116,7 +95,7 @@ def _outside(event: object, spans: dict[str, dict[str, Any]]) -> bool:
     return False
 
 
-def _span(log: list[dict[str, Any]], kind: str) -> Ends:
+def _span(log: list[dict[str, Any]], kind: str) -> Span:
     """Return start and end of the first span of a kind."""
     begin = next((event for event in log if at(event, "event") == "span_begin" and at(event, "type") == kind), None)
     name = text(at(begin, "id"))
@@ -124,8 +103,7 @@ def _span(log: list[dict[str, Any]], kind: str) -> Ends:
     return instant_ns(at(begin, "timestamp")), instant_ns(at(end, "timestamp"))
 
 
-def ends(event: object) -> Ends:
-    """Return start and end of an event."""
+def _ends(event: object) -> Span:
     return span_ns(event, "timestamp", "completed", "working_time")
 
 
@@ -138,20 +116,20 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     timeline = Timeline(start_ns)
     timeline.lacks_zone(at(sample, "started_at"), *(at(event, "timestamp") for event in sample_events))
     timeline.lacks(Quantity.RUN, "dispatch and command time are undivided")
-    if timeline.phase(events.CREATE, *init):
+    if timeline.add(events.CREATE, *init):
         timeline.lacks(Quantity.READY, "the span init holds create, ready and the sample's set-up")
     else:
         timeline.lacks(Quantity.CREATE, "before the sample's clock")
-    tools, models = commands(sample)
-    if not any(at(event, "event") == "sandbox" for event in tools):
+    for event in _in_trajectory(sample_events, "model"):
+        timeline.add(Quantity.THINK, *_ends(event), "a call of the model has no ends")
+    commands = _in_trajectory(sample_events, "sandbox")
+    if not commands:
         why = "no command is logged: tool calls, with the harness's time, replace commands"
         timeline.lacks(Quantity.ACTIONS, why)
-    for event in models:
-        timeline.think(*ends(event), "a call of the model has no ends")
-    for event in tools:
-        code = integer(at(event, "result"), 255) if at(event, "event") == "sandbox" else None
-        timeline.action(*ends(event), "a command has no ends", exit_code=events.UNKNOWN if code is None else code)
-    timeline.phase(events.VERIFY, *scoring)
+    for event in commands or _in_trajectory(sample_events, "tool"):
+        code = integer(at(event, "result"), 255) if commands else None
+        timeline.add(events.ACTION, *_ends(event), "a command has no ends", exit_code=code)
+    timeline.add(events.VERIFY, *scoring)
     failure = _failure(sample, init, scoring)
     if failure is not None and failure.phase != events.VERIFY:
         completed_ns = instant_ns(at(sample, "completed_at"))
@@ -160,8 +138,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
             timeline.lacks(Quantity.HELD, "a sample failed at an unknown time")
     evaluation = at(log, "eval")
     name = at(sample, "id")
-    is_name = isinstance(name, str | int) and not isinstance(name, bool)
-    task = f"{text(at(evaluation, 'task'))}:{name}" if is_name else ""
+    task = f"{text(at(evaluation, 'task'))}:{name}" if is_name(name) else ""
     return ImportedTrial(
         **timeline.times(),
         failure=failure,
@@ -185,7 +162,7 @@ def _sandbox(value: object) -> str:
     return text(at(value, "type")) or text(at(value, 0)) or text(value)
 
 
-def _failure(sample: object, init: Ends, scoring: Ends) -> Failure | None:
+def _failure(sample: object, init: Span, scoring: Span) -> Failure | None:
     """Return the failure of a sample with an error. A reached limit is no failure."""
     error = at(sample, "error")
     if not error:
@@ -197,4 +174,4 @@ def _failure(sample: object, init: Ends, scoring: Ends) -> Failure | None:
         phase = events.VERIFY
     elif init[0] is not None and init[1] is None:
         phase = events.CREATE
-    return Failure(kind, phase, events.TIMEOUT if "Timeout" in kind else events.FAILED)
+    return failure_of(kind, phase)

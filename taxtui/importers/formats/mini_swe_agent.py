@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions
+from taxtui.importers.protocol import Reader
 from taxtui.importers.timeline import BACKWARDS, Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity, failure_of
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, items, maps, text
 
 FORMAT: Final = "mini-swe-agent-1.1"
@@ -23,7 +24,6 @@ class MiniSweAgentReader(Reader):
     """A trajectory a file."""
 
     name: ClassVar[str] = "mini-swe-agent"
-    summary: ClassVar[str] = "trajectories of mini-swe-agent 2: *.traj.json"
     file_names: ClassVar[tuple[str, ...]] = ("*.traj.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
@@ -32,7 +32,7 @@ class MiniSweAgentReader(Reader):
         # Version 1 is recognised and then refused: a list of messages, alone or in a map.
         return path.name.endswith(".traj.json") and b'"role"' in head and b'"trajectory"' not in head[:64]
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial]:
         trajectory = document(path)
         if isinstance(trajectory, list) or text(at(trajectory, "trajectory_format")) == "mini-swe-agent-1":
             raise Unreadable("mini-swe-agent wrote no times into messages before version 2")
@@ -71,7 +71,7 @@ def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
             timeline.lacks(Quantity.ACTIONS, BACKWARDS, partly=True)
             answered_ns = None
         elif observed_ns is not None:
-            timeline.think(observed_ns, answered_ns, "an answer has no time")
+            timeline.add(Quantity.THINK, observed_ns, answered_ns, "an answer has no time")
         if not observations:
             timeline.lacks(Quantity.ACTIONS, "a submitting or failing command has no end", partly=True)
             continue
@@ -79,7 +79,7 @@ def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
             timeline.lacks(Quantity.ACTIONS, "commands of an answer share an interval", partly=True)
         observed_ns = max(instant_ns(at(item, "extra", "timestamp")) or 0 for item in observations)
         code = integer(at(observations[0], "extra", "returncode"), 255) if len(observations) == 1 else None
-        timeline.action(answered_ns, observed_ns, exit_code=events.UNKNOWN if code is None else code)
+        timeline.add(events.ACTION, answered_ns, observed_ns, exit_code=code)
     if timeline.empty:
         raise Unreadable("no message has a time")
     config = at(trajectory, "info", "config")
@@ -108,4 +108,4 @@ def _failure(status: str) -> Failure | None:
         return None
     if not status:  # the agent was interrupted between two steps
         return Failure("RunInterrupt", events.ACTION, events.CANCELLED)
-    return Failure(status, events.ACTION, events.TIMEOUT if "Timeout" in status else events.FAILED)
+    return failure_of(status, events.ACTION)

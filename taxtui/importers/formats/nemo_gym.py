@@ -12,16 +12,9 @@ from typing import Any, ClassVar, Final
 from costmodel import HARNESS, SANDBOX, VERIFIER, events
 from taxtui.importers.files import Unreadable, decoded, lines
 from taxtui.importers.formats import harbor
-from taxtui.importers.protocol import (
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    ReaderOptions,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import (
     MICROSECOND_NS,
     MILLISECOND_NS,
@@ -47,7 +40,6 @@ class NemoGymReader(Reader):
     """A rollout a line."""
 
     name: ClassVar[str] = "nemo-gym"
-    summary: ClassVar[str] = "rollouts of NeMo-Gym: JSON lines, with TrajectoryRecord 1.0 where agents are observed"
     file_names: ClassVar[tuple[str, ...]] = ("*.jsonl",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
@@ -55,7 +47,7 @@ class NemoGymReader(Reader):
         row = b'"responses_create_params"' in first or b'"_ng_rollout_index"' in first
         return row or (b'"rollout_id"' in first and b'"schema_version"' in first)
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         for number, line in lines(path):
             yield trial_or_skipped(f"line {number}", _trial, line)
 
@@ -105,16 +97,15 @@ def _add_tool_calls(timeline: Timeline, trajectory: object) -> bool:
         start_ns, end_ns = span_ns(call, "started_at", "completed_at", "duration_ms", MILLISECOND_NS)
         if start_ns is None or end_ns is None or end_ns < start_ns:
             timeline.lacks(Quantity.ACTIONS, "some tool calls have no ends", partly=True)
-            continue
-        spans.append((start_ns, end_ns))
-    if not spans:
-        return False
-    timeline.lacks(Quantity.EXIT, "tool calls have a status only")
-    timeline.lacks(Quantity.CREATE, "a trajectory begins with the first tool call")
-    timeline.lacks(Quantity.HELD, "counted from the first tool call", partly=True)
-    timeline.lacks(Quantity.THINK, "known with the agent's time, between two tool calls", partly=True)
-    timeline.calls(spans)
-    return True
+        else:
+            spans.append((start_ns, end_ns))
+    if spans:
+        timeline.lacks(Quantity.EXIT, "tool calls have a status only")
+        timeline.lacks(Quantity.CREATE, "a trajectory begins with the first tool call")
+        timeline.lacks(Quantity.HELD, "counted from the first tool call", partly=True)
+        timeline.lacks(Quantity.THINK, "known with the agent's time, between two tool calls", partly=True)
+        timeline.calls(spans)
+    return bool(spans)
 
 
 def _add_sums(timeline: Timeline, row: object) -> bool:
@@ -126,11 +117,9 @@ def _add_sums(timeline: Timeline, row: object) -> bool:
         return False
     start_ns = queued_ns + max(0, waited_ns - total_ns)
     timeline.lacks(Quantity.CREATE, "the container starts within the agent's time")
-    timeline.lacks(Quantity.ACTIONS, "only the agent's total time is known")
-    timeline.lacks(Quantity.THINK, "only the agent's total time is known")
-    timeline.action(start_ns, start_ns + agent_ns)
+    timeline.add_undivided(start_ns, start_ns + agent_ns)
     if verify_ns is not None:
-        timeline.phase(events.VERIFY, start_ns + agent_ns, start_ns + agent_ns + verify_ns)
+        timeline.append(events.VERIFY, verify_ns)
     return True
 
 
@@ -142,9 +131,9 @@ def _add_parts(timeline: Timeline, row: object) -> None:
     timeline.lacks(Quantity.INSTANTS, "only durations are known")
     for quantity in (Quantity.ACTIONS, Quantity.THINK, Quantity.HELD):
         timeline.lacks(quantity, "the agent's time is unknown")
-    timeline.next_phase(events.CREATE, create_ns)
+    timeline.append(events.CREATE, create_ns)
     if verify_ns is not None:
-        timeline.next_phase(events.VERIFY, verify_ns)
+        timeline.append(events.VERIFY, verify_ns)
 
 
 def _limit(row: object, sandbox: dict[str, Any]) -> str:

@@ -1,20 +1,21 @@
 """OpenTelemetry traces as OTLP/JSON lines, by the conventions for generative AI; other spans by ``--map``.
 
 A trial is a trace, or each outermost ``invoke_agent`` of a trace. Memory: kind, ends, parent and a few names of each
-span in an open trace.
+span of a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from costmodel import events
 from taxtui.importers.files import MOST_BYTES, Unreadable, decoded, document, lines
-from taxtui.importers.protocol import PHASES, Failure, ImportedTrial, Quantity, Reader, ReaderOptions, Skipped
+from taxtui.importers.protocol import Reader, Skipped
 from taxtui.importers.timeline import Timeline
-from taxtui.importers.values import at, maps, text, unix_ns
+from taxtui.importers.trial import PHASES, TIMES, Failure, ImportedTrial, Quantity, failure_of
+from taxtui.importers.values import LAST_NS, at, integer, maps, text
 
 AGENT: Final = "agent"
 OPERATIONS: Final = {
@@ -26,60 +27,48 @@ OPERATIONS: Final = {
 }
 """``gen_ai.operation.name`` → kind of the span."""
 FAILED_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
-MOST_SPANS: Final = 500_000
-"""Spans in memory. Above the limit, traces with a root are taken as complete, oldest first."""
+MOST_SPANS: Final = 1_000_000
+"""Spans of a file, which are in memory together."""
 
 
 class TraceSpan(NamedTuple):
     """The recorded part of a span."""
 
+    line: int
     id: str
     parent: str
     kind: str  # AGENT, one of TIMES; "": only a link to the parent
     start_ns: int | None
     end_ns: int | None
     error: str | None  # the class; "": a failure without a class
-    names: tuple[str, ...]  # agent and model
-
-
-class Trace:
-    """The spans of a trace until now."""
-
-    __slots__ = ("first_line", "rooted", "service", "spans")
-
-    def __init__(self, first_line: int) -> None:
-        self.first_line = first_line
-        self.rooted = False
-        self.service = ""
-        self.spans: list[TraceSpan] = []
+    names: tuple[str, ...]  # service, agent and model
 
 
 class OtlpReader(Reader):
     """Traces of a file exporter: a line per export, or a document."""
 
     name: ClassVar[str] = "otlp"
-    summary: ClassVar[str] = "OTLP/JSON lines of traces by the conventions for generative AI; --map for other spans"
     file_names: ClassVar[tuple[str, ...]] = ("*.jsonl", "*.json")
-    takes_map: ClassVar[bool] = True
+    span_phases: Mapping[str, str] | None = {}
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return b'"resourceSpans"' in head and b'"scopeSpans"' in head
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
-        """Yield the trials of each trace, at the end of the file or at the limit of spans in memory."""
-        traces: dict[str, Trace] = {}
-        spans = 0
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
+        """Yield the trials of each trace, at the end of the file."""
+        traces: dict[str, list[TraceSpan]] = {}
         is_otlp = False
+        spans = 0
         for number, export in _exports(path):
             if isinstance(export, Skipped):
                 yield export
                 continue
             is_otlp = is_otlp or "resourceSpans" in export
-            spans += _add_export(export, number, options, traces)
-            if spans > MOST_SPANS:
-                for name in [name for name, trace in traces.items() if trace.rooted] or list(traces):
-                    yield from _trials(traces.pop(name))
-                spans = sum(len(trace.spans) for trace in traces.values())
+            for name, span in _spans(export, number, self.span_phases or {}):
+                traces.setdefault(name, []).append(span)
+                spans += 1
+                if spans > MOST_SPANS:
+                    raise Unreadable(f"more than {MOST_SPANS:,} spans")
         if not is_otlp:
             raise Unreadable("no OTLP spans")
         for trace in traces.values():
@@ -103,37 +92,29 @@ def _exports(path: Path) -> Iterator[tuple[int, dict[str, Any] | Skipped]]:
     yield 1, export if isinstance(export, dict) else Skipped("", "no export of spans")
 
 
-def _add_export(export: dict[str, Any], number: int, options: ReaderOptions, traces: dict[str, Trace]) -> int:
-    """Add the spans of an export to their traces; return their number."""
-    added = 0
+def _spans(export: dict[str, Any], line: int, span_phases: Mapping[str, str]) -> Iterator[tuple[str, TraceSpan]]:
+    """Yield the spans of an export, each with the id of the trace."""
     for resource in maps(export, "resourceSpans"):
         service = _attribute(at(resource, "resource"), "service.name")
         for scope in maps(resource, "scopeSpans"):
             for raw in maps(scope, "spans"):
-                name = text(raw.get("traceId"))
-                if not name:
-                    continue
-                trace = traces.setdefault(name, Trace(number))
-                span = _span(raw, options)
-                trace.spans.append(span)
-                trace.rooted = trace.rooted or not span.parent
-                trace.service = trace.service or service
-                added += 1
-    return added
-
-
-def _span(raw: dict[str, Any], options: ReaderOptions) -> TraceSpan:
-    operation = _attribute(raw, "gen_ai.operation.name")
-    kind = options.span_phases.get(text(raw.get("name"))) or OPERATIONS.get(operation, "")
-    return TraceSpan(
-        text(raw.get("spanId")),
-        text(raw.get("parentSpanId")),
-        kind,
-        unix_ns(raw.get("startTimeUnixNano")),
-        unix_ns(raw.get("endTimeUnixNano")),
-        _attribute(raw, "error.type") if at(raw, "status", "code") in FAILED_CODES else None,
-        (_attribute(raw, "gen_ai.agent.name"), _attribute(raw, "gen_ai.request.model")) if kind else ("", ""),
-    )
+                operation = _attribute(raw, "gen_ai.operation.name")
+                kind = span_phases.get(text(raw.get("name"))) or OPERATIONS.get(operation, "")
+                names = (_attribute(raw, "gen_ai.agent.name"), _attribute(raw, "gen_ai.request.model"))
+                if trace := text(raw.get("traceId")):
+                    yield (
+                        trace,
+                        TraceSpan(
+                            line,
+                            text(raw.get("spanId")),
+                            text(raw.get("parentSpanId")),
+                            kind,
+                            integer(raw.get("startTimeUnixNano"), LAST_NS) or None,
+                            integer(raw.get("endTimeUnixNano"), LAST_NS) or None,
+                            _attribute(raw, "error.type") if at(raw, "status", "code") in FAILED_CODES else None,
+                            (service, *(names if kind else ("", ""))),
+                        ),
+                    )
 
 
 def _attribute(holder: object, key: str) -> str:
@@ -143,36 +124,34 @@ def _attribute(holder: object, key: str) -> str:
     return ""
 
 
-def _trials(trace: Trace) -> Iterator[ImportedTrial | Skipped]:
+def _trials(trace: list[TraceSpan]) -> Iterator[ImportedTrial | Skipped]:
     """Yield a trial per outermost agent; for at most one agent, the trace."""
-    if not any(span.kind for span in trace.spans):
+    if not any(span.kind for span in trace):
         return  # a trace of other software
-    by_id = {span.id: span for span in trace.spans}
-    agents = [span for span in trace.spans if span.kind == AGENT and _outermost(span, by_id) is span]
+    by_id = {span.id: span for span in trace if span.id}
+    agents = [span for span in trace if span.kind == AGENT and _outermost(span, by_id) is span]
     if len(agents) <= 1:
-        yield _trial(trace, trace.spans, agents[0] if agents else None)
+        yield _trial(trace, agents[0] if agents else None)
         return
     for agent in agents:
-        inside = [span for span in trace.spans if _outermost(span, by_id) is agent]
-        yield _trial(trace, inside, agent, ", or the span is outside of every agent")
+        inside = [span for span in trace if _outermost(span, by_id) is agent]
+        yield _trial(inside, agent, ", or the span is outside of every agent")
 
 
 def _outermost(span: TraceSpan, by_id: dict[str, TraceSpan]) -> TraceSpan | None:
     """Return the outermost agent around a span, possibly the span itself, or None."""
-    outermost, current = None, span
+    outermost = None
     visited = set()
-    while current.id not in visited:
+    current: TraceSpan | None = span
+    while current is not None and current.id not in visited:
         visited.add(current.id)
         if current.kind == AGENT:
             outermost = current
-        parent = by_id.get(current.parent) if current.parent else None
-        if parent is None:
-            break
-        current = parent
+        current = by_id.get(current.parent)
     return outermost
 
 
-def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, doubt: str = "") -> ImportedTrial | Skipped:
+def _trial(spans: list[TraceSpan], agent: TraceSpan | None, doubt: str = "") -> ImportedTrial | Skipped:
     """Return the trial of these spans. ``doubt``: another reason for a missing phase."""
     timeline = Timeline()
     timeline.lacks(Quantity.RUN, "a span is the caller's time: dispatch and command time are undivided")
@@ -182,26 +161,21 @@ def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, doubt:
         if quantity not in kinds:
             timeline.lacks(quantity, f"no span has this meaning{doubt}: --map NAME={quantity}")
     for span in spans:
-        if span.kind == Quantity.THINK:
-            timeline.think(span.start_ns, span.end_ns, "some spans have no ends")
-        elif span.kind == events.ACTION:
-            timeline.action(span.start_ns, span.end_ns, "some spans have no ends")
-        elif span.kind in PHASES:
-            timeline.phase(PHASES[span.kind], span.start_ns, span.end_ns, "some spans have no ends")
+        if span.kind in TIMES:
+            kind = PHASES.get(span.kind, span.kind)
+            timeline.add(kind, span.start_ns, span.end_ns, "some spans have no ends")
     if timeline.empty:
-        return Skipped(f"line {trace.first_line}", "no span of the trace has both ends and a meaning")
+        return Skipped(f"line {spans[0].line}", "no span of the trace has both ends and a meaning")
     failure = _failure(spans, agent)
     if failure is not None and agent is not None:
         timeline.ended(agent.end_ns)
     names = [next(filter(None, column), "") for column in zip(*(span.names for span in spans), strict=True)]
-    return ImportedTrial(**timeline.times(), failure=failure, resolution_ns=1, workload=(trace.service, *names))
+    return ImportedTrial(**timeline.times(), failure=failure, resolution_ns=1, workload=tuple(names))
 
 
 def _failure(spans: list[TraceSpan], agent: TraceSpan | None) -> Failure | None:
     """Return the failure of the agent or of a phase; a failed command is no failure."""
     for span in spans:
         if span.error is not None and (span is agent or span.kind in PHASES):
-            error = span.error or "Error"
-            outcome = events.TIMEOUT if "timeout" in error.lower() else events.FAILED
-            return Failure(error, PHASES.get(span.kind, events.ACTION), outcome)
+            return failure_of(span.error or "Error", PHASES.get(span.kind, events.ACTION))
     return None

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import PROVIDER, SANDBOX, events
 from taxtui.importers.files import Unreadable, decoded, document
-from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions
+from taxtui.importers.protocol import Reader
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, maps, text
 
 FAILURES: Final = {
@@ -31,13 +32,12 @@ class SweAgentReader(Reader):
     """A trajectory a file."""
 
     name: ClassVar[str] = "swe-agent"
-    summary: ClassVar[str] = "trajectories of SWE-agent 1: *.traj; tool times alone"
     file_names: ClassVar[tuple[str, ...]] = ("*.traj",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return head.lstrip()[:1] == b"{" and b'"trajectory"' in head[:64] and b'"action"' in head
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial]:
         trajectory = document(path)
         steps = [step for step in maps(trajectory, "trajectory") if text(step.get("action")).strip()]
         if not steps and not isinstance(at(trajectory, "trajectory"), list):
@@ -55,7 +55,7 @@ def _trial(trajectory: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedT
     for step in steps:
         took_ns = duration_ns(step.get("execution_time"))
         if took_ns:
-            timeline.next_action(took_ns)
+            timeline.append(events.ACTION, took_ns)
         else:  # 0, the field's default: not run, or not timed
             timeline.lacks(Quantity.ACTIONS, "a step has no time", partly=True)
     if timeline.empty:

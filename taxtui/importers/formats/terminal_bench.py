@@ -8,16 +8,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import (
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    ReaderOptions,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, items, text
 
 LIMITS: Final = {
@@ -49,13 +42,12 @@ class TerminalBenchReader(Reader):
     """Six instants a trial."""
 
     name: ClassVar[str] = "terminal-bench"
-    summary: ClassVar[str] = "Terminal-Bench 1: results.json of trials and runs"
     file_names: ClassVar[tuple[str, ...]] = ("results.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return b'"trial_started_at"' in head or (b'"n_resolved"' in head and b'"results"' in head)
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         """Yield the trial, or the trials of a run without files of trials."""
         result = document(path)
         if not isinstance(result, dict):
@@ -81,19 +73,17 @@ def _trial(result: object) -> ImportedTrial:
     failure, limit = _failure(result), LIMITS.get(text(result.get("failure_mode")), "")
     if limit and agent_ended is None:
         agent_ended = test or ended
-    if timeline.phase(events.CREATE, started, agent):
+    if timeline.add(events.CREATE, started, agent):
         timeline.lacks(Quantity.READY, "create contains build, ready and the agent's installation")
         timeline.lacks(Quantity.SETUP, "create contains build, ready and the agent's installation")
     else:
         timeline.lacks(Quantity.CREATE, "no time from trial_started_at to agent_started_at")
-    if timeline.action(agent, agent_ended):
-        timeline.lacks(Quantity.ACTIONS, "only the agent's total time is known")
-        timeline.lacks(Quantity.THINK, "only the agent's total time is known")
-    elif failure is None:
+    timed = agent is not None and agent_ended is not None and timeline.add_undivided(agent, agent_ended)
+    if not timed and failure is None:
         timeline.lacks(Quantity.HELD, "no time from agent_started_at to agent_ended_at")
-    if not timeline.phase(events.VERIFY, test, test_ended) and failure is None:
+    if not timeline.add(events.VERIFY, test, test_ended) and failure is None:
         timeline.lacks(Quantity.VERIFY, "no time from test_started_at to test_ended_at")
-    timeline.phase(events.CLEANUP, test_ended, ended)
+    timeline.add(events.CLEANUP, test_ended, ended)
     if failure is not None and failure.phase != events.VERIFY:
         timeline.ended(agent_ended or test or ended)
     return ImportedTrial(

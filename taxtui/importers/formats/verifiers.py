@@ -11,17 +11,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, decoded, lines
-from taxtui.importers.protocol import (
-    AGENT_LIMITS,
-    Failure,
-    ImportedTrial,
-    Quantity,
-    Reader,
-    ReaderOptions,
-    Skipped,
-    trial_or_skipped,
-)
+from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import AGENT_LIMITS, Failure, ImportedTrial, Quantity, failed_phase, failure_of
 from taxtui.importers.values import (
     LONGEST_NS,
     MICROSECOND_NS,
@@ -29,6 +21,7 @@ from taxtui.importers.values import (
     duration_ns,
     instant_ns,
     integer,
+    is_name,
     items,
     maps,
     number,
@@ -44,7 +37,6 @@ class VerifiersReader(Reader):
     """Runs of ``vf-eval`` and of prime-rl, with a folder per training step."""
 
     name: ClassVar[str] = "verifiers"
-    summary: ClassVar[str] = "verifiers 1 and prime-rl: traces.jsonl; before: results.jsonl with spans"
     file_names: ClassVar[tuple[str, ...]] = ("traces.jsonl", "results.jsonl")
 
     def files(self, folder: Path) -> Iterator[Path]:
@@ -58,7 +50,7 @@ class VerifiersReader(Reader):
         episode = b'"env":{' in first and b'"task":{' in first
         return episode or (b'"timing":{' in first and b'"example_id"' in first)
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         """Yield a trial per trace of each episode."""
         for line_number, line in lines(path):
             where = f"line {line_number}"
@@ -94,14 +86,14 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
     borrowed = at(runtime, "borrowed") is True
     if borrowed:
         timeline.lacks(Quantity.CREATE, "the sandbox is another rollout's")
-    elif _phase(timeline, timing, "boot", events.CREATE):
+    elif timeline.add(events.CREATE, *_ends(at(timing, "boot"))):
         timeline.lacks(Quantity.READY, "boot holds create and ready")
     elif not failed:
         timeline.lacks(Quantity.CREATE, "boot has no ends")
-    _phase(timeline, timing, "setup", events.PRELOAD)
+    timeline.add(events.PRELOAD, *_ends(at(timing, "setup")))
     last_ns = _add_agent(timeline, trace)
     for key in ("finalize", "scoring"):
-        _phase(timeline, timing, key, events.VERIFY)
+        timeline.add(events.VERIFY, *_ends(at(timing, key)))
     if failed:
         if last_ns is None:
             timeline.lacks(Quantity.HELD, "a rollout failed at an unknown time")
@@ -135,47 +127,30 @@ def _ends(holder: object) -> tuple[int | None, int | None]:
     return span_ns(holder, "start", "end")
 
 
-def _phase(timeline: Timeline, timing: object, key: str, name: str) -> bool:
-    return timeline.phase(name, *_ends(at(timing, key)))
-
-
 def _add_agent(timeline: Timeline, trace: dict[str, Any]) -> int | None:
     """Add the model's calls and the time between calls; return the last known instant."""
     span = at(trace, "timing", "agent")
-    _, end_ns = _ends(span)
+    start_ns, end_ns = _ends(span)
     all_calls = [_ends(at(call, "time")) for call in maps(trace, "calls")]
     calls = sorted((start, end) for start, end in all_calls if start is not None and end is not None)
     if len(calls) < len(all_calls):
         timeline.lacks(Quantity.THINK, "a call has no ends", partly=True)
     if not calls:
-        _add_without_calls(timeline, span)
+        if start_ns is None or end_ns is None:
+            timeline.lacks(Quantity.ACTIONS, "the agent has no ends")
+        else:
+            timeline.add_undivided(start_ns, end_ns, think_ns=duration_ns(at(span, "model", "duration")))
+            timeline.lacks(Quantity.THINK, "no call of the model has a time")
         return end_ns
     cursor_ns: int | None = None
     for call_start_ns, call_end_ns in calls:
         if cursor_ns is not None and call_start_ns > cursor_ns:
-            timeline.action(cursor_ns, call_start_ns)
-        timeline.think(call_start_ns, call_end_ns)
+            timeline.add(events.ACTION, cursor_ns, call_start_ns)
+        timeline.add(Quantity.THINK, call_start_ns, call_end_ns)
         cursor_ns = max(call_end_ns, cursor_ns or 0) if call_end_ns >= call_start_ns else cursor_ns
     if cursor_ns is not None and (end_ns is None or end_ns > cursor_ns):
-        timeline.action(cursor_ns, end_ns, "the agent has no end: the last action has none")
+        timeline.add(events.ACTION, cursor_ns, end_ns, "the agent has no end: the last action has none")
     return max(filter(None, (cursor_ns, end_ns)), default=None)
-
-
-def _add_without_calls(timeline: Timeline, span: object) -> None:
-    start_ns, end_ns = _ends(span)
-    if start_ns is None or end_ns is None:
-        timeline.lacks(Quantity.ACTIONS, "the agent has no ends")
-        return
-    one_piece = "no call of the model has a time: only the agent's total time is known"
-    timeline.lacks(Quantity.ACTIONS, one_piece)
-    think_ns = duration_ns(at(span, "model", "duration"))
-    if think_ns and think_ns <= end_ns - start_ns:
-        timeline.lacks(Quantity.THINK, "known as a sum, before the first action")
-        timeline.think(start_ns, start_ns + think_ns)
-        start_ns += think_ns
-    else:
-        timeline.lacks(Quantity.THINK, one_piece)
-    timeline.action(start_ns, end_ns)
 
 
 def _limit(episode: dict[str, Any], trace: dict[str, Any]) -> str:
@@ -195,14 +170,10 @@ def _timed_out(episode: dict[str, Any], trace: dict[str, Any]) -> bool:
 
 
 def _failure(episode: dict[str, Any], trace: dict[str, Any]) -> Failure:
-    """Return the failure of a rollout: in the span without an end, else in the last span with a start."""
-    error = text(at(trace, "errors", -1, "type")) or text(at(episode, "errors", -1, "type"))
-    ends = {key: _ends(at(trace, "timing", key)) for key in SPANS}
-    started = [key for key, (start, _) in ends.items() if start is not None]
-    unfinished = [key for key in started if ends[key][1] is None]
-    phase = SPANS[(unfinished or started or ["boot"])[-1]]
-    timed_out = _timed_out(episode, trace) or "Timeout" in error
-    return Failure(error or "RolloutError", phase, events.TIMEOUT if timed_out else events.FAILED)
+    error = text(at(trace, "errors", -1, "type")) or text(at(episode, "errors", -1, "type")) or "RolloutError"
+    spans = {phase: _ends(at(trace, "timing", key)) for key, phase in SPANS.items()}
+    failure = failure_of(error, failed_phase(spans, events.CREATE))
+    return failure._replace(outcome=events.TIMEOUT) if _timed_out(episode, trace) else failure
 
 
 def _legacy(row: dict[str, Any]) -> ImportedTrial:
@@ -217,37 +188,28 @@ def _legacy(row: dict[str, Any]) -> ImportedTrial:
     timeline.lacks(Quantity.RUN, "dispatch and command time are undivided")
     timeline.lacks(Quantity.EXIT, "results hold none")
     timeline.lacks(Quantity.CREATE, "a sandbox is made within setup")
-    if not _phase(timeline, timing, "setup", events.PRELOAD):
+    if not timeline.add(events.PRELOAD, *_ends(at(timing, "setup"))):
         timeline.lacks(Quantity.SETUP, "setup has no ends")
-    for key, add in (("model", timeline.think), ("env", timeline.action)):
+    for key, kind in (("model", Quantity.THINK), ("env", events.ACTION)):
         for span in maps(timing, key, "spans"):
-            add(*_ends(span), "a span has no ends")
+            timeline.add(kind, *_ends(span), "a span has no ends")
     if not items(timing, "env", "spans"):
         timeline.lacks(Quantity.ACTIONS, "no span of the environment")
-    _phase(timeline, timing, "scoring", events.VERIFY)
+    timeline.add(events.VERIFY, *_ends(at(timing, "scoring")))
     error = at(row, "error")
-    failure = Failure(_error_class(error), events.ACTION) if error else None
-    if failure is not None:
+    word = text(at(error, "error") or error).partition("(")[0].partition(":")[0].strip()
+    if error:
         timeline.ended(instant_ns(at(timing, "generation", "end")))
-    example = at(row, "example_id")
-    name = str(example) if isinstance(example, str | int) and not isinstance(example, bool) else ""
-    task = text(at(row, "task"))
+    task, example = text(at(row, "task")), at(row, "example_id")
+    name = f"{task}:{example}" if is_name(example) else ""
     return ImportedTrial(
         **timeline.times(),
-        failure=failure,
+        failure=Failure(word if word.isidentifier() else "RolloutError", events.ACTION) if error else None,
         resolution_ns=MICROSECOND_NS,
         workload=(task,),
-        task=f"{task}:{name}" if name else "",
-        group=f"{task}:{name}" if name else "",
+        task=name,
+        group=name,
     )
-
-
-def _error_class(error: object) -> str:
-    """Return the class of an error from a name, from a map, or from the first word of a sentence."""
-    for key in ("error", "type", "error_chain_str"):
-        error = at(error, key) if text(at(error, key)) else error
-    word = text(error).partition("(")[0].partition(":")[0].strip()
-    return word if word.isidentifier() else "RolloutError"
 
 
 def _scaled(value: object, factor: int) -> int:

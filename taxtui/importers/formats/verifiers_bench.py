@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Final
 
 from costmodel import events
 from taxtui.importers.files import Unreadable, document
-from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions, Skipped
+from taxtui.importers.protocol import Reader, Skipped
 from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, integer, items, text
 
 COLUMNS: Final = ("setup_durations", "gen_durations", "scoring_durations")
@@ -25,13 +26,12 @@ class VerifiersBenchReader(Reader):
     """A result a file."""
 
     name: ClassVar[str] = "verifiers-bench"
-    summary: ClassVar[str] = "results of the runtime benchmark of verifiers: bench/results/*.json"
     file_names: ClassVar[tuple[str, ...]] = ("*.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return b'"setup_durations"' in head and b'"runtime"' in head
 
-    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         """Yield a trial per rollout, and a trial without a time per error."""
         result = document(path)
         columns = [items(result, key) for key in COLUMNS]
@@ -55,9 +55,9 @@ class VerifiersBenchReader(Reader):
                 yield Skipped(f"rollout {number}", "a duration is invalid")
                 continue
             timeline = _timeline()
-            timeline.next_phase(events.CREATE, setup_ns)
-            timeline.next_action(generation_ns)
-            timeline.next_phase(events.VERIFY, scoring_ns)
+            timeline.append(events.CREATE, setup_ns)
+            timeline.append(events.ACTION, generation_ns)
+            timeline.append(events.VERIFY, scoring_ns)
             yield ImportedTrial(**timeline.times(), **identity)
         missing = max(0, rollouts - len(columns[0]))
         for _ in range(min(integer(at(result, "errors"), MOST_IN_FLIGHT) or 0, missing)):

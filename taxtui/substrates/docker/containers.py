@@ -21,8 +21,8 @@ from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """An environment variable of every process in a container: the container's name."""
-OUR_FOLDER: Final = "/sandbox"
-"""The working folder if the image has none."""
+_FOLDER: Final = "/tmp"
+"""The working folder if the image has none: any user may write there."""
 
 _ALREADY: Final = ("is already paused", "is not paused")
 _BUSY_S: Final = 0.01
@@ -35,8 +35,7 @@ class Image(NamedTuple):
     folder: str  # the working directory
     restored: str  # restored by a reset: the home folder if the working directory is inside, else the working directory
     home: str  # "" if unknown
-    root: bool
-    name: str = ""
+    name: str
 
 
 class Containers:
@@ -96,13 +95,12 @@ class Containers:
 
     def _image_of(self, name: str, config: Mapping[str, Any]) -> Image:
         home = dict(variable.split("=", 1) for variable in config.get("Env") or ()).get("HOME", "")
-        folder = (config.get("WorkingDir") or "").rstrip("/") or OUR_FOLDER
+        folder = (config.get("WorkingDir") or "").rstrip("/") or _FOLDER
         return Image(
             folder=folder,
             restored=home if home and f"{folder}/".startswith(f"{home}/") else folder,
             home=home,
             name=name,
-            root=(self._options.user or config.get("User") or "").partition(":")[0] in ("", "0", "root"),
         )
 
     async def create(self, config: Mapping[str, Any], name: str = "") -> str:
@@ -162,26 +160,18 @@ class Containers:
 
     async def pristine(self, image_labels: dict[str, str]) -> bytes:
         """The folder restored by a reset, as a tar archive of an unstarted container."""
-        if self._pristine is None:
-            self._pristine = await self._archive(image_labels)
-        return self._pristine
-
-    async def _archive(self, image_labels: dict[str, str]) -> bytes:
+        if self._pristine is not None:
+            return self._pristine
         image = await self.image()
-        config = {
-            "Image": self._options.image,
-            "Entrypoint": ["true"],
-            "Cmd": [],
-            "Labels": image_labels,
-            "WorkingDir": image.folder,
-        }
+        config = {"Image": image.name, "Entrypoint": ["true"], "Labels": image_labels, "WorkingDir": image.folder}
         container = await self.create(config)
         try:
             path = f"/containers/{container}/archive?{urlencode({'path': image.restored})}"
             reply = await self.daemon.request("GET", path, raw=True)
             if reply.status != 200:
                 raise ExecFailed(f"the docker daemon gives no archive of {image.restored}: {reply.message}")
-            return bytes(reply.body)
+            self._pristine = bytes(reply.body)
+            return self._pristine
         finally:
             await self.discard(container)
 

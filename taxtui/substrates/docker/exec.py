@@ -10,9 +10,8 @@ from typing import Final
 import msgspec
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, new_mark
-from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED
 from taxtui.substrates.docker.failure import exec_refused, not_started
 from taxtui.substrates.docker.http import Connection, Created, Daemon, Multiplexed
 
@@ -23,21 +22,16 @@ _KILLED: Final = 137
 _SHOWS_WITHIN_S: Final = 0.1
 
 
-# The used fields of the daemon's answers, by the API's names.
-
-
 class _State(msgspec.Struct):
+    """The state of an exec or of a container, by the API's names."""
+
     Running: bool
     ExitCode: int | None = None
     Pid: int = 0
 
 
-class _Running(msgspec.Struct):
-    Running: bool
-
-
 class _Container(msgspec.Struct):
-    State: _Running
+    State: _State
 
 
 class Exec:
@@ -51,12 +45,11 @@ class Exec:
         self._connection: Connection | None = None
         self._stream: Multiplexed | None = None
 
-    async def start(self, argv: list[str], *, stdin: bool, user: str = "", folder: str = "") -> None:
+    async def start(self, argv: list[str], *, stdin: bool, folder: str = "") -> None:
         """``folder``: the container's by default. Raises ``SandboxLost``, ``ExecFailed``, ``Throttled``."""
         wanted = {
             "Cmd": argv,
             "Env": [f"{MARK}={self.mark}"],
-            "User": user,
             "WorkingDir": folder,
             "AttachStdin": stdin,
             "AttachStdout": True,
@@ -92,10 +85,6 @@ class Exec:
     def send(self, data: bytes) -> None:
         """Send the whole standard input and the end, in the background."""
         self._streams.send_all(data)
-
-    async def output(self) -> tuple[KeptOutput, KeptOutput]:
-        """Both streams to their end, up to two seconds after the exit if a descendant has the streams open."""
-        return await outputs(self)
 
     async def exit_code(self, stdout: bytes) -> int:
         """The exit code after the end of both streams; a runtime reports a failed start on ``stdout``.

@@ -12,11 +12,11 @@ from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
-from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv, outputs
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.docker import images
-from taxtui.substrates.docker.containers import OUR_FOLDER, SANDBOX_ENV, Containers, Image
+from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image
 from taxtui.substrates.docker.exec import Exec
 from taxtui.substrates.docker.failure import NoSuchProgram
 
@@ -46,10 +46,7 @@ class DockerSandbox:
         self._running: set[Exec] = set()
 
     async def wait_ready(self, marks: Marks) -> None:
-        """A started container takes commands; a folder that docker made for an ordinary user gets the right mode."""
-        if self._image.folder == OUR_FOLDER and not self._image.root:
-            await self._ours(["chmod", "1777", OUR_FOLDER], "prepare its folder", user="0")
-            marks("folder prepared")
+        """A started container takes commands."""
 
     async def exec(self, command: Command) -> ExecResult:
         try:
@@ -110,13 +107,11 @@ class DockerSandbox:
         self._running.discard(running)
         running.release()
 
-    async def _run(
-        self, argv: list[str], stdin: bytes, timeout_s: float, user: str = "", folder: str = ""
-    ) -> ExecResult:
+    async def _run(self, argv: list[str], stdin: bytes, timeout_s: float, folder: str = "") -> ExecResult:
         running = self._exec()
         try:
             async with asyncio.timeout(timeout_s):
-                result = await _completed(running, argv, stdin, user, folder)
+                result = await _completed(running, argv, stdin, folder)
         except TimeoutError:
             error = await kill_then_timeout(self._end(running), timeout_s)
             if not await running.container_runs():  # runsc does not end the streams of an OOM-killed container
@@ -128,9 +123,9 @@ class DockerSandbox:
         self._release(running)
         return result
 
-    async def _ours(self, argv: list[str], purpose: str, stdin: bytes = b"", user: str = "") -> None:
+    async def _ours(self, argv: list[str], purpose: str, stdin: bytes = b"") -> None:
         """Run a command of taxtui's, even without a working folder. Raises ``ExecFailed`` after a failure."""
-        self._require(await self._run(argv, stdin, _OURS_TIMEOUT_S, user, "/"), purpose)
+        self._require(await self._run(argv, stdin, _OURS_TIMEOUT_S, "/"), purpose)
 
     def _require(self, result: ExecResult, purpose: str) -> None:
         if result.exit_code:
@@ -159,13 +154,11 @@ class DockerSandbox:
             self._release(killer)
 
 
-async def _completed(
-    running: Exec, argv: list[str], stdin: bytes = b"", user: str = "", folder: str = ""
-) -> ExecResult:
+async def _completed(running: Exec, argv: list[str], stdin: bytes = b"", folder: str = "") -> ExecResult:
     """An exec from start to exit code; the caller handles errors."""
-    await running.start(argv, stdin=bool(stdin), user=user, folder=folder)
+    await running.start(argv, stdin=bool(stdin), folder=folder)
     if stdin:
         running.send(stdin)
-    stdout, stderr = await running.output()
+    stdout, stderr = await outputs(running)
     code = await running.exit_code(stdout.kept)
     return exec_result(code, stdout, stderr)

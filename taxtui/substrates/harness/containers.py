@@ -10,8 +10,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,6 @@ from taxtui.sandboxes.kit import labels, private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.kill import LEFT, kill_script
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
@@ -34,7 +32,6 @@ from taxtui.workloads.image import DEFAULT_IMAGE, DIGEST, FIXTURES_LABEL
 _ANSWER_S: Final = 60.0
 _NAME: Final = "taxtui.name"
 _CREATED: Final = "taxtui.created"
-_START: Final = "install or start docker"
 _FILE: Final = "compose.json"
 _ALREADY: Final = "already in progress"
 """Docker's message for a second removal of the same container."""
@@ -47,8 +44,7 @@ class DockerRefused(Exception):
 class HarnessContainers(Sites):
     """Containers of the daemon of docker's command line, by themselves or as compose projects.
 
-    Each has a folder on this machine, made first and removed last: a name is used once. A compose project has a compose
-    file there, and possibly a network.
+    A compose project has a compose file in the sandbox's folder, and possibly a network.
     """
 
     def __init__(self, kind: str, image: str, image_fix: str, pool: BlockingPool, *, compose: bool = True) -> None:
@@ -57,25 +53,28 @@ class HarnessContainers(Sites):
         self.image = image
         self.image_fix = image_fix
         self.pool = pool
-        self.root: Path
         self._compose = compose
 
     async def open(self) -> None:
         """As ``Sites.open``: docker answers. A clean-up needs no image; ``check`` requires the image."""
-        try:
-            await docker("version", "--format", "{{.Server.Version}}")
-        except DockerRefused as error:
-            raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}", fix=_START) from error
+        await self._version()
         self.root = private_folder.private_folder(self.kind, self.kind)
+
+    async def _version(self) -> str:
+        try:
+            return (await docker("version", "--format", "{{.Server.Version}}")).strip()
+        except DockerRefused as error:
+            fix = "install or start docker"
+            raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}", fix=fix) from error
 
     async def check(self) -> Availability:
         """As ``Sites.check``: the command line, its daemon, the image, the compose plugin."""
         try:
             asked_ns = time.monotonic_ns()
-            version = (await docker("version", "--format", "{{.Server.Version}}")).strip()
+            version = await self._version()
             latency_ns = time.monotonic_ns() - asked_ns
-        except DockerRefused as error:
-            return Availability(ok=False, detail=f"docker does not answer: {error}", fix=_START)
+        except SubstrateUnavailable as error:
+            return Availability(ok=False, detail=error.problem.removeprefix(f"{self.kind}: "), fix=error.fix)
         if not self.image:
             return Availability(ok=False, detail="no image is given", fix=f"{self.kind}:image=NAME; {self.image_fix}")
         try:
@@ -100,11 +99,6 @@ class HarnessContainers(Sites):
             latency_ns=latency_ns,
             facts={"compose": compose} if compose else {},
         )
-
-    async def add(self, spec: SandboxSpec) -> dict[str, str]:
-        """As ``Sites.add``: the sandbox's folder."""
-        private_folder.make(self.root, spec)
-        return {"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name}
 
     def labels(self, spec: SandboxSpec) -> dict[str, str]:
         """Labels of a container."""
@@ -149,27 +143,17 @@ class HarnessContainers(Sites):
         """As ``Sites.find``: remains of a killed run, also a lone folder."""
         key = self._key(LABEL_RUN)
         try:
-            rows = await self.listed(key if run_id is None else f"{key}={run_id}")
+            ids = await _listed("container", key if run_id is None else f"{key}={run_id}", "--all")
+            # A container removed meanwhile is left out; docker's complaint does not matter.
+            rows = json.loads(await docker("inspect", *ids, complaints=False) or "[]") if ids else []
         except DockerRefused as error:
             raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}") from error
-        entries = [*private_folder.found_in(self.root, run_id), *map(self._entry, rows)]
+        entries = [*await super().find(run_id), *map(self._entry, rows)]
         return list({entry.name: entry for entry in entries}.values())
-
-    async def listed(self, label: str) -> list[dict[str, Any]]:
-        """Containers with a label, in any state. Raises ``DockerRefused``."""
-        listing = await docker(
-            "ps", "--all", "--no-trunc", "--filter", f"label={label}", "--format", "{{.ID}} {{.State}}"
-        )
-        rows = [line.split() for line in listing.splitlines()]
-        if not rows:
-            return []
-        # A container removed meanwhile is left out; docker's complaint does not matter.
-        answer = await docker("inspect", *(row[0] for row in rows), complaints=False)
-        return list(json.loads(answer or "[]"))
 
     def _entry(self, row: Mapping[str, Any]) -> Found:
         """The sandbox of a container with our labels, from docker's description."""
-        prefix = f"{self.kind}."
+        prefix = self._key("")
         row_labels = (row.get("Config") or {}).get("Labels") or {}
         ours = {key.removeprefix(prefix): value for key, value in row_labels.items() if key.startswith(prefix)}
         age_s = time.time() - (labels.unix_s(ours.get(_CREATED, "")) or time.time())
@@ -177,67 +161,49 @@ class HarnessContainers(Sites):
 
     async def kill(self, name: str, mark: str) -> None:
         try:
-            for row in await self._running(name):
-                await docker("exec", row["Id"], "sh", "-c", kill_script(mark))
+            for container in await _listed("container", self._of_name(name)):
+                await docker("exec", container, "sh", "-c", kill_script(mark))
         except DockerRefused as error:
             if not await self.ended(name):
                 raise ExecFailed(f"{LEFT}: {error}") from error
 
     async def ended(self, name: str) -> bool:
         try:
-            return not await self._running(name)
+            return not await _listed("container", self._of_name(name))
         except DockerRefused:
             return False
 
-    async def _running(self, name: str) -> list[dict[str, Any]]:
-        return [row for row in await self.listed(self._of_name(name)) if row["State"]["Running"]]
-
     async def remove(self, name: str) -> None:
         """As ``Sites.remove``: the container, then the network, then the folder."""
-
-        async def delete(row: Mapping[str, Any]) -> None:
-            await docker("rm", "--force", "--volumes", row["Id"])
-
-        async def delete_network(row: Mapping[str, Any]) -> None:
-            await docker("network", "rm", row["Id"])
-
-        await _remove_all(f"sandbox {name}", partial(self.listed, self._of_name(name)), delete)
+        await _remove_all("container", self._of_name(name), "--force", "--volumes")
         if self._compose:
-            networks = partial(self._networks, self._of_name(name))
-            await _remove_all(f"the network of sandbox {name}", networks, delete_network)
+            await _remove_all("network", self._of_name(name))
         await private_folder.remove(self.root / name, self.pool)
 
-    async def _networks(self, label: str) -> list[dict[str, Any]]:
-        """Networks with a label. Raises ``DockerRefused``."""
-        ids = await docker("network", "ls", "--no-trunc", "--quiet", "--filter", f"label={label}")
-        return [{"Id": network} for network in ids.split()]
+
+async def _listed(kind: str, label: str, *options: str) -> list[str]:
+    """Ids of running containers, or of networks, with a label. Raises ``DockerRefused``."""
+    return (await docker(kind, "ls", "--no-trunc", "--quiet", "--filter", f"label={label}", *options)).split()
 
 
-async def _remove_all(
-    subject: str,
-    rows: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]],
-    delete: Callable[[Mapping[str, Any]], Awaitable[object]],
-) -> None:
-    """Delete every row of docker's list until the list is empty. Raises ``CleanupFailed``."""
+async def _remove_all(kind: str, label: str, *options: str) -> None:
+    """Delete every container or network with a label, until the list is empty. Raises ``CleanupFailed``."""
 
-    async def ask() -> bool:
+    async def remaining(*, delete: bool) -> bool:
         try:
-            present = await rows()
-            for row in present:
-                await delete(row)
+            ids = await _listed(kind, label, *(("--all",) if kind == "container" else ()))
+            if ids and delete:
+                await docker(kind, "rm", *options, *ids)
         except DockerRefused as error:
-            if _ALREADY in str(error):
-                return True
-            raise Throttled(str(error)) from error
-        return bool(present)
+            if _ALREADY not in str(error):
+                raise Throttled(str(error)) from error
+            return True
+        return bool(ids)
 
     async def ended() -> bool:
-        try:
-            return not await rows()
-        except DockerRefused as error:
-            raise Throttled(str(error)) from error
+        return not await remaining(delete=False)
 
-    await remove(subject, ask, ended, look_s=0.1, first_s=0.2)
+    await remove(f"the {kind} of {label}", lambda: remaining(delete=True), ended, look_s=0.1, first_s=0.2)
 
 
 async def docker(*words: str, complaints: bool = True) -> str:

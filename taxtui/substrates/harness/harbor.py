@@ -6,21 +6,16 @@ import asyncio
 import difflib
 import logging
 import os
-import tempfile
 import time
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import msgspec
 
 from taxtui.errors import UsageError
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
-from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
 from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 from taxtui.workloads.image import DEFAULT_IMAGE
@@ -35,9 +30,7 @@ from harbor.models.trial.paths import TrialPaths
 _QUIET: Final = logging.getLogger("taxtui.harbor")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
-_PACKAGE: Final = "harbor"
 _DOCKER: Final = "docker"
-_READABLE = 0o644  # in the sandbox the file belongs to root
 
 
 class HarborSandbox(HarnessedSandbox):
@@ -45,42 +38,22 @@ class HarborSandbox(HarnessedSandbox):
 
     SHELLS: ClassVar[tuple[str, ...]] = ("bash",)
 
-    def __init__(self, name: str, substrate: HarborSubstrate, environment: Any, folder: Path) -> None:
-        """``environment``: started; ``folder``: the sandbox's folder on this machine."""
+    def __init__(self, name: str, substrate: HarborSubstrate, environment: Any) -> None:
+        """``environment``: started."""
         super().__init__(name, substrate)
         self._environment = environment
-        self._folder = folder
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
-        try:
-            started_ns = time.monotonic_ns()
-            answer = await self._environment.exec(script)
-            ended_ns = time.monotonic_ns()
-        except Exception as error:  # any exception of asyncio and docker
-            raise not_run(_PACKAGE, error) from error
+        started_ns = time.monotonic_ns()
+        answer = await self._environment.exec(script)
+        ended_ns = time.monotonic_ns()
         text = (answer.stdout or "").replace("\r\n", "\n")  # podman-compose runs commands in a terminal
         return TextAnswer(text, answer.return_code, started_ns, ended_ns)
 
-    async def write(self, path: str, text: str) -> None:
-        """As ``HarnessedSandbox.write``."""
-        try:
-            script_file = await self.pool.run(lambda: self._script_file(text))
-            await self._environment.upload_file(script_file, path)
-        except Exception as error:  # as above
-            raise not_run(_PACKAGE, error) from error
-
-    def _script_file(self, text: str) -> Path:
-        """Write the text to a file in the sandbox's folder on this machine. Blocking."""
-        handle, path = tempfile.mkstemp(dir=self._folder, prefix="script-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            os.fchmod(handle, _READABLE)
-        return Path(path)
-
     async def stop(self) -> None:
-        """As ``HarnessedSandbox.stop``."""
-        await ended(self._environment)
+        """As ``HarnessedSandbox.stop``: as Harbor does after a trial."""
+        await self._environment.stop(delete=True)
 
 
 class RemoteHarborSandbox(HarborSandbox):
@@ -92,20 +65,12 @@ class RemoteHarborSandbox(HarborSandbox):
         """Do nothing: the sandbox's site stops the sandbox and reports failures."""
 
 
-async def ended(environment: DockerEnvironment) -> None:
-    """Stop the environment as Harbor does after a trial. Raises nothing."""
-    try:
-        await environment.stop(delete=True)
-    except Exception:  # docker's command line removes the rest
-        return
-
-
 class HarborSubstrate(HarnessSubstrate):
     """Environments of Harbor's."""
 
     name: ClassVar[str] = "harbor"
     Options: ClassVar[type[msgspec.Struct]] = HarborOptions
-    package: ClassVar[str] = _PACKAGE
+    package: ClassVar[str] = "harbor"
     options: HarborOptions
 
     def __init__(self, options: HarborOptions | None = None) -> None:
@@ -135,32 +100,21 @@ class HarborSubstrate(HarnessSubstrate):
     def _image(self) -> str:
         return self.options.image or DEFAULT_IMAGE
 
-    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> HarborSandbox:
-        """As ``HarnessSubstrate.begin``."""
-        if isinstance(self.sites, HarborEnvironments):
-            return await self._begin_remote(self.sites, spec, env)
-        try:
-            environment = self._environment(spec, env)
-            # In a thread: Harbor asks docker for the version and blocks.
-            await self.pool.run(
-                lambda: asyncio.run(environment.start(force_build=False)),
-                dispose=lambda _: asyncio.run(ended(environment)),
-            )
-        except Exception as error:  # any exception of docker and the compose plugin
-            raise not_started(_PACKAGE, error) from error
-        return HarborSandbox(spec.name, self, environment, environment.environment_dir.parent)
+    async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:
+        """As ``HarnessSubstrate.begin``: docker in a thread, because Harbor asks docker for the version and blocks.
 
-    async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:
-        """Start the environment in this event loop: SDK clients are bound to a loop."""
-        environment = sites.construct(spec, env)
-        try:
+        Any other environment in this event loop: SDK clients are bound to a loop.
+        """
+        if isinstance(self.sites, HarborEnvironments):
+            environment = self.sites.construct(spec, env)
             await environment.start(force_build=False)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(sites.remove(spec.name), cancelled)
-            raise
-        except (Exception, SystemExit) as error:  # any exception of an SDK
-            raise not_started(_PACKAGE, error) from error
-        return RemoteHarborSandbox(spec.name, self, environment, sites.root / spec.name)
+            return RemoteHarborSandbox(spec.name, self, environment)
+        environment = self._environment(spec, env)
+        await self.pool.run(
+            lambda: asyncio.run(environment.start(force_build=False)),
+            dispose=lambda _: asyncio.run(environment.stop(delete=True)),
+        )
+        return HarborSandbox(spec.name, self, environment)
 
     def _environment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""

@@ -16,18 +16,17 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, UsageError
+from taxtui.errors import CleanupFailed, ExecFailed, UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.kill import LEFT, kill_script
-from taxtui.sandboxes.kit.limits import SANDBOX_ENV
-from taxtui.sandboxes.protocol import Availability, Found
+from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.harness import HARBOR_PRICE_SHEETS, HarborOptions
 from taxtui.substrates.harness.failure import one_line
 from taxtui.substrates.harness.harness import Sites
@@ -36,28 +35,21 @@ _STOP_S: Final = 120.0
 _PROBE_S: Final = 10.0
 
 
-class _Needs(NamedTuple):
-    """Credentials or programs of an environment, where Harbor's preflight does not check any."""
-
-    variables: tuple[str, ...] = ()  # any is enough
-    file: str = ""  # below the home folder; enough without variables
-    programs: tuple[str, ...] = ()  # any is enough
-
-
 _WITH_DOCKERFILE: Final = ("ack", "gke")
 """Environments with a mandatory Dockerfile, even for an image."""
-_UNCHECKED: Final[Mapping[str, _Needs]] = {
-    "ack": _Needs(("KUBECONFIG",), ".kube/config"),
-    "cwsandbox": _Needs(("CWSANDBOX_API_KEY", "WANDB_API_KEY")),
-    "islo": _Needs(("ISLO_API_KEY",)),
-    "langsmith": _Needs(
-        ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_PROFILE", "LANGSMITH_CONFIG_FILE"),
-        ".langsmith/config.json",
+_UNCHECKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "ack": ("KUBECONFIG", "~/.kube/config"),
+    "cwsandbox": ("CWSANDBOX_API_KEY", "WANDB_API_KEY"),
+    "islo": ("ISLO_API_KEY",),
+    "langsmith": (
+        *("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_PROFILE", "LANGSMITH_CONFIG_FILE"),
+        "~/.langsmith/config.json",
     ),
-    "prime": _Needs(("PRIME_API_KEY",), ".prime/config.json"),
-    "sbx": _Needs(("SBX_TOKEN", "SBX_TOKEN_FILE", "SBX_DOCKER_PAT")),
-    "singularity": _Needs(programs=("singularity", "apptainer")),
+    "prime": ("PRIME_API_KEY", "~/.prime/config.json"),
+    "sbx": ("SBX_TOKEN", "SBX_TOKEN_FILE", "SBX_DOCKER_PAT"),
+    "singularity": ("singularity", "apptainer"),
 }
+"""Variables and files with credentials, or programs, where Harbor's preflight does not check any. Any is enough."""
 
 
 class HarborEnvironments(Sites):
@@ -68,7 +60,6 @@ class HarborEnvironments(Sites):
         self.options = options
         self.pool = pool
         self.live: dict[str, Any] = {}  # Harbor's object of each sandbox of this process; None before construction
-        self.root: Path
         self._logger = logger
         self._settings = _settings(options.settings)
 
@@ -112,20 +103,16 @@ class HarborEnvironments(Sites):
             prices=name if name in HARBOR_PRICE_SHEETS else "",
         )
 
-    async def add(self, spec: SandboxSpec) -> dict[str, str]:
-        """As ``Sites.add``: make the sandbox's folder."""
-        private_folder.make(self.root, spec)
+    def add(self, spec: SandboxSpec) -> dict[str, str]:
+        """As ``Sites.add``."""
+        env = super().add(spec)
         self.live[spec.name] = None
-        return {"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name}
+        return env
 
     def construct(self, spec: SandboxSpec, env: dict[str, str]) -> Any:
-        """Construct Harbor's object for a sandbox, without starting the sandbox. Raises ``CreateFailed``."""
-        try:
-            environment = self._construct(spec.name, self.root / spec.name, spec.limits, env)
-        except (Exception, SystemExit) as error:
-            raise CreateFailed(f"harbor did not start it: {one_line(error)}") from error
-        self.live[spec.name] = environment
-        return environment
+        """Construct Harbor's object for a sandbox, without starting the sandbox. Raises any exception of Harbor."""
+        self.live[spec.name] = self._construct(spec.name, self.root / spec.name, spec.limits, env)
+        return self.live[spec.name]
 
     def _construct(self, name: str, folder: Path, limits: Limits, env: Mapping[str, str]) -> Any:
         from harbor.environments.factory import EnvironmentFactory
@@ -193,10 +180,6 @@ class HarborEnvironments(Sites):
         await private_folder.remove(folder, self.pool)
         self.live.pop(name, None)
 
-    async def find(self, run_id: str | None) -> Sequence[Found]:
-        """As ``Sites.find``: this user's sandboxes from this machine, unless stopped by Harbor."""
-        return private_folder.found_in(self.root, run_id)
-
 
 def environment_names() -> list[str]:
     """The names in Harbor's registry."""
@@ -245,13 +228,12 @@ def _enforcement(capabilities: Any) -> str:
     return "requested" if capabilities.cpu_request and capabilities.memory_request else "none"
 
 
-def _unmet(name: str, needs: _Needs) -> Availability | None:
-    if needs.programs:
-        if any(map(shutil.which, needs.programs)):
-            return None
-        return Availability(ok=False, detail=f"{name} needs a program", fix=f"install {' or '.join(needs.programs)}")
-    if any(map(os.environ.get, needs.variables)) or (needs.file and (Path.home() / needs.file).exists()):
+def _unmet(name: str, needs: tuple[str, ...]) -> Availability | None:
+    files = [Path(need).expanduser() for need in needs if need.startswith("~")]
+    if any(os.environ.get(need) or shutil.which(need) for need in needs) or any(file.exists() for file in files):
         return None
-    variables = " or ".join(needs.variables)
-    or_file = f", or write ~/{needs.file}" if needs.file else ""
+    variables = " or ".join(need for need in needs if need.isupper())
+    if not variables:
+        return Availability(ok=False, detail=f"{name} needs a program", fix=f"install {' or '.join(needs)}")
+    or_file = "".join(f", or write {need}" for need in needs if need.startswith("~"))
     return Availability(ok=False, detail=f"{name} requires {variables}", fix=f"set {variables}{or_file}")

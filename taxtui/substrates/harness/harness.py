@@ -7,21 +7,26 @@ site instead: the kill of a command, and the removal of a busy sandbox. A busy h
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 
-from taxtui.errors import CreateFailed, ExecFailed, Throttled
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, undo_if_cancelled, with_cleanup
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Session
 from taxtui.substrates.harness import HarborOptions, InspectOptions, SwerexOptions
+from taxtui.substrates.harness.failure import not_run, not_started
 
 AT_ONCE: Final = 64
 """Sandboxes at a time. Each may occupy two threads: by a command, and by a start or an end."""
@@ -32,20 +37,25 @@ _STOP_S: Final = 30.0
 class Sites(ABC):
     """Access to a harness's sandboxes without the harness: list them, kill their processes, remove them.
 
-    A harness waits for a running command, and a dead harness knows no sandboxes.
+    A harness waits for a running command, and a dead harness knows no sandboxes. Each sandbox has a folder on this
+    machine, made first and removed last: a name is used once.
     """
+
+    root: Path
+    pool: BlockingPool
 
     @abstractmethod
     async def open(self) -> None:
-        """Open clients and folders. Raises ``SubstrateUnavailable``."""
+        """Open clients, and set ``root``. Raises ``SubstrateUnavailable``."""
 
     @abstractmethod
     async def check(self) -> Availability:
         """Whether this kind of site can be used; the detail names no harness. Never raises."""
 
-    @abstractmethod
-    async def add(self, spec: SandboxSpec) -> dict[str, str]:
-        """Prepare a new sandbox before the harness begins; return its environment. Raises ``CreateFailed``."""
+    def add(self, spec: SandboxSpec) -> dict[str, str]:
+        """Make the folder of a new sandbox; return the sandbox's environment. Raises ``CreateFailed``."""
+        private_folder.make(self.root, spec)
+        return {"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name}
 
     @abstractmethod
     async def kill(self, name: str, mark: str) -> None:
@@ -59,9 +69,9 @@ class Sites(ABC):
     async def remove(self, name: str) -> None:
         """Remove a sandbox with all processes. Idempotent. Raises ``CleanupFailed``."""
 
-    @abstractmethod
     async def find(self, run_id: str | None) -> Sequence[Found]:
         """All sandboxes of a run or of all runs. Raises ``SubstrateUnavailable``."""
+        return private_folder.found_in(self.root, run_id)
 
 
 class HarnessedSandbox(TextSandbox):
@@ -75,33 +85,35 @@ class HarnessedSandbox(TextSandbox):
         super().__init__(name, shell, {}, inside=shell in self.SHELLS)
         self.pool = substrate.pool
         self._sites = substrate.sites
+        self._package = substrate.package
         self._stopped = False
         self._removing = asyncio.Lock()
 
     @abstractmethod
     async def run(self, script: str) -> TextAnswer:
-        """Run a script of the sandbox's shell by the harness's command path. Raises ``ExecFailed``, ``Throttled``."""
-
-    @abstractmethod
-    async def write(self, path: str, text: str) -> None:
-        """Write a file by the harness's own path. Raises ``ExecFailed``."""
+        """Run a script of the sandbox's shell by the harness's command path. Raises any exception of the harness."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Stop the sandbox by the harness. Raises nothing: remains are removed afterwards."""
+        """Stop the sandbox by the harness. Raises any exception: remains are removed afterwards."""
 
     async def wait_ready(self, marks: Marks) -> None:
         """There is nothing to wait for: a harness's start waits until commands can be sent."""
 
     async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
-        """A script too long for an argument is written to a file first."""
+        """A script too long for an argument is written to a file first, in pieces."""
         script = wrapped.script
-        if len(script.encode()) > _ARGUMENT:
-            path = f"/tmp/.taxtui-{wrapped.mark}.sh"
-            await self.write(path, script)
-            # A file of another user stays, like the files of ``wrap``, until the end of the sandbox.
-            script = f". {path}; _r=$?; rm -f {path} 2>/dev/null; exit $_r"
-        return await self.run(script)
+        try:
+            if len(script.encode()) > _ARGUMENT:
+                path = f"/tmp/.taxtui-{wrapped.mark}"
+                coded = base64.b64encode(script.encode()).decode()
+                for at in range(0, len(coded), _ARGUMENT):
+                    await self.run(f"printf %s {coded[at : at + _ARGUMENT]} >>{path}.64")
+                # The files stay until the end of the sandbox if the command is killed.
+                script = f"base64 -d <{path}.64 >{path}; . {path}; _r=$?; rm -f {path} {path}.64; exit $_r"
+            return await self.run(script)
+        except Exception as error:  # any exception of docker, HTTP and a harness
+            raise not_run(self._package, error) from error
 
     async def kill(self, mark: str) -> None:
         await self._sites.kill(self.name, mark)
@@ -119,7 +131,7 @@ class HarnessedSandbox(TextSandbox):
             if self.busy:
                 await self._sites.remove(self.name)
             if not self._stopped:
-                with contextlib.suppress(ExecFailed):  # too slow: the site removes the rest
+                with contextlib.suppress(Exception):  # or too slow: the site removes the rest
                     await finish_despite_cancel(self.stop(), _STOP_S)
                 self._stopped = True
             await self._sites.remove(self.name)
@@ -157,8 +169,8 @@ class HarnessSubstrate(ABC):
         """The kind of the sandboxes' sites."""
 
     @abstractmethod
-    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> HarnessedSandbox:
-        """Start a sandbox by the harness. Raises ``CreateFailed``. A cancellation removes the remains."""
+    async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> HarnessedSandbox:
+        """Start a sandbox by the harness. Raises any exception of the harness."""
 
     async def __aenter__(self) -> Self:
         """Open the sites. Raises ``SubstrateUnavailable``."""
@@ -183,14 +195,17 @@ class HarnessSubstrate(ABC):
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> HarnessedSandbox:
-        """As ``Substrate.create``: returns when the harness reports the start."""
-        env = await self.sites.add(spec)
-        try:
-            sandbox = await self.begin(spec, env, marks)
-        except (CreateFailed, Throttled) as error:
-            raise await with_cleanup(self.sites.remove(spec.name), error) from error.__cause__
+        """As ``Substrate.create``: returns when the harness reports the start. A cancelled start is undone."""
+        sandbox = await undo_if_cancelled(self._begun(spec), lambda sandbox: sandbox.destroy())
         marks("started")
         return sandbox
+
+    async def _begun(self, spec: SandboxSpec) -> HarnessedSandbox:
+        env = self.sites.add(spec)
+        try:
+            return await self.begin(spec, env)
+        except (Exception, SystemExit) as error:  # any exception of docker, the compose plugin, HTTP and an SDK
+            raise await with_cleanup(self.sites.remove(spec.name), not_started(self.package, error)) from error
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""

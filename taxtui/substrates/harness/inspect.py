@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from typing import ClassVar, Final
@@ -12,12 +11,9 @@ from inspect_ai.util import SandboxEnvironment, SandboxEnvironmentLimits
 from inspect_ai.util._sandbox.docker.docker import DockerSandboxEnvironment
 
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
-from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 
 # Inspect logs our exceptions with logs of containers.
@@ -25,7 +21,6 @@ logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
 
 _TASK: Final = "taxtui"  # Inspect's project name, before six random characters
 _IDLE: Final = ["tail", "-f", "/dev/null"]
-_PACKAGE: Final = "inspect_ai"
 
 # Both streams of an answer arrive as a single text, in base64 if needed; by default Inspect keeps the last 10 MiB.
 SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
@@ -41,34 +36,13 @@ class InspectSandbox(HarnessedSandbox):
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout and without Inspect's queue."""
-        try:
-            started_ns = time.monotonic_ns()
-            answer = await self._environment.exec([self.shell, "-c", script], concurrency=False)
-            ended_ns = time.monotonic_ns()
-        except Exception as error:  # any exception of asyncio, docker and Inspect
-            raise not_run(_PACKAGE, error) from error
-        return TextAnswer(answer.stdout, answer.returncode, started_ns, ended_ns)
-
-    async def write(self, path: str, text: str) -> None:
-        """As ``HarnessedSandbox.write``."""
-        try:
-            await self._environment.write_file(path, text)
-        except Exception as error:  # as above
-            raise not_run(_PACKAGE, error) from error
+        started_ns = time.monotonic_ns()
+        answer = await self._environment.exec([self.shell, "-c", script], concurrency=False)
+        return TextAnswer(answer.stdout, answer.returncode, started_ns, time.monotonic_ns())
 
     async def stop(self) -> None:
-        """As ``HarnessedSandbox.stop``."""
-        await ended(self._environment)
-
-
-async def ended(environment: SandboxEnvironment) -> None:
-    """Stop the environment as Inspect does after a sample. Raises nothing."""
-    try:
-        await type(environment).sample_cleanup("taxtui", None, {"default": environment}, False)
-    except asyncio.CancelledError:
-        raise
-    except Exception:  # the site removes the rest
-        return
+        """As ``HarnessedSandbox.stop``: as Inspect does after a sample."""
+        await type(self._environment).sample_cleanup(_TASK, None, {"default": self._environment}, False)
 
 
 class InspectSubstrate(HarnessSubstrate):
@@ -76,7 +50,7 @@ class InspectSubstrate(HarnessSubstrate):
 
     name: ClassVar[str] = "inspect"
     Options: ClassVar[type[msgspec.Struct]] = InspectOptions
-    package: ClassVar[str] = _PACKAGE
+    package: ClassVar[str] = "inspect_ai"
     options: InspectOptions
 
     def __init__(self, options: InspectOptions | None = None) -> None:
@@ -88,22 +62,11 @@ class InspectSubstrate(HarnessSubstrate):
         """As ``HarnessSubstrate.choose``."""
         return HarnessContainers(self.name, self.options.image, "taxtui setup", self.pool)
 
-    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> InspectSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> InspectSandbox:
         """As ``HarnessSubstrate.begin``: as before each sample of a task."""
-        starting = asyncio.ensure_future(self._started(spec, env))
-        try:
-            # Shielded: the daemon may continue a killed compose command.
-            environment = await asyncio.shield(starting)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(self._undone(spec, starting), cancelled)
-            raise
-        except Exception as error:  # any exception of docker, the compose plugin and Inspect
-            raise not_started(_PACKAGE, error) from error
-        return InspectSandbox(spec.name, self, environment)
-
-    async def _started(self, spec: SandboxSpec, env: dict[str, str]) -> SandboxEnvironment:
-        environments = await DockerSandboxEnvironment.sample_init(_TASK, self._compose_file(spec, env), {})
-        return environments["default"]
+        path = self._compose_file(spec, env)
+        environments = await DockerSandboxEnvironment.sample_init(_TASK, path, {})
+        return InspectSandbox(spec.name, self, environments["default"])
 
     def _compose_file(self, spec: SandboxSpec, env: dict[str, str]) -> str:
         """Inspect's compose file for a task with an image only, with limits and labels."""
@@ -118,9 +81,3 @@ class InspectSubstrate(HarnessSubstrate):
         }
         networks = {"networks": self.sites.network(spec)} if spec.network else {}
         return str(self.sites.written(spec, {"services": {"default": service}, **networks}))
-
-    async def _undone(self, spec: SandboxSpec, starting: asyncio.Future[SandboxEnvironment]) -> None:
-        await asyncio.wait({starting})
-        if not starting.cancelled() and starting.exception() is None:
-            await ended(starting.result())
-        await self.sites.remove(spec.name)

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final
 
 import msgspec
 
-from taxtui.errors import ExecFailed
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
-from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
 
 # Before the import: SWE-ReX logs to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 
 from swerex.deployment.docker import DockerDeployment
-from swerex.runtime.abstract import Command, WriteFileRequest
+from swerex.runtime.abstract import Command
 
 _QUIET: Final = logging.getLogger("taxtui.swerex")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
-_PACKAGE: Final = "swe-rex"
-_T = TypeVar("_T")
 
 
 class SwerexSandbox(HarnessedSandbox):
@@ -44,33 +37,18 @@ class SwerexSandbox(HarnessedSandbox):
 
     async def run(self, script: str) -> TextAnswer:
         """As ``HarnessedSandbox.run``: ``runtime.execute``, without a timeout."""
-        wanted = Command(command=[self.shell, "-c", script])
 
         async def execute() -> TextAnswer:
             started_ns = time.monotonic_ns()
-            answer = await self._deployment.runtime.execute(wanted)
+            answer = await self._deployment.runtime.execute(Command(command=[self.shell, "-c", script]))
             ended_ns = time.monotonic_ns()
             return TextAnswer(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
 
-        return await self._call(execute)
-
-    async def write(self, path: str, text: str) -> None:
-        """As ``HarnessedSandbox.write``."""
-        await self._call(lambda: self._deployment.runtime.write_file(WriteFileRequest(path=path, content=text)))
-
-    async def _call(self, call: Callable[[], Awaitable[_T]]) -> _T:
-        async def awaited() -> _T:
-            return await call()
-
-        try:
-            return await self.pool.run(lambda: asyncio.run(awaited()))
-        except Exception as error:  # any exception of the HTTP client and the server
-            raise not_run(_PACKAGE, error) from error
+        return await self.pool.run(lambda: asyncio.run(execute()))
 
     async def stop(self) -> None:
         """As ``HarnessedSandbox.stop``."""
-        with contextlib.suppress(ExecFailed):
-            await self._call(self._deployment.stop)
+        await self.pool.run(lambda: _stop(self._deployment))
 
 
 class _LeftAlone(DockerDeployment):
@@ -83,7 +61,7 @@ class SwerexSubstrate(HarnessSubstrate):
 
     name: ClassVar[str] = "swerex"
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
-    package: ClassVar[str] = _PACKAGE
+    package: ClassVar[str] = "swe-rex"
     options: SwerexOptions
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
@@ -97,13 +75,10 @@ class SwerexSubstrate(HarnessSubstrate):
         fix = "docs/substrates/harnesses.md says how to make one"
         return HarnessContainers(self.name, self.options.image, fix, self.pool, compose=False)
 
-    async def begin(self, spec: SandboxSpec, env: dict[str, str], marks: Marks) -> SwerexSandbox:
+    async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""
         deployment = self._deployment(spec, env)
-        try:
-            await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
-        except Exception as error:  # any exception of docker, HTTP and the server
-            raise not_started(_PACKAGE, error) from error
+        await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         return SwerexSandbox(spec.name, self, deployment)
 
     def _deployment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerDeployment:
@@ -125,5 +100,5 @@ async def _started(deployment: DockerDeployment) -> None:
 
 
 def _stop(deployment: DockerDeployment) -> None:
-    """Blocks: stop the deployment of a cancelled create."""
+    """Stop a deployment. Blocks."""
     asyncio.run(deployment.stop())  # type: ignore[no-untyped-call]

@@ -94,11 +94,6 @@ def not_started(exit_code: int, stderr: bytes) -> ExecFailed | None:
     return ExecFailed(stderr.decode(errors="replace").strip())
 
 
-def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
-    """The reason why a probe of bubblewrap failed, by the last line; "" without one."""
-    return f"bubblewrap does not work: {last_line(stderr) or exit_code}" if exit_code else ""
-
-
 @functools.cache
 def complaint() -> str:
     """The reason why bubblewrap does not work here, by a trial; "" without a problem."""
@@ -112,7 +107,7 @@ def complaint() -> str:
         result = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
-    return no_bubblewrap(result.returncode, result.stderr)
+    return f"bubblewrap does not work: {last_line(result.stderr) or result.returncode}" if result.returncode else ""
 
 
 @functools.cache

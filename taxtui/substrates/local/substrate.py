@@ -171,7 +171,8 @@ class LocalSubstrate:
             isolation = "plain" if local_bwrap.complaint() else "bwrap"
         self.isolated = isolation == "bwrap"
         self.variant: str = isolation
-        self.fixtures = self._options.folder()
+        fixtures = self._options.fixtures
+        self.fixtures = Path(fixtures).expanduser().resolve() if fixtures else None
         self.limiter: Limiter
         self.pool = BlockingPool(_REMOVERS, "local")
 
@@ -193,8 +194,8 @@ class LocalSubstrate:
 
     def _complaint(self) -> tuple[str, str]:
         """The problem ("" if none) and the fix."""
-        if complaint := self._options.complaint():
-            return complaint, ""
+        if self.fixtures is not None and not self.fixtures.is_dir():
+            return f"fixtures={self._options.fixtures} is not a folder", "taxtui setup makes one"
         if self.isolated and (complaint := local_bwrap.complaint()):
             return complaint, "install bubblewrap, or use local:isolation=plain"
         return "", ""

@@ -26,7 +26,6 @@ from costmodel.workload.characterization import (
 from taxtui.commands.report import command
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import ReaderOptions
 
 HOUR_NS = 3_600 * 10**9
 
@@ -182,7 +181,7 @@ def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:
             lines.append(json.dumps(told | {"group": {"id": f"g{prompt}"}, "traces": [trace]}))
     (tmp_path / "traces.jsonl").write_text("\n".join(lines))
     out = tmp_path / "out.msgpack"
-    import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out, ReaderOptions())
+    import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out)
     text = CliRunner().invoke(command, [str(out), "--table", "distributions"], catch_exceptions=False).stdout
     assert "Distributions" in text
     assert "Failures by cause" in text

@@ -36,7 +36,6 @@ from taxtui import terminal_text
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import ReaderOptions
 from taxtui.plan import arrivals, durations, notation, scenario
 from taxtui.runner import redaction
 from taxtui.runner.trial import bracket
@@ -315,7 +314,7 @@ def _import(data: bytes) -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         try:
-            result = import_files(registry.load(name), [file], out, ReaderOptions())
+            result = import_files(registry.load(name), [file], out)
         except RecordingError as error:
             assert "\n" not in str(error), str(error)
             assert "unexpected" not in str(error), str(error)

@@ -11,8 +11,8 @@ import pytest
 from taxtui.errors import TaxtuiError
 from taxtui.importers import files, registry, zipped
 from taxtui.importers.files import Unreadable
+from taxtui.importers.formats import csv_rows
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import ReaderOptions
 from tests.support.importing import SAMPLES
 
 
@@ -26,7 +26,7 @@ def log(path: Path, *members: str) -> Path:
 
 def reasons(name: str, path: Path) -> str:
     with pytest.raises(TaxtuiError) as raised:
-        import_files(registry.load(name), [path], path.with_suffix(".out"), ReaderOptions(), strict=True)
+        import_files(registry.load(name), [path], path.with_suffix(".out"), strict=True)
     return str(raised.value)
 
 
@@ -58,7 +58,7 @@ def test_what_is_too_large_is_said_with_the_limit_and_the_rest_is_read(
     monkeypatch.setattr(files, "MOST_BYTES", len(line) + 1)
     monkeypatch.setattr(files, "MOST_SKIPPED", 10)
     (tmp_path / "traces.jsonl").write_bytes(b'{"a": "' + b"x" * len(line) * 2 + b'"}\n' + line + b"\n")
-    done = import_files(registry.load("verifiers"), [tmp_path], tmp_path / "out", ReaderOptions())
+    done = import_files(registry.load("verifiers"), [tmp_path], tmp_path / "out")
     assert (done.trials, done.skipped) == (1, 1)
     assert "line 1: larger than" in done.named[0]
     (tmp_path / "x.traj").write_bytes(b" " * (len(line) + 2))
@@ -80,7 +80,7 @@ def test_an_archive_that_unpacks_to_too_much_in_all_is_read_up_to_there(
     monkeypatch.setattr(zipped, "MOST_RATIO", 1)
     sample = json.dumps({"started_at": "2026-01-01T00:00:00+00:00", "input": " " * 500_000})
     path = log(tmp_path / "x.eval", *[sample] * 9)
-    done = import_files(registry.load("inspect"), [path], tmp_path / "out", ReaderOptions())
+    done = import_files(registry.load("inspect"), [path], tmp_path / "out")
     assert (done.trials, done.skipped) == (3, 1)
     assert "more than 1 MiB unpacked" in done.named[0]
 
@@ -94,11 +94,11 @@ def test_other_compressions_are_not_unpacked(tmp_path: Path) -> None:
 def test_rows_of_a_trial_and_lines_of_csv_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.csv"
     path.write_text("trial,phase,duration_s\n" + "a,action,1\n" * 4 + "b,action,1\n" * 3)
-    with monkeypatch.context() as patch:
-        patch.setattr("taxtui.importers.formats.csv_rows.MOST_ROWS", 3)
-        result = import_files(registry.load("csv"), [path], tmp_path / "out", ReaderOptions())
+    monkeypatch.setattr(csv_rows, "MOST_ROWS", 3)
+    result = import_files(registry.load("csv"), [path], tmp_path / "out")
     assert (result.trials, result.skipped) == (1, 1)
     assert result.named[0].endswith("line 2: the trial has more than 3 rows")
-    monkeypatch.setattr("taxtui.importers.formats.csv_rows.MOST_LINE", 100)
+    for module in (files, csv_rows):
+        monkeypatch.setattr(module, "MOST_BYTES", 100)
     path.write_text("trial,phase,duration_s\n" + "a," * 60 + "\n")
-    assert "line 2 has more than 100 characters" in reasons("csv", path)
+    assert "line 2 is larger than" in reasons("csv", path)

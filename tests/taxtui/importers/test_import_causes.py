@@ -19,13 +19,21 @@ from costmodel.simulation.attempts import Trials
 from costmodel.workload.characterization import cause_rates
 from costmodel.workload.pool import pools
 from taxtui.cli import app
-from taxtui.errors import RecordingError
 from taxtui.importers import registry
-from taxtui.importers.importing import reader_for
-from taxtui.importers.protocol import AGENT_LIMITS, ImportedTrial, ReaderOptions
+from taxtui.importers.trial import AGENT_LIMITS, ImportedTrial
 from tests.support.cost_model.costmodel_files import cell, trial, write
 from tests.support.cost_model.stepping import parts, stepped, training_run
-from tests.support.importing import LOGS, SAMPLES, actions_s, held_s, imported, of, phases_s, starts
+from tests.support.importing import (
+    LOGS,
+    SAMPLES,
+    actions_s,
+    held_s,
+    imported,
+    of,
+    phases_s,
+    starts,
+    swe_agent_trajectory,
+)
 
 NEMO = SAMPLES / "nemo-gym" / "rollouts.jsonl"
 BENCH = SAMPLES / "verifiers-bench" / "prime-r4.json"
@@ -70,47 +78,6 @@ def test_a_recording_from_before_causes_has_those_of_its_errors() -> None:
 # ------------------------------------------------------------------------------------------------------- the importers
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        ("VerifierTimeoutError", ("timeout", "verifier_failed")),
-        ("RuntimeRequestError", ("failed", "sandbox_failed")),
-        ("AgentSetupTimeoutError", ("timeout", "sandbox_failed")),
-        ("AgentSafetyRefusalError", ("ok", "agent_refused_task")),
-        ("AgentTimeoutError", ("ok", "agent_exhausted_budget")),
-        ("MissingExtraError", ("failed", "harbor_failed")),
-        ("CancelledError", ("cancelled", "cancelled")),
-        ("NonZeroAgentExitCodeError", ("ok", "unclassified")),
-        ("SecretlyNamed", ("failed", "unclassified")),
-    ],
-)
-def test_causes_of_harbors_trials(tmp_path: Path, error: str, expected: tuple[str, str]) -> None:
-    source = _harbor(tmp_path, "chat__1", exception_info=_raised(error))
-    assert ends("harbor", source, tmp_path / "out") == [expected]
-
-
-def test_an_agents_error_before_its_start_is_a_failed_installation(tmp_path: Path) -> None:
-    never_ran = {"agent_execution": None, "exception_info": _raised("NonZeroAgentExitCodeError")}
-    source = _harbor(tmp_path, "chat__1", **never_ran)
-    assert [outcome for outcome, _ in ends("harbor", source, tmp_path / "out")] == ["failed"]
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        ("exit_environment_error", ("failed", "sandbox_failed")),
-        ("exit_api", ("failed", "model_provider_failed")),
-        ("exit_cost", ("ok", "agent_exhausted_budget")),
-        ("submitted (exit_total_execution_time)", ("ok", "agent_exhausted_budget")),
-        ("submitted", ("ok", "")),
-    ],
-)
-def test_causes_of_swe_agents_ends(tmp_path: Path, status: str, expected: tuple[str, str]) -> None:
-    steps = [{"action": "ls", "observation": "o", "execution_time": 1.0}]
-    (tmp_path / "x.traj").write_text(json.dumps({"trajectory": steps, "info": {"exit_status": status}}))
-    assert ends("swe-agent", tmp_path / "x.traj", tmp_path / "out") == [expected]
-
-
 def _episode(tmp_path: Path, runtime: dict[str, Any] | None, **trace: Any) -> Path:
     told = json.loads((LOGS / "verifiers-given.jsonl").read_text())
     told["traces"][0] |= trace
@@ -121,20 +88,53 @@ def _episode(tmp_path: Path, runtime: dict[str, Any] | None, **trace: Any) -> Pa
     return path
 
 
+def _swe_agent(tmp_path: Path, status: str) -> Path:
+    (tmp_path / "x.traj").write_text(json.dumps(swe_agent_trajectory(1.0, exit_status=status)))
+    return tmp_path / "x.traj"
+
+
 @pytest.mark.parametrize(
-    ("error", "cause"),
-    [("SandboxError", "sandbox_failed"), ("ProviderError", "model_provider_failed"), ("TunnelError", "harbor_failed")],
+    ("name", "error", "expected"),
+    [
+        ("harbor", "VerifierTimeoutError", ("timeout", "verifier_failed")),
+        ("harbor", "RuntimeRequestError", ("failed", "sandbox_failed")),
+        ("harbor", "AgentSetupTimeoutError", ("timeout", "sandbox_failed")),
+        ("harbor", "AgentSafetyRefusalError", ("ok", "agent_refused_task")),
+        ("harbor", "AgentTimeoutError", ("ok", "agent_exhausted_budget")),
+        ("harbor", "MissingExtraError", ("failed", "harbor_failed")),
+        ("harbor", "CancelledError", ("cancelled", "cancelled")),
+        ("harbor", "NonZeroAgentExitCodeError", ("ok", "unclassified")),
+        ("harbor", "SecretlyNamed", ("failed", "unclassified")),
+        ("swe-agent", "exit_environment_error", ("failed", "sandbox_failed")),
+        ("swe-agent", "exit_api", ("failed", "model_provider_failed")),
+        ("swe-agent", "exit_cost", ("ok", "agent_exhausted_budget")),
+        ("swe-agent", "submitted (exit_total_execution_time)", ("ok", "agent_exhausted_budget")),
+        ("swe-agent", "submitted (exit_command_timeout)", ("timeout", "sandbox_failed")),
+        ("swe-agent", "submitted", ("ok", "")),
+        ("verifiers", "SandboxError", ("failed", "sandbox_failed")),
+        ("verifiers", "ProviderError", ("failed", "model_provider_failed")),
+        ("verifiers", "TunnelError", ("failed", "harbor_failed")),
+    ],
 )
-def test_causes_of_verifiers(tmp_path: Path, error: str, cause: str) -> None:
-    path = _episode(tmp_path, None, ok=False, errors=[{"type": error, "message": "m"}])
-    assert ends("verifiers", path, tmp_path / "out") == [("failed", cause)]
+def test_causes_of_failures(tmp_path: Path, name: str, error: str, expected: tuple[str, str]) -> None:
+    source = {
+        "harbor": lambda: _harbor(tmp_path, "chat__1", exception_info=_raised(error)),
+        "swe-agent": lambda: _swe_agent(tmp_path, error),
+        "verifiers": lambda: _episode(tmp_path, None, ok=False, errors=[{"type": error, "message": "m"}]),
+    }[name]()
+    assert ends(name, source, tmp_path / "out") == [expected]
+
+
+def test_an_agents_error_before_its_start_is_a_failed_installation(tmp_path: Path) -> None:
+    never_ran = {"agent_execution": None, "exception_info": _raised("NonZeroAgentExitCodeError")}
+    source = _harbor(tmp_path, "chat__1", **never_ran)
+    assert [outcome for outcome, _ in ends("harbor", source, tmp_path / "out")] == ["failed"]
 
 
 @pytest.mark.parametrize(("cached", "mark"), [(True, IMAGE_CACHED), (False, IMAGE_BUILT)])
 def test_verifiers_real_box_is_read_before_the_policy(tmp_path: Path, cached: bool, mark: str) -> None:
     runtime = {"type": "modal", "cpu": 4.0, "memory": 8.0, "image_cached": cached}
-    [box] = registry.load("verifiers").trials(_episode(tmp_path, runtime), ReaderOptions())
-    assert isinstance(box, ImportedTrial)
+    box = _one("verifiers", _episode(tmp_path, runtime))
     assert (box.substrate, box.cpu_milli, box.memory_mib, box.image_cached) == ("modal", 4000, 8192, cached)
     _, events = imported("verifiers", tmp_path / "traces.jsonl", tmp_path / "out")
     assert [event.name for event in of(events, Mark)] == [mark]
@@ -164,19 +164,9 @@ def test_rollouts_of_nemo_gym(tmp_path: Path) -> None:
     assert phases_s(events, started) == {"create": 8.5, "verify": 20.0}
 
 
-def test_the_harbor_trial_in_a_rollout_is_that_of_its_result(tmp_path: Path) -> None:
-    reader = registry.load("nemo-gym")
-    inside = next(iter(reader.trials(NEMO, ReaderOptions())))
-    result = SAMPLES / "harbor" / "job" / "task__cFxjvBA" / "result.json"
-    [alone] = registry.load("harbor").trials(result, ReaderOptions())
-    assert inside == alone
-
-
-def test_nothing_of_a_rollouts_text_is_recorded(tmp_path: Path) -> None:
-    imported("nemo-gym", NEMO, tmp_path / "out")
-    assert b"canary" in NEMO.read_bytes()
-    for canary in (b"canary", b"example/task", b"an_agent", b"a-model"):
-        assert canary not in (tmp_path / "out").read_bytes()
+def test_the_harbor_trial_in_a_rollout_is_that_of_its_result() -> None:
+    inside = next(iter(registry.load("nemo-gym").trials(NEMO)))
+    assert inside == _one("harbor", SAMPLES / "harbor" / "job" / "task__cFxjvBA" / "result.json")
 
 
 def test_the_benchmark_of_verifiers(tmp_path: Path) -> None:
@@ -185,25 +175,6 @@ def test_the_benchmark_of_verifiers(tmp_path: Path) -> None:
     delivered = [end.trial for end in of(events, TrialEnded) if end.outcome == "ok"]
     assert sorted(phases_s(events, number)["create"] for number in delivered) == [7.5, 8.0, 9.0, 12.0]
     assert sum(held_s(events, number) for number in delivered) == pytest.approx(36.5 + 185.0)
-
-
-@pytest.mark.parametrize(("path", "name"), [(NEMO, "nemo-gym"), (BENCH, "verifiers-bench")])
-def test_a_file_is_recognised_by_one_reader(path: Path, name: str) -> None:
-    assert reader_for(None, [path]).name == name
-
-
-def test_version_1_of_mini_swe_agent_is_refused_with_its_reason_without_the_format(tmp_path: Path) -> None:
-    path = tmp_path / "x.traj.json"
-    path.write_text(json.dumps([{"role": "system", "content": "c"}, {"role": "assistant", "content": "c"}]))
-    with pytest.raises(RecordingError, match="wrote no times into messages before version 2"):
-        imported(reader_for(None, [path]).name, path, tmp_path / "out")
-
-
-def test_json_lines_are_named_where_one_document_is_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "result.json"
-    path.write_text('{"trial_name": "a"}\n{"trial_name": "b"}\n')
-    with pytest.raises(RecordingError, match="JSON lines"):
-        imported("harbor", path, tmp_path / "out")
 
 
 def test_times_without_a_zone_are_said(tmp_path: Path) -> None:
@@ -349,38 +320,32 @@ def _raised(error: str) -> dict[str, Any]:
     return {"exception_type": error, "exception_message": "m", "occurred_at": "2026-11-21T22:00:29Z"}
 
 
-@pytest.mark.parametrize("error", sorted(AGENT_LIMITS))
-def test_a_limit_of_harbors_agent_is_delivered(tmp_path: Path, error: str) -> None:
+def test_limits_of_harbors_agent_are_delivered(tmp_path: Path) -> None:
     before, events = imported("harbor", _harbor(tmp_path, "chat__1"), tmp_path / "before")
     assert before.outcomes == {"ok": 1}
     held = held_s(events, 0)
-    source = _harbor(tmp_path, "chat__1", exception_info=_raised(f"harbor.errors.{error}"))
-    _, events = imported("harbor", source, tmp_path / "out")
-    [end] = of(events, TrialEnded)
-    assert (end.outcome, end.phase, end.error) == ("ok", "", f"harbor.errors.{error}")
-    assert held_s(events, 0) == held
+    for error in sorted(AGENT_LIMITS):
+        source = _harbor(tmp_path, "chat__1", exception_info=_raised(f"harbor.errors.{error}"))
+        _, events = imported("harbor", source, tmp_path / error)
+        [end] = of(events, TrialEnded)
+        assert (end.outcome, end.phase, end.error) == ("ok", "", f"harbor.errors.{error}")
+        assert held_s(events, 0) == held
 
 
-def test_a_step_of_several_fails_its_trial(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [("RuntimeRequestError", ("failed", "action")), ("AgentTimeoutError", ("ok", ""))],
+)
+def test_an_exception_of_a_step_is_of_its_trial(tmp_path: Path, error: str, end: tuple[str, str]) -> None:
     running = {"started_at": "2026-11-21T22:00:20.000000Z", "finished_at": None}
-    failed = {"exception_info": _raised("RuntimeRequestError"), "agent_execution": running, "verifier": None}
-    _, events = imported("harbor", _harbor(tmp_path, "steps__1", steps={1: failed}), tmp_path / "out")
-    [end] = of(events, TrialEnded)
-    assert (end.outcome, end.phase, end.error) == ("failed", "action", "RuntimeRequestError")
-    assert held_s(events, 0) == pytest.approx(28)
-
-
-def test_a_step_that_reaches_the_agents_limit_is_delivered(tmp_path: Path) -> None:
-    running = {"started_at": "2026-11-21T22:00:20.000000Z", "finished_at": None}
-    limited = {"exception_info": _raised("AgentTimeoutError"), "agent_execution": running}
-    _, events = imported("harbor", _harbor(tmp_path, "steps__1", steps={1: limited}), tmp_path / "out")
-    [end] = of(events, TrialEnded)
-    assert (end.outcome, end.error) == ("ok", "AgentTimeoutError")
+    raised = {"exception_info": _raised(error), "agent_execution": running, "verifier": None}
+    _, events = imported("harbor", _harbor(tmp_path, "steps__1", steps={1: raised}), tmp_path / "out")
+    assert [(each.outcome, each.phase, each.error) for each in of(events, TrialEnded)] == [(*end, error)]
     assert held_s(events, 0) == pytest.approx(28)
 
 
 def _one(name: str, path: Path) -> ImportedTrial:
-    [trial] = registry.load(name).trials(path, ReaderOptions())
+    [trial] = registry.load(name).trials(path)
     assert isinstance(trial, ImportedTrial)
     return trial
 

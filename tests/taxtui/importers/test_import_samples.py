@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,35 +58,32 @@ def _steps(*stamps: str, **extra: Any) -> list[dict[str, Any]]:
     return [{"source": "agent", "timestamp": stamp, "tool_calls": calls, "extra": extra} for stamp in stamps]
 
 
-@pytest.mark.parametrize("agent", atif.INVENTED)
-def test_invented_times_are_refused_with_the_reason(tmp_path: Path, agent: str) -> None:
-    steps = _steps("2026-11-21T22:00:10Z", "2026-11-21T22:00:20Z")
-    source = _chat(tmp_path, {"agent": {"name": agent}, "steps": steps})
-    result, events = imported("harbor", source, tmp_path / "out")
-    assert any("refused" in line and "harbor_llm_wait_msec" in line for line in result.unknown)
-    assert actions_s(events, 0) == pytest.approx([34]), "the agent's time in one piece"
+TWO_STEPS = _steps("2026-11-21T22:00:10Z", "2026-11-21T22:00:20Z")
+MEASURED = _steps("2027-01-01T00:00:00Z", harbor_llm_wait_msec=9000.5, harbor_tool_exec_msec=120)
 
 
-def test_what_harbors_patch_of_an_agent_measured_is_believed(tmp_path: Path) -> None:
-    steps = _steps("2027-01-01T00:00:00Z", harbor_llm_wait_msec=9000.5, harbor_tool_exec_msec=120)
-    source = _chat(tmp_path, {"agent": {"name": "mini-swe-agent"}, "steps": steps})
-    _, events = imported("harbor", source, tmp_path / "out")
-    assert actions_s(events, 0) == pytest.approx([0.12])
-    assert actions_s(events, 0, "think_ns") == pytest.approx([9.0005])
-
-
-def test_times_of_a_conversion_are_refused_whoever_made_them(tmp_path: Path) -> None:
-    source = _chat(tmp_path, {"agent": {"name": "other"}, "steps": _steps("2026-11-21T23:00:00Z")})
-    result, _ = imported("harbor", source, tmp_path / "out")
-    assert any("do not lie within the agent's" in line for line in result.unknown)
-
-
-def test_one_time_a_step_is_a_turn(tmp_path: Path) -> None:
-    steps = _steps("2026-11-21T22:00:10Z", "2026-11-21T22:00:20Z", "2026-11-21T22:00:39.5Z")
-    source = _chat(tmp_path, {"agent": {"name": "other"}, "steps": steps})
-    result, events = imported("harbor", source, tmp_path / "out")
-    assert actions_s(events, 0) == pytest.approx([10, 19.5, 0.5])
-    assert any(line.startswith("think unknown: a step has a single time") for line in result.unknown)
+@pytest.mark.parametrize(
+    ("agent", "steps", "actions", "thinks", "said"),
+    [
+        *((agent, TWO_STEPS, [34], [], "refused: .*harbor_llm_wait_msec") for agent in atif.INVENTED),
+        ("mini-swe-agent", MEASURED, [0.12], [9.0005], ""),
+        ("other", _steps("2026-11-21T23:00:00Z"), [34], [], "do not lie within the agent's"),
+        (
+            "other",
+            TWO_STEPS + _steps("2026-11-21T22:00:39.5Z"),
+            [10, 19.5, 0.5],
+            [],
+            "think unknown: a step",
+        ),
+    ],
+)
+def test_times_of_an_agents_steps_are_believed_where_the_agent_measured_them(
+    tmp_path: Path, agent: str, steps: list[dict[str, Any]], actions: list[float], thinks: list[float], said: str
+) -> None:
+    result, events = imported("harbor", _chat(tmp_path, {"agent": {"name": agent}, "steps": steps}), tmp_path / "out")
+    assert actions_s(events, 0) == pytest.approx(actions)
+    assert actions_s(events, 0, "think_ns") == pytest.approx(thinks)
+    assert re.search(said, "\n".join(result.unknown))
 
 
 def test_a_harbor_trial_that_failed_says_where(tmp_path: Path) -> None:

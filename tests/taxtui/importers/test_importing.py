@@ -17,8 +17,8 @@ from taxtui.importers import files, registry
 from taxtui.importers.files import Unreadable
 from taxtui.importers.importing import import_files, reader_for
 from taxtui.importers.names import Names
-from taxtui.importers.protocol import ReaderOptions, Unknown
 from taxtui.importers.timeline import BACKWARDS, Timeline
+from taxtui.importers.trial import Unknown
 from tests.support.importing import (
     FORMATS,
     LOG_FILES,
@@ -110,7 +110,6 @@ def test_a_long_trajectory_fits_the_frames(tmp_path: Path) -> None:
         (["{job}", "-o", "{tmp}/no/such/out"], 2, "there is no such folder"),
         (["harbour", "{job}", "-o", "{tmp}/out"], 2, "'harbour' is no format and no file; did you mean 'harbor'?"),
         (["{tmp}/none", "-o", "{tmp}/out"], 2, "there is no "),
-        (["{tmp}", "{job}", "-o", "{tmp}/out"], 2, "is given twice"),
         (["{tmp}/empty", "-o", "{tmp}/out"], 2, "has an unknown format"),
         (["harbor", "{tmp}/empty", "-o", "{tmp}/out"], 4, "no file here can be harbor's"),
         (["harbor", "{tmp}/foreign", "-o", "{tmp}/out"], 4, "nothing could be read of 1 file, first "),
@@ -135,7 +134,8 @@ def test_what_cannot_work_is_refused_in_a_line(tmp_path: Path, words: list[str],
 
 
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
-    ran = CliRunner().invoke(command, [str(HARBOR), "-o", str(tmp_path / "out")], catch_exceptions=False)
+    twice = [str(HARBOR), str(HARBOR / "job" / "chat__1")]
+    ran = CliRunner().invoke(command, [*twice, "-o", str(tmp_path / "out")], catch_exceptions=False)
     assert ran.exit_code == 0
     assert ran.stdout == "", "stdout is data"
     assert f"{tmp_path / 'out'}: 3 trials of harbor from 4 files (3 ok)" in ran.stderr
@@ -147,7 +147,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("taxtui.importers.writing._later", interrupt)
+    monkeypatch.setattr("taxtui.importers.writing._events", interrupt)
     with pytest.raises(KeyboardInterrupt):
         imported("harbor", HARBOR, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -173,13 +173,13 @@ def test_names_are_digests_unless_they_are_kept() -> None:
 
 def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:
     timeline = Timeline(100)
-    timeline.phase(ev.CREATE, 100, 200)
-    timeline.phase(ev.SETUP, 150, 260)  # overlaps
-    timeline.think(260, 300)
-    timeline.action(300, 400)
-    timeline.action(310, 450)  # side by side
-    timeline.action(500, 480)
-    timeline.think(450, 900)  # leads to nothing
+    timeline.add(ev.CREATE, 100, 200)
+    timeline.add(ev.SETUP, 150, 260)  # overlaps
+    timeline.add("think", 260, 300)
+    timeline.add("action", 300, 400)
+    timeline.add("action", 310, 450)  # side by side
+    timeline.add("action", 500, 480)
+    timeline.add("think", 450, 900)  # leads to nothing
     times = timeline.times()
     assert [(phase.name, phase.start_ns, phase.duration_ns) for phase in times["phases"]] == [
         ("create", 100, 100),
@@ -209,7 +209,7 @@ def test_canaries_never_reach_the_recording(tmp_path: Path, name: str, keep_name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(_poisoned(path, data))
     paths = [path for path in folder.rglob("*") if path.is_file()] if name in LOG_FILES else [folder]
-    result = import_files(registry.load(name), paths, tmp_path / "out.msgpack", ReaderOptions(), keep_names=keep_names)
+    result = import_files(registry.load(name), paths, tmp_path / "out.msgpack", keep_names=keep_names)
     assert not result.skipped, result.named
     assert "CANARY" not in repr(result)
     assert b"canary" not in (tmp_path / "out.msgpack").read_bytes().lower()

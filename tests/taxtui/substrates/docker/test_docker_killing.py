@@ -24,7 +24,7 @@ class Unstartable(Exec):
 
     started: list[tuple[list[str], str]]
 
-    async def start(self, argv: list[str], *, stdin: bool, user: str = "", folder: str = "") -> None:
+    async def start(self, argv: list[str], *, stdin: bool, folder: str = "") -> None:
         self.started.append((argv, folder))
         raise ExecFailed("OCI runtime exec failed")
 
@@ -37,7 +37,7 @@ async def test_a_killer_that_fails_is_not_killed_in_its_turn(monkeypatch: pytest
     monkeypatch.setattr(Unstartable, "started", started, raising=False)
     monkeypatch.setattr(docker_sandbox, "Exec", Unstartable)
     substrate: Any = SimpleNamespace(daemon=None)
-    sandbox = DockerSandbox(substrate, spec(), "container", Image(folder="/work", restored="/work", home="", root=True))
+    sandbox = DockerSandbox(substrate, spec(), "container", Image("/work", "/work", home="", name=""))
     with pytest.raises(ExecFailed, match="OCI runtime"):
         await sandbox.exec(Command(script="true"))
     assert [(argv[0], folder) for argv, folder in started] == [("bash", ""), ("sh", "/")]

@@ -21,7 +21,8 @@ from taxtui.harbor_plugin import timer
 from taxtui.harbor_plugin.plugin import HarborPlugin
 from taxtui.harbor_plugin.watch import Watch
 from taxtui.importers.formats.harbor import Execution, Executions, trial_of
-from taxtui.importers.protocol import Quantity
+from taxtui.importers.trial import Quantity
+from taxtui.importers.values import instant_ns
 from tests.support.importing import SAMPLES, events_of, of, starts
 
 RESULT = json.loads((SAMPLES / "harbor" / "job" / "chat__1" / "result.json").read_text())
@@ -62,20 +63,21 @@ def test_a_timed_command_prints_and_returns_what_it_would_have(script: str, shel
 def test_a_command_that_replaces_its_shell_or_trap_has_no_in_sandbox_time(script: str) -> None:
     timed = timer.wrap(script)
     code, out, err = run(timed.script)
-    text, run_ns = timer.unwrap(err, timed)
-    assert (code, out, text, run_ns) == (*run(script), UNKNOWN)
+    assert (code, out, *timer.unwrap(err, timed)) == (*run(script), UNKNOWN)
 
 
-def test_the_timers_line_is_removed_from_a_terminals_output() -> None:
+@pytest.mark.parametrize(
+    ("line", "run_ns"),
+    [
+        ("\r\n{} 1.000000 1.500000\r\n", 500_000_000),  # of a terminal
+        ("\n{} 2.000000 1.000000\n", UNKNOWN),  # a backward clock
+        ("\n{}  \n", UNKNOWN),
+        ("\n{} 1 2\n", UNKNOWN),
+    ],
+)
+def test_the_timers_line_is_removed_from_output(line: str, run_ns: int) -> None:
     timed = timer.wrap("true")
-    text = f"a\r\n\r\n{timed.nonce} 1.000000 1.500000\r\n"
-    assert timer.unwrap(text, timed) == ("a\r\n", 500_000_000)
-
-
-def test_a_forged_or_backward_clock_is_unknown() -> None:
-    timed = timer.wrap("true")
-    for line in (f"\n{timed.nonce} 2.000000 1.000000\n", f"\n{timed.nonce}  \n", f"\n{timed.nonce} 1 2\n"):
-        assert timer.unwrap(f"kept{line}", timed) == ("kept", UNKNOWN)
+    assert timer.unwrap(f"kept{line.format(timed.nonce)}", timed) == ("kept", run_ns)
 
 
 class FakeEnvironment:
@@ -143,17 +145,12 @@ async def test_a_streamed_or_foreign_command_is_left_as_it_is(tmp_path: Path, op
     assert watch.commands[0].run_ns == UNKNOWN
 
 
-def _span_ns(key: str) -> tuple[int, int]:
-    from taxtui.importers.values import instant_ns
-
-    start_ns, end_ns = (instant_ns(RESULT[key][end]) for end in ("started_at", "finished_at"))
-    assert start_ns is not None
-    assert end_ns is not None
-    return start_ns, end_ns
+def _start_ns(key: str) -> int:
+    return instant_ns(RESULT[key]["started_at"]) or 0
 
 
 def test_a_result_takes_its_commands_from_the_measurement() -> None:
-    setup_ns, agent_ns = _span_ns("agent_setup")[0], _span_ns("agent_execution")[0]
+    setup_ns, agent_ns = _start_ns("agent_setup"), _start_ns("agent_execution")
     commands = [
         Execution(setup_ns + 1000, 2000, 1000, 0),
         Execution(agent_ns + 10_000, 4000, 3000, 0),
@@ -172,7 +169,7 @@ def test_a_result_takes_its_commands_from_the_measurement() -> None:
 
 
 def test_an_agent_inside_the_sandbox_has_no_commands_of_its_own() -> None:
-    agent_ns = _span_ns("agent_execution")[0]
+    agent_ns = _start_ns("agent_execution")
     trial = trial_of(RESULT, Path("nowhere"), Executions([Execution(agent_ns, 4000)], inside=True))
     assert {each.quantity for each in trial.unknown} >= {Quantity.ACTIONS, Quantity.THINK}
     assert [each.think_ns for each in trial.actions] == [0]
@@ -213,10 +210,15 @@ def factory(monkeypatch: pytest.MonkeyPatch) -> Any:
     return EnvironmentFactory
 
 
+async def started(folder: Path, **options: Any) -> tuple[FakeJob, HarborPlugin]:
+    job, measuring = FakeJob(folder), HarborPlugin(**options)
+    await measuring.on_job_start(job)
+    return job, measuring
+
+
 async def test_one_recording_for_a_job_and_retried_attempts_are_counted(tmp_path: Path, factory: Any) -> None:
     original = factory.create_environment_from_config
-    job, measuring = FakeJob(tmp_path), HarborPlugin()
-    await measuring.on_job_start(job)
+    job, measuring = await started(tmp_path)
     elsewhere = FakeEnvironment(tmp_path / "other job")
     factory.create_environment_from_config(elsewhere)
     assert "exec" not in vars(elsewhere)
@@ -235,8 +237,7 @@ async def test_one_recording_for_a_job_and_retried_attempts_are_counted(tmp_path
 
 async def test_a_second_recording_replaces_none(tmp_path: Path, factory: Any) -> None:
     (tmp_path / "taxtui.msgpack").write_text("mine")
-    job, measuring = FakeJob(tmp_path), HarborPlugin(timer=True)
-    await measuring.on_job_start(job)
+    job, measuring = await started(tmp_path, timer=True)
     factory.create_environment_from_config(FakeEnvironment(tmp_path))
     await job.end("t__1")
     await measuring.on_job_end(None)
@@ -245,8 +246,7 @@ async def test_a_second_recording_replaces_none(tmp_path: Path, factory: Any) ->
 
 
 async def test_a_trial_without_a_watched_environment_is_as_an_import_has_it(tmp_path: Path, factory: Any) -> None:
-    job, measuring = FakeJob(tmp_path), HarborPlugin()
-    await measuring.on_job_start(job)
+    job, measuring = await started(tmp_path)
     await job.end("t__1")
     await measuring.on_job_end(None)
     events = events_of(tmp_path / "taxtui.msgpack")
@@ -258,8 +258,7 @@ async def test_an_interrupted_job_is_recorded_when_its_loop_ends(
     tmp_path: Path, factory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plugin_module, "_LAST_TRIALS_S", 0.01)  # this test is a task of the same loop
-    job, measuring = FakeJob(tmp_path), HarborPlugin()
-    await measuring.on_job_start(job)
+    job, measuring = await started(tmp_path)
     factory.create_environment_from_config(FakeEnvironment(tmp_path))
     await job.end("t__1")
     await asyncio.sleep(0)
@@ -277,8 +276,7 @@ async def test_an_error_of_the_plug_in_is_one_line_and_reaches_no_trial(
         raise ZeroDivisionError("with a secret")
 
     monkeypatch.setattr(plugin_module, "trial_of", broken)
-    job, measuring = FakeJob(tmp_path), HarborPlugin()
-    await measuring.on_job_start(job)
+    job, measuring = await started(tmp_path)
     for _ in range(3):
         await job.end("t__1")
     await measuring.on_job_end(None)

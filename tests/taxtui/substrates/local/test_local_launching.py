@@ -12,7 +12,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.limits import Limiter
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.local import LocalOptions
-from taxtui.substrates.local.bubblewrap import no_bubblewrap, not_started
+from taxtui.substrates.local.bubblewrap import not_started
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import sandbox_of, spec
 
@@ -85,17 +85,3 @@ async def test_a_failed_launcher_is_an_error_of_the_sandbox() -> None:
         sandbox._substrate.isolated = True
         with pytest.raises(ExecFailed, match="uid map"):
             await sandbox.exec(Command(script="echo 'bwrap: setting up uid map: denied' >&2; exit 1"))
-
-
-@pytest.mark.parametrize(
-    ("exit_code", "stderr", "text"),
-    [
-        (0, b"", ""),
-        (0, b"a warning\n", ""),
-        # A distribution that forbids user namespaces: the last line says so.
-        (1, b"a warning\n" + USERNS, "bubblewrap does not work: bwrap: setting up uid map: Permission denied"),
-        (139, b"", "bubblewrap does not work: 139"),
-    ],
-)
-def test_why_a_probe_of_bubblewrap_failed(exit_code: int, stderr: bytes, text: str) -> None:
-    assert no_bubblewrap(exit_code, stderr) == text

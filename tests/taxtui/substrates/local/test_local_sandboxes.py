@@ -21,10 +21,9 @@ from taxtui.substrates.local.substrate import LocalSubstrate
 
 
 async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, substrate: LocalSubstrate
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+    async with substrate:
         vanishing, staying = substrate.root / "taxtui-r-1", substrate.root / "taxtui-r-2"
         vanishing.mkdir()
         staying.mkdir()
@@ -73,32 +72,27 @@ def test_a_command_inherits_no_descriptor_of_taxtui_s_caller(tmp_path: Path) -> 
     assert code != 0
 
 
-def a_pipe(meta: Path) -> None:
-    os.mkfifo(meta)
+OTHER_RUN = b'{"labels": {"taxtui.run": "other"}, "created_unix_s": 9e99}'
+FORGERIES: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a link without an end": lambda meta: meta.symlink_to("/dev/zero"),
+    "another run": lambda meta: meta.write_bytes(OTHER_RUN),
+    "no labels": lambda meta: meta.write_bytes(b'{"labels": [], "created_unix_s": "x"}'),
+    "no text": lambda meta: meta.write_bytes(b'{"labels": {"\xff": ""}}'),
+}
 
 
-def a_link_without_end(meta: Path) -> None:
-    meta.symlink_to("/dev/zero")
-
-
-def another_run(meta: Path) -> None:
-    meta.write_text('{"labels": {"taxtui.run": "other"}, "created_unix_s": 9e99}')
-
-
-def no_labels(meta: Path) -> None:
-    meta.write_text('{"labels": [], "created_unix_s": "x"}')
-
-
-def no_text(meta: Path) -> None:
-    meta.write_bytes(b'{"labels": {"\xff": ""}}')
-
-
-@pytest.mark.parametrize("forge", [a_pipe, a_link_without_end, another_run, no_labels, no_text])
-async def test_a_forged_record_neither_hangs_nor_hides_a_sandbox(
-    forge: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def substrate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LocalSubstrate:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+    return LocalSubstrate(LocalOptions(isolation="plain"))
+
+
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+async def test_a_forged_record_neither_hangs_nor_hides_a_sandbox(
+    forge: Callable[[Path], object], substrate: LocalSubstrate
+) -> None:
+    async with substrate:
         folder = substrate.root / "taxtui-20260101t000000z-00000000-7"
         folder.mkdir()
         forge(folder / "meta.json")
@@ -120,13 +114,12 @@ def nest(top: Path, levels: int) -> None:
 
 
 async def test_no_nesting_and_no_lock_keeps_a_sandbox_from_being_removed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    substrate: LocalSubstrate, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     kept = tmp_path / "somebody else's"
     kept.mkdir()
     (kept / "file").touch()
-    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+    async with substrate:
         top = substrate.root / "taxtui-r-1"
         (top / "work" / "locked").mkdir(parents=True)
         (top / "work" / "file").touch()
@@ -140,9 +133,8 @@ async def test_no_nesting_and_no_lock_keeps_a_sandbox_from_being_removed(
     assert (kept / "file").exists()
 
 
-async def test_concurrent_clean_ups_of_a_sandbox_all_succeed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
+async def test_concurrent_clean_ups_of_a_sandbox_all_succeed(substrate: LocalSubstrate) -> None:
+    async with substrate:
         top = substrate.root / "taxtui-r-1"
         for number in range(200):
             (top / "work" / str(number) / "deep").mkdir(parents=True)
