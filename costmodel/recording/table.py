@@ -12,9 +12,7 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_parts
 from costmodel.recording.follower import Follower
-from costmodel.recording.reader import OK, OpenTrial, RecordedCell
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.repetitions import RunKey
+from costmodel.recording.reader import OK, EndedTrial, TrialReader
 
 Value = int | str | bool | None
 TableRow = tuple[Value, ...]
@@ -29,21 +27,10 @@ class FrameColumn(NamedTuple):
     source: str | Callable[[Any], Value] = ""  # attribute of the row's source, or a function of it; "": the name
 
 
-class _Ended(NamedTuple):
-    """An ended trial with its events."""
-
-    run_id: str
-    cell: RecordedCell
-    started: events.TrialStarted
-    start_unix_ns: int
-    trial: RecordedTrial
-    ended: events.TrialEnded
-
-
-def _of_success(name: str, *, divided: bool = False) -> Callable[[_Ended], int | None]:
+def _of_success(name: str, *, divided: bool = False) -> Callable[[EndedTrial], int | None]:
     """Return a getter of a measure; None in a failure, and with ``divided`` where a command is undivided."""
     read = attrgetter(f"trial.measures.{name}")
-    return lambda row: read(row) if row.ended.outcome == OK and (row.trial.measures.divided or not divided) else None
+    return lambda row: read(row) if row.event.outcome == OK and (row.trial.measures.divided or not divided) else None
 
 
 _wrapper = _of_success("wrapper_ns")
@@ -71,12 +58,12 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("task", str, "digest of the prompt or problem", "started.task"),
         FrameColumn("group", str, "digest; rollouts of the same prompt", "started.group"),
         FrameColumn("training_step", int, "", lambda row: _optional(row.started.training_step)),
-        FrameColumn("node", str, "digest of the machine", "ended.node"),
+        FrameColumn("node", str, "digest of the machine", "event.node"),
         FrameColumn("image", str, "digest, where trials of a cell differ", "started.image"),
         FrameColumn("image_bytes", int, "", lambda row: _optional(row.started.image_bytes)),
-        FrameColumn("outcome", str, "ok, failed, timeout, cancelled or interrupted", "ended.outcome"),
-        FrameColumn("phase", str, "phase of the failure", "ended.phase"),
-        FrameColumn("error", str, "class of the error", "ended.error"),
+        FrameColumn("outcome", str, "ok, failed, timeout, cancelled or interrupted", "event.outcome"),
+        FrameColumn("phase", str, "phase of the failure", "event.phase"),
+        FrameColumn("error", str, "class of the error", "event.error"),
         FrameColumn("start_unix_ns", int, "first create request"),
         FrameColumn("late_ns", int, "start delay", "trial.measures.start_delay_ns"),
         FrameColumn(
@@ -148,62 +135,32 @@ def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> I
     Trials come in the order of their ends; unfinished trials are left out. Raises as ``frame``.
     """
     table_columns(table)
+    values = _values(table)
     for path in map(Path, paths):
-        reader = _Reader(table)
+        reader = TrialReader()
         with Follower(path) as follower:
             while batch := follower.poll():
                 for event in batch:
-                    yield from reader.rows(event)
+                    if table == "actions" and isinstance(event, events.Actions) and event.trial in reader.open:
+                        yield from _commands(reader.run_id, reader.open[event.trial].started, event)
+                    ended = reader.apply(event)
+                    if table == "trials" and ended is not None:
+                        yield values(ended)
             follower.finish()
 
 
-class _Reader:
-    """State between events."""
-
-    def __init__(self, table: str) -> None:
-        self._table = table
-        self._values = _values(table)
-        self._run_id = ""
-        self._anchor_unix_ns = 0
-        self._cells: dict[int, RecordedCell] = {}
-        self._open: dict[int, tuple[events.TrialStarted, OpenTrial, int]] = {}
-
-    def rows(self, event: events.Event) -> Iterator[TableRow]:
-        """Yield the rows that an event completes."""
-        if isinstance(event, events.Header):
-            self._run_id = event.run_id
-        elif isinstance(event, events.Clock):
-            self._anchor_unix_ns = event.unix_ns
-        elif isinstance(event, events.Cell):
-            self._cells[event.id] = RecordedCell(event)
-        elif isinstance(event, events.TrialStarted):
-            started_unix_ns = self._anchor_unix_ns + event.start_ns
-            self._open[event.trial] = event, OpenTrial(event, RunKey(self._run_id, event.repetition)), started_unix_ns
-        elif isinstance(event, events.Mark | events.PhaseEnded | events.Actions) and event.trial in self._open:
-            started, trial, _ = self._open[event.trial]
-            if isinstance(event, events.Actions) and self._table == "actions":
-                yield from self._commands(started, event)
-            elif isinstance(event, events.Mark):
-                trial.mark(event)
-            else:
-                trial.add(event)
-        elif isinstance(event, events.TrialEnded) and event.trial in self._open:
-            started, trial, started_unix_ns = self._open.pop(event.trial)
-            if self._table == "trials" and (cell := self._cells.get(started.cell)):
-                yield self._values(_Ended(self._run_id, cell, started, started_unix_ns, trial.closed(event), event))
-
-    def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[TableRow]:
-        count, empty = len(event.duration_ns), events.column
-        runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
-        optional = (runs_ns, empty(event.cpu_ns, count, UNKNOWN), empty(event.exit_code, count))
-        columns = (
-            *(empty(event.think_ns, count), empty(event.gap_ns, count), event.duration_ns),
-            *([_optional(value) for value in values] for values in optional),
-            *(empty(event.stdout_bytes, count), empty(event.stderr_bytes, count)),
-            [wrapper_ns or None for wrapper_ns in wrappers_ns],
-        )
-        for index, row in enumerate(zip(*columns, strict=True), event.first):
-            yield (self._run_id, started.repetition, started.trial, event.step, index, *row)
+def _commands(run_id: str, started: events.TrialStarted, event: events.Actions) -> Iterator[TableRow]:
+    count, empty = len(event.duration_ns), events.column
+    runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
+    optional = (runs_ns, empty(event.cpu_ns, count, UNKNOWN), empty(event.exit_code, count))
+    columns = (
+        *(empty(event.think_ns, count), empty(event.gap_ns, count), event.duration_ns),
+        *([_optional(value) for value in values] for values in optional),
+        *(empty(event.stdout_bytes, count), empty(event.stderr_bytes, count)),
+        [wrapper_ns or None for wrapper_ns in wrappers_ns],
+    )
+    for index, row in enumerate(zip(*columns, strict=True), event.first):
+        yield (run_id, started.repetition, started.trial, event.step, index, *row)
 
 
 def _values(table: str) -> Callable[[Any], TableRow]:
