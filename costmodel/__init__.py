@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     )
     from costmodel.recording.follower import Follower, read_events
     from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, PublishedStart, read_published
-    from costmodel.recording.reader import Recording, load, load_all, read_recording, read_recordings
+    from costmodel.recording.reader import Recording, load, read_recording
     from costmodel.recording.runner_health import (
         DISTURBED_SHARE,
         FLOOR_LIMIT_NS,
@@ -144,7 +144,7 @@ if TYPE_CHECKING:
     from costmodel.units import MAX_INT, NS_PER_HOUR, NS_PER_S
     from costmodel.workload import characterization
     from costmodel.workload.pool import Exposure, Pool, pools
-    from costmodel.workload.rescaling import Alternatives, Assumption, LevelLaw
+    from costmodel.workload.rescaling import Alternatives, Assumption, MeasuredLevels
 
 
 def _homes() -> dict[str, str]:

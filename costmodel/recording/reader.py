@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,7 +16,6 @@ from costmodel.recording.breakdown import (
     known_parts,
     measure,
     plus_cpu,
-    start_delay_ns,
 )
 from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
@@ -26,10 +25,9 @@ from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
 
-OK: Final = "ok"
 UNREPORTED: Final = "unknown:"
 """Prefix of a quantity, among a cell's capabilities, that no trial of an imported cell reports."""
-NOT_COUNTED: Final = ("cancelled", "interrupted")
+NOT_COUNTED: Final = (events.CANCELLED, events.INTERRUPTED)
 PARTS: Final = (events.PhaseEnded, events.Actions)
 """Frequent events of an open trial."""
 
@@ -242,7 +240,7 @@ class OpenTrial:
         trial = self.trial
         trial.gap_ns = sum(trial.gaps_ns)
         trial.actions = Split.of(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)
-        trial.ok = event.outcome == OK
+        trial.ok = event.outcome == events.OK
         trial.failed_in, trial.error = event.phase, event.error
         trial.cause = recorded_cause(event.outcome, event.error, event.phase, event.cause)
         trial.end_ns = event.end_ns
@@ -256,7 +254,7 @@ class OpenTrial:
             think_ns=sum(trial.thinks_ns),
             orchestration_ns=self._orchestration_ns(),
             cpu_ns=self.cpu_ns,
-            start_delay_ns=start_delay_ns(self.started.scheduled_ns, self.started.start_ns),
+            start_delay_ns=max(0, self.started.start_ns - self.started.scheduled_ns),
         )
         trial.cpu_ns = self.cpu_ns
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
@@ -284,13 +282,3 @@ def load(path: str | PathLike[str]) -> Recording | Published:
     """
     path = Path(path)
     return read_published(path) if path.suffix == ".toml" else read_recording(path)
-
-
-def load_all(paths: Iterable[str | PathLike[str]]) -> list[Recording | Published]:
-    """Read several files in their order. Raises ``SourceError`` as ``load``, for the first unreadable file."""
-    return [load(path) for path in paths]
-
-
-def read_recordings(paths: Iterable[Path]) -> list[Recording]:
-    """Read several recordings in their order. Raises ``SourceError`` for the first unreadable file."""
-    return [read_recording(path) for path in paths]

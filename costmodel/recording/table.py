@@ -12,7 +12,7 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_parts
 from costmodel.recording.follower import Follower
-from costmodel.recording.reader import OK, EndedTrial, TrialReader
+from costmodel.recording.reader import EndedTrial, TrialReader
 
 Value = int | str | bool | None
 TableRow = tuple[Value, ...]
@@ -30,7 +30,7 @@ class FrameColumn(NamedTuple):
 def _of_success(name: str, *, divided: bool = False) -> Callable[[EndedTrial], int | None]:
     """Return a getter of a measure; None in a failure, and with ``divided`` where a command is undivided."""
     read = attrgetter(f"trial.measures.{name}")
-    return lambda row: read(row) if row.event.outcome == OK and (row.trial.measures.divided or not divided) else None
+    return lambda row: read(row) if row.trial.ok and (row.trial.measures.divided or not divided) else None
 
 
 _wrapper = _of_success("wrapper_ns")

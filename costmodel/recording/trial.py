@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from costmodel.recording.breakdown import NO_COMMANDS, NOTHING, UNKNOWN, Measures, Split, parted
+from costmodel.recording.breakdown import NO_COMMANDS, UNKNOWN, Measures, Split, parted
 from costmodel.statistics.repetitions import Origin, RunKey
 from costmodel.training.length import FIXED_LENGTH
 
@@ -74,7 +74,7 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
     borrowed: bool = False  # another trial's sandbox
     group: str = ""  # rollouts of one prompt; "": unknown
     complete: bool = True  # no gap between the actions
-    measures: Measures = NOTHING  # of the trial at its recorded length
+    measures: Measures = Measures()  # of the trial at its recorded length
     cpu_ns: int | None = None  # of set-up and actions; None: unknown
     sandbox_ns: int = 0  # the provider's clock: accepted create request to end, clean-up apart
     setup: Split = NO_COMMANDS  # the set-up's commands

@@ -22,7 +22,7 @@ from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
 from costmodel.training.run import Think, TrainingRun
 from costmodel.workload.attempts import Attempt, Sample
-from costmodel.workload.length_extrapolation import Continuation
+from costmodel.workload.length_extrapolation import continued
 
 MIN_DRAWS = 1_000
 """Total versions of trials for a distribution of many lengths."""
@@ -315,13 +315,10 @@ def at_length(
     duration_ns, run_ns, wrapper_ns = split.taken_ns, split.work_ns, split.wrapper_ns
     more_ns = more_gap_ns = 0
     if actions > cut:
-        more = Continuation.of_trial(len(like.durations_ns), actions - cut, cycle)
-        more_ns, more_gap_ns = more.of(like.durations_ns), more.of(like.gaps_ns)
-        duration_ns += more_ns
-        gap_ns += more_gap_ns
-        think_ns += more.of(like.thinks_ns)
-        run_ns += more.of(like.runs_ns)
-        wrapper_ns += more.of(like.wrappers_ns)
+        columns = (like.durations_ns, like.gaps_ns, like.thinks_ns, like.runs_ns, like.wrappers_ns)
+        more_ns, more_gap_ns, *more = (continued(column, actions - cut, cycle) for column in columns)
+        duration_ns, gap_ns = duration_ns + more_ns, gap_ns + more_gap_ns
+        think_ns, run_ns, wrapper_ns = think_ns + more[0], run_ns + more[1], wrapper_ns + more[2]
     longer_ns = gap_ns - trial.gap_ns
     change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
     split_known = trial.setup.divided and split.divided and (like is trial or like.actions.divided)

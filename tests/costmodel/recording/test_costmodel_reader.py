@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from costmodel import Published, SourceError, load, load_all
+from costmodel import SourceError, load
 from costmodel.recording.breakdown import UNKNOWN, Split
-from costmodel.recording.reader import Recording, read_recordings
+from costmodel.recording.reader import Recording
 from tests.support.cost_model.costmodel_files import S, cell, frame, header, health, trial, write
 
 
@@ -147,14 +147,13 @@ def test_numbers_that_cannot_be_are_damage(file: Path, index: int, field: int, v
 
 
 def test_a_busy_runner_is_noticed(file: Path) -> None:
-    def distorted(*seconds: list[Any]) -> bool:
-        return opened(raw(file, [header()], [cell(), *seconds])).distorted
+    def problems(*seconds: list[Any]) -> list[str]:
+        return opened(raw(file, [header()], [cell(), *seconds])).workers[0].problems
 
-    assert not distorted()
-    assert not distorted(*[health()] * 50)
-    assert distorted(*[health()] * 50, health(lag_p99=6_000_000))
-    assert not distorted(*[health()] * 200, health(lag_p99=6_000_000))
-    assert distorted(*[health(cpu_permille=900)] * 3)
+    assert not problems(*[health()] * 50)
+    assert problems(*[health()] * 50, health(lag_p99=6_000_000)) == ["loop lag"]
+    assert not problems(*[health()] * 200, health(lag_p99=6_000_000))
+    assert problems(*[health(cpu_permille=900)] * 3) == ["client CPU"]
 
 
 def test_a_wrong_length_before_intact_frames_is_damage(file: Path) -> None:
@@ -186,28 +185,3 @@ def test_unreadable_paths_are_one_line(tmp_path: Path) -> None:
         with pytest.raises(SourceError, match="cannot read") as error:
             load(path)
         assert "\n" not in str(error.value)
-
-
-RECORDINGS = Path(__file__).parents[3] / "recordings"
-ESSAY = Path(__file__).parents[3] / "scenarios/published/essay.toml"
-
-
-def files(folder: Path, count: int = 3) -> list[Path]:
-    return [write(folder / f"{n}.msgpack", [trial(0, create=n + 1), trial(1)], run_id=f"run-{n}") for n in range(count)]
-
-
-def test_recordings_and_published_figures_are_read_in_their_order(tmp_path: Path) -> None:
-    paths = [*files(tmp_path), RECORDINGS / "small.msgpack", ESSAY]
-    *recordings, published = load_all(paths)
-    assert isinstance(published, Published)
-    small = load(RECORDINGS / "small.msgpack")
-    run_ids = [recording.run_id for recording in recordings if isinstance(recording, Recording)]
-    assert run_ids == ["run-0", "run-1", "run-2", small.run_id]
-
-
-def test_the_first_unreadable_file_is_the_error(tmp_path: Path) -> None:
-    paths = files(tmp_path)
-    for bad in paths[1:]:
-        bad.write_bytes(b"\xc9 this is none")
-    with pytest.raises(SourceError, match=r"1\.msgpack"):
-        read_recordings(paths)

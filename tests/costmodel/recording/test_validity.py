@@ -69,7 +69,6 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
     tmp_path: Path, slow_ns: int, spread_ns: int, badged: bool
 ) -> None:
     recording = recorded(tmp_path, slow_ns, spread_ns=spread_ns)
-    assert recording.distorted, "the run as a whole had more than one bad second in a hundred"
     (row,) = project([recording], TrainingRun(trajectories=100, workers=1))
     assert ("runner_distorted" in row.flags) == badged
     result = CliRunner().invoke(app, ["report", str(tmp_path / "a.msgpack"), "--format", "json"])
