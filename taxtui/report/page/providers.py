@@ -205,9 +205,6 @@ def _limits(profile: Profile) -> Iterator[ProviderRow]:
     words = {"concurrent": "{} sandboxes", "creates_per_s": "{} creates/s", "burst": "{} creates at once"}
     limits = {limit: value for limit in words if (value := getattr(profile, limit)) is not None}
     texts = [words[limit].format(number(value)) for limit, value in limits.items()]
-    texts += [
-        f"or {words[dispute.limit].format(number(dispute.value))}: {dispute.source}" for dispute in profile.disputed
-    ]
     sort, plan = float(next(iter(limits.values()))), f"plan {profile.title}"
     yield _row("limit", profile, texts, sort, plan, profile.source)._replace(note=printable("; ".join(profile.notes)))
 

@@ -17,7 +17,7 @@ from costmodel import Images, Recording, Row, SourceError, TrainingRun, Training
 from costmodel.analysis.project import rows_of
 from costmodel.pricing.sheet import Prices
 from costmodel.providers.estimation import estimated, workloads
-from costmodel.providers.provider import Provider, StartLaw, load_provider
+from costmodel.providers.provider import Provider, StartTime, load_provider
 from costmodel.workload.pool import Pool, pools
 from taxtui.cli import app
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -92,11 +92,11 @@ def test_commands_that_are_not_split_hold_anything_from_none_to_all_of_the_dispa
 
 def test_a_start_is_as_slow_as_so_many_at_a_time_make_it_and_all_dates_are_its_range(tmp_path: Path) -> None:
     e2b = load_provider("e2b")
-    alone, own, together = (e2b.start_laws(n)[1].p50_s for n in (1, 10, 100))
+    alone, own, together = (e2b.start_times(n)[1].p50_s for n in (1, 10, 100))
     assert (alone, together) == (0.491, 0.822)
     assert own == pytest.approx(math.sqrt(0.491 * 0.822))
-    assert e2b.start_laws(10_000)[1].p50_s == 0.822  # nothing is guessed beyond; the row is flagged
-    quickest, newest, slowest = load_provider("daytona").start_laws(1)
+    assert e2b.start_times(10_000)[1].p50_s == 0.822  # nothing is guessed beyond; the row is flagged
+    quickest, newest, slowest = load_provider("daytona").start_times(1)
     assert (quickest.p50_s, newest.p50_s, slowest.p50_s) == (0.144, 0.186, 0.710)
     step = one(tmp_path, e2b, workers=100, batch=100, quota=1000, create_rate=1e6, create_burst=1000)
     stream = one(tmp_path, e2b, workers=1)
@@ -203,7 +203,7 @@ def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: P
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.01, 100), st.floats(1, 10), st.integers(1, 300))
 def test_the_parts_of_a_law_have_its_mean(p50_s: float, spread: float, count: int) -> None:
-    law = StartLaw(p50_s, p50_s * spread)
+    law = StartTime(p50_s, p50_s * spread)
     parts = law.strata(count)
     assert len(parts) == count
     assert all(one <= other * (1 + 1e-9) for one, other in pairwise(parts))
