@@ -288,4 +288,4 @@ def _with_disk(prices: Prices | None, gib: float) -> Prices | None:
         msgspec.structs.replace(price, disk_gib=gib) if price.rate("usd_per_disk_gib_hour") > 0 else price
         for price in prices.sandboxes
     ]
-    return replace(prices, sandboxes=tuple(billed))
+    return msgspec.structs.replace(prices, sandboxes=tuple(billed))

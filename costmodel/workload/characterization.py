@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, stdev
 from typing import Final, NamedTuple
 
 from costmodel.recording.causes import KEPT, policy_of
@@ -75,12 +75,6 @@ def duration_law(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], 
     sigma = stdev(logs) if len(logs) > 1 else 0.0
     mean = ratio_interval(totals_s, counts, clusters)
     return ThinkLaw(len(logs), len(counts), median, Interval(sigma), mean, _distance(logs, mean_log.value, sigma))
-
-
-def lognormal(values: Sequence[float]) -> tuple[float, float]:
-    """Return median and sigma of a lognormal fit to values above 0, at least one."""
-    logs = [math.log(value) for value in values]
-    return math.exp(fmean(logs)), stdev(logs) if len(logs) > 1 else 0.0
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
