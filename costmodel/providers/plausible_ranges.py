@@ -171,7 +171,7 @@ def _failures(candidate: Candidate) -> Input | None:
     if {"failure_rate", "failure_hazard"} & candidate.stated:
         return None
     failures = candidate.range_of(FAILURES, candidate.training_run.failure_rate or 0.0)
-    return failures._replace(either=candidate.training_run.effective_on_failure in (MASK, KEEP))
+    return failures._replace(either=candidate.training_run.on_failure in (MASK, KEEP))
 
 
 def _burst(candidate: Candidate) -> Input | None:
@@ -180,7 +180,7 @@ def _burst(candidate: Candidate) -> Input | None:
         return None
     if "failure_rate" in candidate.stated and not training_run.failure_rate:
         return None
-    either = training_run.effective_on_failure in (MASK, KEEP, RESAMPLE)
+    either = training_run.on_failure in (MASK, KEEP, RESAMPLE)
     return candidate.range_of(BURST, float(training_run.failure_burst), either=either, reverse=True)
 
 

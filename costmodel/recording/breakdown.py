@@ -229,12 +229,3 @@ def measure(
         phases.get("fork"),
         phases.get("build"),
     )
-
-
-def contended(waiting_ns: float, alone_ns: float) -> float:
-    """Return the contended share of a cell's waiting: the excess over the same commands alone.
-
-    ``waiting_ns`` and ``alone_ns`` are means over successes of a cell and of the same cell at concurrency 1. Waiting
-    for sleep, a disk or a peer also occurs alone and is no contention.
-    """
-    return max(0.0, 1 - alone_ns / waiting_ns) if waiting_ns else 0.0

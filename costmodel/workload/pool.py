@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from costmodel.errors import SourceError
-from costmodel.recording.breakdown import OPEN, UNKNOWN, Split, contended
+from costmodel.recording.breakdown import OPEN, UNKNOWN, Split
 from costmodel.recording.reader import RecordedCell, Recording
 from costmodel.recording.runner_health import DISTURBED_SHARE
 from costmodel.recording.trial import CellIdentity, RecordedTrial
@@ -194,13 +194,17 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
 
 
 def _set_contention(cells: Sequence[Pool]) -> None:
-    """Set contention: waiting in excess of the same cell at concurrency 1, if both are known."""
+    """Set contention: the share of waiting in excess of the same cell at concurrency 1, if both are known.
+
+    Waiting for sleep, a disk or a peer also occurs alone and is no contention.
+    """
     waits = [(pool, pool.waiting_ns) for pool in cells]
     alone = {pool.alone: waiting_ns for pool, waiting_ns in waits if pool.identity.concurrency == 1}
     for pool, waiting_ns in waits:
         alone_ns = alone.get(pool.alone)
         if waiting_ns is not None and alone_ns is not None:
-            pool.contended = 0.0 if pool.identity.concurrency == 1 else contended(waiting_ns, alone_ns)
+            crowded = pool.identity.concurrency > 1 and waiting_ns > 0
+            pool.contended = max(0.0, 1 - alone_ns / waiting_ns) if crowded else 0.0
 
 
 def nearest_length(series: Sequence[Pool], length: Length) -> Pool:

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import TrainingRun, load, project
-from costmodel.recording.breakdown import contended
 from costmodel.recording.follower import read_events
 from costmodel.workload.pool import pools
 from taxtui.cli import app
@@ -90,9 +89,3 @@ def test_both_readers_read_the_same_waiting(tmp_path: Path) -> None:
     for row in rows_of(pools([found])):
         (cell_state,) = (one for one in state.cells.values() if one.concurrency == row.identity.concurrency)
         assert cell_state.mean_ns("waiting") == row.mean_ns("waiting")
-
-
-def test_the_share_of_waiting_that_is_contention() -> None:
-    assert contended(4.0, 1.0) == 0.75
-    assert contended(4.0, 5.0) == 0.0
-    assert contended(0.0, 5.0) == 0.0
