@@ -154,8 +154,8 @@ def _pool(
 
 
 def _change(trial: RecordedTrial, provider: Provider, scenario: Scenario, start_ns: int) -> Remaking:
-    dispatch_s, slowdown = (getattr(item, scenario, None) for item in (provider.dispatch_s, provider.slowdown))
-    dispatch_ns = None if dispatch_s is None else round(dispatch_s * NS_PER_S)
+    dispatch_ns = None if provider.dispatch_s is None else round(getattr(provider.dispatch_s, scenario) * NS_PER_S)
+    slowdown = getattr(provider.slowdown, scenario)
     return Remaking(
         startup_ns=(start_ns, 0, trial.measures.preload_ns),
         work=slowdown,

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from heapq import heapreplace
 from typing import NamedTuple, Self
 
-from costmodel.training.run import COLOCATED, PREPULLED, TrainingRun
+from costmodel.training.combinations import PREPULLED
+from costmodel.training.run import COLOCATED, TrainingRun
 
 
 class NodeSet(NamedTuple):
