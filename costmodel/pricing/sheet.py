@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
@@ -69,7 +68,6 @@ UsdSpan = Usd | Annotated[tuple[Usd, ...], msgspec.Meta(min_length=2, max_length
 Amount = Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)]
 _NEEDS: Final = {"usd_per_unit_hour": "gib_per_unit", "usd_per_disk_gib_hour": "disk_gib"}
 """Key → needed key."""
-_OF_NODES: Final = re.compile(r"\.(usd_per_node_hour|sandboxes_per_node|node_vcpus|node_gib): unknown key$")
 
 
 class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -292,8 +290,6 @@ def load_prices(path: str | Path) -> Prices:
         shipped = ", ".join(sorted(sheet.stem for sheet in SHIPPED_PRICES.glob("*.toml")))
         raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {shipped}") from error
     except MalformedDocument as error:
-        if _OF_NODES.search(error.problem):
-            raise PriceError(f"{error.problem}; price nodes with node_usd_hour of the training file") from error
         raise PriceError(str(error)) from error
     title = sheet.title or file.name
     sandboxes = (

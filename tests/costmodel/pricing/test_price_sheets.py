@@ -204,7 +204,6 @@ def test_two_sheets_as_one(tmp_path: Path) -> None:
         ("usd_per_unit_hour = 1", "usd_per_unit_hour needs gib_per_unit; add gib_per_unit = ?"),
         ("usd_per_disk_gib_hour = 1", "usd_per_disk_gib_hour needs disk_gib"),
         ("usd_per_unit_hour = 1\ngib_per_unit = 0", "gib_per_unit: expected `float` > 0"),
-        ("usd_per_node_hour = 1", "usd_per_node_hour: unknown key; price nodes with node_usd_hour"),
         ('usd_per_hour = 1\ncpu = "active"', "cpu = 'active' needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?"),
         ('usd_per_vcpu_hour = 1\ncpu = "used"', "cpu: invalid enum value 'used'; known: provisioned, active, greater"),
         ('usd_per_hour = 1\nidle = "cheap"', "idle: invalid enum value 'cheap'; known: billed, free"),
