@@ -75,8 +75,3 @@ def test_a_question_without_an_answer_is_one_line(
 ) -> None:
     with pytest.raises(cm.TrainingRunError, match=words):
         cm.attribute(data, run, substrate)
-
-
-def test_a_candidate_nobody_published_is_one_line(data: cm.Recording) -> None:
-    with pytest.raises(cm.TrainingRunError, match="no row of nowhere was recorded; recorded substrates: local"):
-        cm.decide(data, RUN, current="docker", candidate="nowhere", **SMALL)

@@ -50,12 +50,6 @@ def test_an_unknown_profile_is_one_line_with_the_known_ones() -> None:
 WHOLE: dict[str, Any] = {"substrate": '"x"', "source": '"y"', "date": "2026-01-01", "concurrent": "5"}
 
 
-def test_one_of_ones_own(tmp_path: Path) -> None:
-    path = tmp_path / "ours.toml"
-    path.write_text("".join(f"{key} = {value}\n" for key, value in WHOLE.items()))
-    assert load_profile(path).filled({}) == {"quota": 5}
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

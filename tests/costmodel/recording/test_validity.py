@@ -62,6 +62,8 @@ def test_what_bad_seconds_do_is_told_with_and_without_their_trials(tmp_path: Pat
     found = exposure(recorded(tmp_path, 4 * S).cells[0].trials)
     assert (found.exposed, found.successes) == (5, 20)
     assert (found.every_ns.value, found.clean_ns.value, found.difference_ns) == (7 * S, 6 * S, S)
+    assert exposure(recorded(tmp_path, S, bad=19).cells[0].trials).exposed == 19
+    assert exposure(recorded(tmp_path, S, bad=0).cells[0].trials) is None
 
 
 @pytest.mark.parametrize(("slow_ns", "spread_ns", "badged"), [(4 * S, 0, True), (S // 10, S, False), (0, 0, False)])
@@ -77,21 +79,3 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
     assert told["bad_seconds"]["exposed_trials"] == 5
     text = CliRunner().invoke(app, ["report", str(tmp_path / "a.msgpack"), "--table", "breakdown"]).output
     assert "Trials in bad seconds" in text
-
-
-def test_where_most_trials_are_exposed_the_less_exposed_half_is_the_clean_one(tmp_path: Path) -> None:
-    found = exposure(recorded(tmp_path, S, bad=19).cells[0].trials)
-    assert found.exposed == 19
-    assert exposure(recorded(tmp_path, S, bad=0).cells[0].trials) is None
-
-
-def test_the_start_delay_is_shown_where_there_is_one(tmp_path: Path) -> None:
-    trials = [trial(number) for number in range(1, 8)]
-    for events in trials:
-        events[0][4] = events[0][5] - 3 * S  # when it was scheduled
-    path = write(tmp_path / "late.msgpack", trials)
-    prompt = write(tmp_path / "prompt.msgpack", [trial(number) for number in range(1, 8)])
-    shown = [CliRunner().invoke(app, ["report", str(one), "--table", "breakdown"]).output for one in (path, prompt)]
-    assert "start delay" in shown[0]
-    assert "3.00 s" in shown[0]
-    assert "start delay" not in shown[1]

@@ -139,38 +139,21 @@ RUN = str(Path(__file__).parents[3] / "recordings" / "run.msgpack")
 
 
 def test_the_laws_are_a_table_of_their_own() -> None:
-    done = CliRunner().invoke(command, [RUN, "--table", "distributions"], catch_exceptions=False)
-    assert "Failures" in done.stdout
-    (row, *_) = json.loads(
-        CliRunner()
-        .invoke(command, [RUN, "--table", "distributions", "--format", "json"], catch_exceptions=False)
-        .stdout
-    )
+    def shown(*words: str) -> str:
+        return CliRunner().invoke(command, [RUN, *words], catch_exceptions=False).stdout
+
+    assert "Failures by cause" in shown("--table", "distributions")
+    (row, *_) = json.loads(shown("--table", "distributions", "--format", "json"))
     assert row["think_law"] == dict.fromkeys(row["think_law"])
-    assert "think_law" not in CliRunner().invoke(command, [RUN, "--format", "json"]).stdout
+    assert "think_law" not in shown("--format", "json")
 
 
 def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:
-    told = json.loads((Path(__file__).parents[2] / "logs" / "verifiers-given.jsonl").read_text())
-    rng, lines = Random(3), []
-    for prompt in range(8):
-        pace_s = rng.lognormvariate(2, 0.7)
-        for _ in range(4):
-            trace, at_s, calls = told["traces"][0], 1795297006.0, []
-            for _ in range(rng.randint(2, 12)):
-                thought_s = pace_s * rng.lognormvariate(0, 0.2)
-                calls.append({"node": 1, "model": "m", "time": {"start": at_s, "end": at_s + thought_s}})
-                at_s += thought_s + 1.0
-            timing = trace["timing"] | {"agent": {"start": 1795297006.0, "end": at_s}}
-            trace = trace | {"calls": calls, "timing": timing, "ok": prompt > 0, "errors": [{"type": "SandboxError"}]}
-            lines.append(json.dumps(told | {"group": {"id": f"g{prompt}"}, "traces": [trace]}))
-    (tmp_path / "traces.jsonl").write_text("\n".join(lines))
     out = tmp_path / "out.msgpack"
-    import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out, ReaderOptions())
-    text = CliRunner().invoke(command, [str(out), "--table", "distributions"], catch_exceptions=False).stdout
-    assert "Distributions" in text
-    assert "Failures by cause" in text
-    (row,) = json.loads(CliRunner().invoke(command, [str(out), "--table", "distributions", "--format", "json"]).stdout)
+    logs = Path(__file__).parents[2] / "logs" / "verifiers-given.jsonl"
+    import_files(registry.load("verifiers"), [logs], out, ReaderOptions())
+    words = [str(out), "--table", "distributions"]
+    assert "Distributions" in CliRunner().invoke(command, words, catch_exceptions=False).stdout
+    (row,) = json.loads(CliRunner().invoke(command, [*words, "--format", "json"]).stdout)
     assert row["think_law"]["thinks"] > 0
-    csv = CliRunner().invoke(command, [str(out), "--table", "distributions", "--format", "csv"]).stdout
-    assert '"think_law.median_s.low"' in csv
+    assert '"think_law.median_s.low"' in CliRunner().invoke(command, [*words, "--format", "csv"]).stdout
