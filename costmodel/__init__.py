@@ -107,7 +107,7 @@ if TYPE_CHECKING:
         TrialStarted,
     )
     from costmodel.recording.follower import Follower, read_events
-    from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, PublishedStart, read_published
+    from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, read_published
     from costmodel.recording.reader import Recording, load, read_recording
     from costmodel.recording.runner_health import (
         DISTURBED_SHARE,

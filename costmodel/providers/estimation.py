@@ -124,7 +124,7 @@ def _limited(training_run: TrainingRun, provider: Provider) -> TrainingRun:
 def starts_at_a_time(training_run: TrainingRun, provider: Provider, trials: Sequence[RecordedTrial]) -> int:
     """Return the concurrent starts: all of a step, else by Little's law."""
     workers = min(training_run.usable_workers, max(1, training_run.trajectories))
-    start_s = provider.newest[0].p50_s or 0.0
+    start_s = provider.newest[0].p50 or 0.0
     if training_run.effective_policy.barrier and training_run.step_rollouts is not None:
         together = min(workers, training_run.step_rollouts)
     else:

@@ -206,12 +206,12 @@ def _start(candidate: Candidate) -> Input | None:
     sources = [f"{provider.newest[-1].source}, {dates[0]} to {dates[-1]}, up to {provider.at_a_time} at a time"]
     worst = max(slowest.p50_s, usual.p50_s)
     if at_a_time > provider.at_a_time:
-        more = [start for file in published_figures() for start in file.starts if start.p50_s is not None]
-        enough = [start for start in more if start.at_a_time >= at_a_time]
-        level = min(start.at_a_time for start in enough) if enough else max(start.at_a_time for start in more)
-        busiest = max((start for start in more if start.at_a_time == level), key=lambda start: start.p50_s or 0.0)
-        if (busiest.p50_s or 0.0) > worst:
-            worst = busiest.p50_s or 0.0
+        more = [start for file in published_figures() for start in file.starts if start.p50 is not None]
+        levels = [start.concurrency or 1 for start in more]
+        level = min((level for level in levels if level >= at_a_time), default=max(levels))
+        busiest = max((start for start in more if start.concurrency == level), key=lambda start: start.p50 or 0.0)
+        if (busiest.p50 or 0.0) > worst:
+            worst = busiest.p50 or 0.0
             sources.append(f"{busiest.substrate} with {level:,} at a time: {busiest.source}, {busiest.date}")
     assumed = min(max(usual.p50_s, quickest.p50_s), worst)
     return Input(START, "s, the median", assumed, min(quickest.p50_s, assumed), worst, tuple(sources), len(sources) > 1)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
 from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.recording.published import Published, PublishedStart, read_published
+from costmodel.recording.published import Published, PublishedFigure, read_published
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.workload.rescaling import Assumption
@@ -64,7 +64,7 @@ class Provider:
     """Published facts of one provider, with sources."""
 
     substrate: str
-    starts: tuple[PublishedStart, ...]  # at least one has a median
+    starts: tuple[PublishedFigure, ...]  # at least one has a median
     dispatch_s: Interval | None = None  # of a command, with the range of the sources; None: not stated
     slowdown: Interval = AS_RECORDED
     slowdown_source: str = "assumed: as fast as where the work was recorded"
@@ -73,28 +73,29 @@ class Provider:
     stated: frozenset[str] = frozenset()  # options of the user, without a range
 
     @property
-    def newest(self) -> list[PublishedStart]:
+    def newest(self) -> list[PublishedFigure]:
         """Starts of the latest date with a median, by concurrency."""
-        with_median = [start for start in self.starts if start.p50_s is not None]
+        with_median = [start for start in self.starts if start.p50 is not None]
         latest = max(start.date for start in with_median)
-        return sorted((start for start in with_median if start.date == latest), key=lambda start: start.at_a_time)
+        newest = (start for start in with_median if start.date == latest)
+        return sorted(newest, key=lambda start: start.concurrency or 1)
 
     @property
     def at_a_time(self) -> int:
         """Highest concurrency with a published start."""
-        return self.newest[-1].at_a_time
+        return self.newest[-1].concurrency or 1
 
     def start_times(self, at_a_time: int) -> tuple[StartTime, StartTime, StartTime]:
         """Return the fastest published start, the start at a concurrency, and the slowest start."""
         newest = self.newest
-        spread = max((start.p95_s or start.p50_s or 0.0) / (start.p50_s or 1.0) for start in newest)
+        spread = max((start.p95 or start.p50 or 0.0) / (start.p50 or 1.0) for start in newest)
 
-        def p95_s(start: PublishedStart) -> float:
-            return start.p95_s or (start.p50_s or 0.0) * spread  # earlier dates have medians only
+        def p95_s(start: PublishedFigure) -> float:
+            return start.p95 or (start.p50 or 0.0) * spread  # earlier dates have medians only
 
-        times = [StartTime(start.p50_s, p95_s(start)) for start in self.starts if start.p50_s is not None]
-        p50 = LevelCurve.of([Level(start.at_a_time, start.p50_s or 0.0) for start in newest])
-        p95 = LevelCurve.of([Level(start.at_a_time, p95_s(start)) for start in newest])
+        times = [StartTime(start.p50, p95_s(start)) for start in self.starts if start.p50 is not None]
+        p50 = LevelCurve.of([Level(start.concurrency or 1, start.p50 or 0.0) for start in newest])
+        p95 = LevelCurve.of([Level(start.concurrency or 1, p95_s(start)) for start in newest])
         covered = min(at_a_time, self.at_a_time)  # no extrapolation: rows beyond carry a warning
         latest = StartTime(p50.at(covered).value, p95.at(covered).value)
         return min(times), latest, max(times)
@@ -109,7 +110,7 @@ class Provider:
                 "start",
                 f"median {start.p50_s:.3g} s, 95th percentile {start.p95_s:.3g} s (lognormal); "
                 f"medians from {low.p50_s:.3g} to {high.p50_s:.3g} s since {dates[0]}",
-                f"{newest.source}, {newest.date}, until {newest.until}, up to {self.at_a_time} at a time",
+                f"{newest.source}, {newest.date}, {newest.measure}, up to {self.at_a_time} at a time",
             ),
             Assumption("work speed", _format_range(self.slowdown, "{:.3g} times as long"), self.slowdown_source),
         ]
@@ -144,12 +145,12 @@ def load_provider(spec: str) -> Provider:
 
 def known_providers() -> list[str]:
     """Return the providers with a published median start."""
-    return sorted({start.substrate for file in published_figures() for start in file.starts if start.p50_s is not None})
+    return sorted({start.substrate for file in published_figures() for start in file.starts if start.p50 is not None})
 
 
 def _shipped(name: str) -> Provider:
     starts = [start for file in published_figures() for start in file.starts if start.substrate == name]
-    if not any(start.p50_s is not None for start in starts):
+    if not any(start.p50 is not None for start in starts):
         raise TrainingRunError(f"no start of {name!r} is published; known are {', '.join(known_providers())}")
     if len({start.variant for start in starts}) > 1:
         variants = ", ".join(dict.fromkeys(start.variant for start in starts))
@@ -167,9 +168,9 @@ def _from_file(path: Path) -> Provider:
     """Load a file of a substrate's starts."""
     facts = read_published(path)
     if len({(start.substrate, start.variant) for start in facts.starts}) != 1:
-        raise SourceError(f"{path}: a provider is one substrate; give [[starts]] of one, with p50_s")
-    if all(start.p50_s is None for start in facts.starts):
-        raise SourceError(f"{path}: no start has a median; add p50_s = ?")
+        raise SourceError(f"{path}: a provider is one substrate; give [[starts]] of one, with p50")
+    if all(start.p50 is None for start in facts.starts):
+        raise SourceError(f"{path}: no start has a median; add p50 = ?")
     return Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
 
 

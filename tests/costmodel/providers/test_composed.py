@@ -28,9 +28,9 @@ source = "our trial account"
 date = 2026-11-01
 [[starts]]
 substrate = "acme"
-at_a_time = 1000
-p50_s = 0.5
-p95_s = 0.5
+concurrency = 1000
+p50 = 0.5
+p95 = 0.5
 """
 
 
@@ -234,9 +234,9 @@ def test_a_provider_that_is_not_known_or_not_well_said_is_one_line(spec: str, me
 
 def test_a_bad_file_of_a_provider_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="a provider is one substrate"):
-        acme(tmp_path, provider=f'{PROVIDER}[[starts]]\nsubstrate = "b"\np50_s = 1\n')
-    with pytest.raises(SourceError, match="no start has a median; add p50_s"):
-        acme(tmp_path, provider=PROVIDER.replace("p50_s", "mean_s").replace("p95_s", "max_s"))
+        acme(tmp_path, provider=f'{PROVIDER}[[starts]]\nsubstrate = "b"\np50 = 1\n')
+    with pytest.raises(SourceError, match="no start has a median; add p50"):
+        acme(tmp_path, provider=PROVIDER.replace("p50", "mean").replace("p95", "max"))
 
 
 def test_published_figures_are_no_work(tmp_path: Path) -> None:

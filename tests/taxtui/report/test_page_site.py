@@ -185,9 +185,9 @@ high = 0.03
 source = "javascript:alert(1)"
 [[starts]]
 substrate = "acme<b>"
-until = "first command"
-at_a_time = 100
-p50_s = 1.5
+measure = "until first command"
+concurrency = 100
+p50 = 1.5
 """
 
 
