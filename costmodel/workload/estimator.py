@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 
+from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.trial import RecordedTrial, origins_of
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval, quantile
@@ -104,7 +105,7 @@ class Tally:
     @cached_property
     def run_known(self) -> bool:
         """Whether the in-sandbox time of every success is known."""
-        return self.attempts.run_known
+        return UNKNOWN not in self.attempts.of_successes(self.attempts.run_ns)
 
     def held_times(self, ok: bool) -> Distribution | None:
         """Return the distribution of occupied times of successes, or of failures; None without any."""

@@ -62,18 +62,6 @@ class Exposure(NamedTuple):
         return low is None or high is None or abs(self.difference_ns) > (high - low) / 2
 
 
-def exposure(trials: Iterable[RecordedTrial]) -> Exposure | None:
-    """Measure the effect of bad seconds; None: no success overlaps a bad second."""
-    successes = [trial for trial in trials if trial.ok]
-    exposed = sum(trial.exposed > 0 for trial in successes)
-    if not exposed:
-        return None
-    limit = median(trial.exposed for trial in successes)
-    every = mean_interval([trial.measures.trajectory_ns for trial in successes])
-    clean = mean_interval([trial.measures.trajectory_ns for trial in successes if trial.exposed <= limit])
-    return Exposure(exposed, len(successes), every, clean, limit)
-
-
 class Pool:
     """The trials of a cell from all recordings."""
 
@@ -98,8 +86,15 @@ class Pool:
 
     @property
     def exposure(self) -> Exposure | None:
-        """Effect of the measuring process's late seconds; None: no effect."""
-        return exposure(self.trials)
+        """Effect of the measuring process's bad seconds; None: no success overlaps a bad second."""
+        successes = self.successes
+        exposed = sum(trial.exposed > 0 for trial in successes)
+        if not exposed:
+            return None
+        limit = median(trial.exposed for trial in successes)
+        every = mean_interval([trial.measures.trajectory_ns for trial in successes])
+        clean = mean_interval([trial.measures.trajectory_ns for trial in successes if trial.exposed <= limit])
+        return Exposure(exposed, len(successes), every, clean, limit)
 
     @property
     def disturbed(self) -> bool:
@@ -354,7 +349,6 @@ def at_length(
         harness_ns=measured.harness_ns + longer_ns,
         cleanup_ns=0,
         sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),
-        commands_ns=duration_ns + gap_ns + think_ns,
         continued_ns=more_ns + more_gap_ns,
     )
 
@@ -389,7 +383,6 @@ def _with_think(recorded: Sequence[Attempt], think: Think) -> list[Attempt]:
                     think_ns=new,
                     held_ns=attempt.held_ns + change,
                     sandbox_ns=max(0, attempt.sandbox_ns + change),
-                    commands_ns=attempt.commands_ns + change,
                 )
             )
     return thought
