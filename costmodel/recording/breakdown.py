@@ -36,8 +36,6 @@ def known_parts(
     count = len(durations_ns)
     if not runs_ns:
         runs_ns = [0] * count
-    elif len(runs_ns) != count:
-        runs_ns = [UNKNOWN] * count  # the commands of the values are unknown
     elif any(map(operator.gt, runs_ns, durations_ns)):
         runs_ns = [run if run <= duration else UNKNOWN for run, duration in zip(runs_ns, durations_ns, strict=True)]
     if len(wrappers_ns) != count:

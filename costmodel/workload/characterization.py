@@ -34,7 +34,6 @@ class ThinkLaw(NamedTuple):
     median_s: Interval  # exp of the mean logarithm
     sigma: Interval  # standard deviation of the logarithm, without limits
     mean_s: Interval  # of the times, without a model
-    distance: float  # Kolmogorov's distance between sample and model
 
 
 class CauseRate(NamedTuple):
@@ -74,7 +73,7 @@ def duration_law(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], 
     median = Interval(*(None if end is None else math.exp(min(end, MAX_LOG)) for end in mean_log))  # type: ignore[arg-type]
     sigma = stdev(logs) if len(logs) > 1 else 0.0
     mean = ratio_interval(totals_s, counts, clusters)
-    return ThinkLaw(len(logs), len(counts), median, Interval(sigma), mean, _distance(logs, mean_log.value, sigma))
+    return ThinkLaw(len(logs), len(counts), median, Interval(sigma), mean)
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
@@ -112,12 +111,3 @@ def poisson_interval(count: int) -> tuple[float, float]:
     z, more = NormalDist().inv_cdf((1 + LEVEL) / 2), count + 1
     low = count * max(0.0, 1 - 1 / (9 * count) - z / (3 * math.sqrt(count))) ** 3 if count else 0.0
     return low, more * (1 - 1 / (9 * more) + z / (3 * math.sqrt(more))) ** 3
-
-
-def _distance(logs: list[float], mean: float, sigma: float) -> float:
-    """Return Kolmogorov's distance between logarithms and a normal distribution; 0 for a single point."""
-    if sigma <= 0:
-        return 0.0
-    law, count = NormalDist(mean, sigma).cdf, len(logs)
-    heights = [law(x) for x in sorted(logs)]
-    return max(max((i + 1) / count - height, height - i / count) for i, height in enumerate(heights))

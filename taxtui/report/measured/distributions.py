@@ -59,7 +59,7 @@ def _delay(trials: Sequence[RecordedTrial], values_of: Callable[[RecordedTrial],
     values = [ns for trial in trials for ns in values_of(trial) if ns > 0]
     law = characterization.duration_law(trials, values_of)
     fit = _plain(characterization.ThinkLaw, law)
-    names = ("median_s", "sigma", "mean_s", "distance")
+    names = ("median_s", "sigma", "mean_s")
     return {**_quantiles(values, 1e9, "s"), "lognormal": {name: fit[name] for name in names}}
 
 

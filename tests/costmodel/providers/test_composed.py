@@ -245,16 +245,6 @@ def test_published_figures_are_no_work(tmp_path: Path) -> None:
         project([essay], TrainingRun(trajectories=10, workers=1), providers=[acme(tmp_path)])
 
 
-def test_how_long_ends_take_is_refused_by_name(tmp_path: Path) -> None:
-    pool: Pool
-    (pool,) = workloads(pools([recorded(tmp_path)]))
-    with pytest.raises(
-        TrainingRunError, match="nothing published of e2b answers --include-cleanup; leave it out"
-    ) as error:
-        compose(pool, load_provider("e2b"), TrainingRun(trajectories=1, workers=1, include_cleanup=True))
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize("step", [(), ("--prompts", "4", "--group-size", "4", "--think", "1s")])
 def test_a_choice_of_substrates_keeps_the_composed_rows(step: tuple[str, ...], tmp_path: Path) -> None:
     trials = [trial(number, cell=number % 2) for number in range(20)]
