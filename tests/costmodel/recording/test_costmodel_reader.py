@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from pathlib import Path
 from typing import Any
@@ -125,25 +124,6 @@ def test_events_of_trials_whose_start_was_lost_are_counted(file: Path) -> None:
     recording = opened(write(file, [trial(1)[1:], trial(2)]))
     assert len(recording.cells[0].trials) == 1
     assert recording.skipped == len(trial(1)[1:])
-
-
-@pytest.mark.parametrize(
-    ("index", "field", "value"),
-    [
-        (3, 6, [math.nan] * 3),
-        (3, 6, [-1, 1, 1]),
-        (3, 7, [-2, 1, 1]),
-        (-1, 6, -5),
-        (-1, 6, 2**63),
-        (1, 3, 1.5),
-        (0, 4, "x"),
-    ],
-)
-def test_numbers_that_cannot_be_are_damage(file: Path, index: int, field: int, value: object) -> None:
-    events = trial(1)
-    events[index][field] = value
-    with pytest.raises(SourceError, match=r"damaged at byte \d+"):
-        load(write(file, [events]))
 
 
 def test_a_busy_runner_is_noticed(file: Path) -> None:
