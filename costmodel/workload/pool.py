@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from random import Random
 from statistics import median
 from typing import NamedTuple
@@ -72,7 +71,7 @@ class Pool:
         self.provenance = cell.provenance
         self.resolution_ns = cell.resolution_ns  # of the coarsest clock
         self.unreported = cell.unreported  # unreported by every source
-        self.trials: Sequence[RecordedTrial] = ()
+        self.trials: list[RecordedTrial] = []
         self.recordings: list[Recording] = []
         self.contended: float | None = None  # contended share of the waiting; None: unknown
 
@@ -168,7 +167,6 @@ class Pool:
 def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] | None = None) -> list[Pool]:
     """Return a pool per group of cells, equal or with equal ``alike``, in the order of first appearance."""
     by_key: dict[tuple[CellIdentity, str], Pool] = {}
-    trials: dict[Pool, list[Sequence[RecordedTrial]]] = {}
     names: dict[str, str] = {}
     for recording in recordings:
         if recording.run_id in names:
@@ -179,16 +177,14 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             pool = by_key.setdefault((identity, cell.provenance), Pool(cell, identity))
             pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
             pool.unreported &= cell.unreported
-            trials.setdefault(pool, []).append(cell.trials)
+            pool.trials += cell.trials
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
-    for pool, trial_lists in trials.items():
-        pool.trials = list(chain.from_iterable(trial_lists))
-    _set_contention(list(by_key.values()))
+    _set_contention(by_key.values())
     return list(by_key.values())
 
 
-def _set_contention(cells: Sequence[Pool]) -> None:
+def _set_contention(cells: Iterable[Pool]) -> None:
     """Set contention: the share of waiting in excess of the same cell at concurrency 1, if both are known.
 
     Waiting for sleep, a disk or a peer also occurs alone and is no contention.
