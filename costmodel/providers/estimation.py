@@ -53,9 +53,9 @@ def workloads(pools: Iterable[Pool]) -> list[Pool]:
 
 def _worth(pool: Pool) -> tuple[bool, bool, bool, int, float]:
     good = pool.successes
-    split_known = bool(good) and all(trial.measures.divided for trial in good)
     dispatch_ns = sum(trial.measures.dispatch_ns for trial in good) / (len(good) or 1)
-    return bool(good), pool.provenance == warnings.MEASURED, split_known, -pool.identity.concurrency, dispatch_ns
+    measured = pool.provenance == warnings.MEASURED
+    return bool(good), measured, bool(good) and pool.run_known, -pool.identity.concurrency, dispatch_ns
 
 
 def estimated(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None) -> Alternatives:
@@ -90,27 +90,18 @@ def estimated_at(
         TrainingRunError: an option needs unpublished input; the message names the option.
     """
     limited = _limited(training_run, provider)
-    assumptions, doubts = _sources(pool, provider, training_run, starts_at_a_time(limited, provider, pool.successes))
+    at_a_time = starts_at_a_time(limited, provider, pool.successes)
+    assumptions = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
+    doubts = [warnings.SPEED_ASSUMED] if provider.slowdown.high == 1.0 else []
+    if provider.dispatch_s is None:
+        source = f"{', '.join(pool.sources)}: give --compose {provider.substrate}:dispatch=100ms..300ms"
+        assumptions.append(Assumption("dispatch", f"as it was on {pool.identity.label}", source))
+        doubts.insert(0, warnings.DISPATCH_BORROWED)
     value = _pool(pool, provider, "value", start, training_run.precision.seed, image_s)
     sheets = prices or provider.prices
     if prices is not None and provider.prices is not None:
         sheets = prices.combined_with(provider.prices)
-    return Alternatives(value=value, training_run=limited, prices=sheets, assumptions=assumptions, flags=doubts)
-
-
-def _sources(
-    pool: Pool, provider: Provider, training_run: TrainingRun, at_a_time: int
-) -> tuple[tuple[Assumption, ...], tuple[str, ...]]:
-    """Return every value with its source, and warnings about borrowed values."""
-    assumptions = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
-    doubts = []
-    if provider.dispatch_s is None:
-        source = f"{', '.join(pool.sources)}: give --compose {provider.substrate}:dispatch=100ms..300ms"
-        assumptions.append(Assumption("dispatch", f"as it was on {pool.identity.label}", source))
-        doubts.append(warnings.DISPATCH_BORROWED)
-    if provider.slowdown.high == 1.0:
-        doubts.append(warnings.SPEED_ASSUMED)
-    return tuple(assumptions), tuple(doubts)
+    return Alternatives(value, limited, sheets, assumptions=tuple(assumptions), flags=tuple(doubts))
 
 
 def _limited(training_run: TrainingRun, provider: Provider) -> TrainingRun:

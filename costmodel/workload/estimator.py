@@ -116,7 +116,8 @@ class Tally:
             if bool(success) == ok:
                 weights[held] += weight
                 trials.add(trial)
-        return _reduced(weights, len(trials)) if weights else None
+        divisor = math.gcd(*weights.values())  # smaller weights are drawn faster
+        return Distribution({ns: weight // divisor for ns, weight in weights.items()}, len(trials)) if weights else None
 
 
 def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:
@@ -127,9 +128,3 @@ def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:
     law = Distribution(weights)
     count = max(1, round(law.size / part_weight))
     return [law.quantile((part + 0.5) / count) for part in range(count)]
-
-
-def _reduced(weights: Counter[int], trials: int) -> Distribution:
-    """Reduce to the smallest whole weights, for faster draws."""
-    divisor = math.gcd(*weights.values())
-    return Distribution({value: weight // divisor for value, weight in weights.items()}, trials)

@@ -277,9 +277,20 @@ def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
 
 
 def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]:
-    """End attempts longer than the timeout as failures."""
-    limit = round(timeout_s * 1e9)
-    return [attempt if attempt.held_ns <= limit else _killed(attempt, limit) for attempt in recorded]
+    """End attempts longer than the timeout as failures, with occupied time only."""
+    limit_ns = round(timeout_s * 1e9)
+    return [
+        attempt
+        if attempt.held_ns <= limit_ns
+        else replace(
+            attempt,
+            ok=False,
+            held_ns=limit_ns,
+            cold_ns=min(attempt.cold_ns, limit_ns),
+            sandbox_ns=max(0, attempt.sandbox_ns + limit_ns - attempt.held_ns),
+        )
+        for attempt in recorded
+    ]
 
 
 def at_length(
@@ -346,18 +357,6 @@ def at_length(
         cleanup_ns=0,
         sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),
         continued_ns=more_ns + more_gap_ns,
-    )
-
-
-def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
-    """Return the attempt as a failure at ``limit_ns``, with occupied time only."""
-    saved = attempt.held_ns - limit_ns
-    return replace(
-        attempt,
-        ok=False,
-        held_ns=limit_ns,
-        cold_ns=min(attempt.cold_ns, limit_ns),
-        sandbox_ns=max(0, attempt.sandbox_ns - saved),
     )
 
 
