@@ -101,6 +101,20 @@ class Document:
         return line_number
 
 
+def load_document(name: str | Path, kind: type[T], refusal: type[Exception], shipped: Path) -> tuple[Path, T]:
+    """Read a TOML file, or a file of the folder ``shipped`` by its bare name. Raises ``refusal`` with one line."""
+    file = Path(name)
+    if not file.is_file() and (shipped / f"{name}.toml").is_file():
+        file = shipped / f"{name}.toml"
+    try:
+        return file, Document(file).convert(kind)
+    except OSError as error:
+        names = ", ".join(sorted(path.stem for path in shipped.glob("*.toml")))
+        raise refusal(f"cannot read {file}: {error.strerror}; shipped are {names}") from error
+    except MalformedDocument as error:
+        raise refusal(str(error)) from error
+
+
 def complaint(error: msgspec.ValidationError, kind: Any) -> tuple[list[str | int], str, str]:
     """Convert a msgspec message (``Object contains unknown field `x` - at `$.cells[0]```) to path, problem and fix."""
     text, _, where = str(error).partition(" - at `$")

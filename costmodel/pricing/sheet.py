@@ -12,7 +12,7 @@ import msgspec
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing.instance_sizes import SIZES, Size, sold_size
 from costmodel.recording.trial import CellIdentity
-from costmodel.toml import Document, MalformedDocument, Text
+from costmodel.toml import Text, load_document
 from costmodel.units import MAX_INT, NS_PER_HOUR
 
 SHIPPED_PRICES: Final = Path(__file__).parent / "data"
@@ -150,10 +150,9 @@ class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Whether the sources disagree."""
         return any(low < high for low, high in self.rates.values())
 
-    def rate(self, name: str, *, lowest: bool = False) -> float:
-        """Return the highest or lowest value of a rate; 0: not charged."""
-        low, high = self.rates.get(name, (0.0, 0.0))
-        return low if lowest else high
+    def rate(self, name: str) -> float:
+        """Return the highest value of a rate; 0: not charged."""
+        return self.rates.get(name, (0.0, 0.0))[1]
 
     def size(self, identity: CellIdentity) -> Size:
         """Return the billed size. Raises ``PriceError`` if no size is large enough."""
@@ -281,16 +280,7 @@ def load_prices(path: str | Path) -> Prices:
     Raises:
         PriceError: the file is unreadable, or a value is missing, unknown, negative, or lacks its source.
     """
-    file = Path(path)
-    try:
-        if not file.exists() and (SHIPPED_PRICES / f"{path}.toml").is_file():
-            file = SHIPPED_PRICES / f"{path}.toml"
-        sheet = Document(file).convert(Prices)
-    except OSError as error:
-        shipped = ", ".join(sorted(sheet.stem for sheet in SHIPPED_PRICES.glob("*.toml")))
-        raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {shipped}") from error
-    except MalformedDocument as error:
-        raise PriceError(str(error)) from error
+    file, sheet = load_document(path, Prices, PriceError, SHIPPED_PRICES)
     title = sheet.title or file.name
     sandboxes = (
         msgspec.structs.replace(price, title=price.title or title, date=price.date or sheet.date)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from costmodel.errors import TrainingRunError
-from costmodel.toml import Count, Document, MalformedDocument, Text
+from costmodel.toml import Count, Text, load_document
 
 SHIPPED: Final = Path(__file__).parent / "data" / "limits"
 _LIMITS: Final = {
@@ -79,17 +79,5 @@ def load_profile(name: str | Path) -> Profile:
     Raises:
         TrainingRunError: unknown name, or a missing or impossible value.
     """
-    file = Path(name)
-    if not file.suffix and (SHIPPED / f"{name}.toml").is_file():
-        file = SHIPPED / f"{name}.toml"
-    try:
-        plan = Document(file).convert(Profile)
-    except OSError as error:
-        if not file.suffix:
-            raise TrainingRunError(f"no profile {str(name)!r}; shipped are {', '.join(known_profiles())}") from error
-        raise TrainingRunError(
-            f"cannot read {file}: {error.strerror}; shipped are {', '.join(known_profiles())}"
-        ) from error
-    except MalformedDocument as error:
-        raise TrainingRunError(str(error)) from error
+    file, plan = load_document(name, Profile, TrainingRunError, SHIPPED)
     return msgspec.structs.replace(plan, name=file.stem, title=plan.title or file.stem)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
 
 from costmodel.recording.breakdown import NO_COMMANDS, UNKNOWN, Measures, Split, parted
-from costmodel.statistics.repetitions import Origin, RunKey
+from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
 
 _EMPTY: Final = msgspec.field(default_factory=lambda: array("q"))
@@ -79,11 +79,6 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
     thinks_ns: array[int] = _EMPTY  # per action
     runs_ns: array[int] = _EMPTY  # per action: inside the sandbox, or UNKNOWN
     wrappers_ns: array[int] = _EMPTY  # per action: wrapper time, 0 where unknown
-
-
-def origins_of(trials: Iterable[RecordedTrial]) -> list[Origin]:
-    """Return run and block of each trial."""
-    return [(trial.run, trial.block) for trial in trials]
 
 
 PER_ACTION: Final[dict[str, Callable[[RecordedTrial], Sequence[int]]]] = {

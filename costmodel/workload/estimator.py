@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain
 
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.trial import RecordedTrial, origins_of
+from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval, quantile
 from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
@@ -34,7 +34,7 @@ class Tally:
         self.attempts = sample = attempts if isinstance(attempts, Sample) else Sample(attempts)
         self.trials = trials
         self.assume = assume
-        self._origins: list[Origin] = origins_of(trials)
+        self._origins: list[Origin] = [(trial.run, trial.block) for trial in trials]
         self.weight = Fraction(sum(sample.weight), len(trials) or 1)  # of a trial
         self._ok = self.by_trial(lambda sample: sample.ok)
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)

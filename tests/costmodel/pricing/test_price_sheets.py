@@ -184,7 +184,7 @@ def test_fargate_sells_memory_by_the_vcpu() -> None:
 
 
 def test_a_missing_sheet_names_the_shipped_ones() -> None:
-    with pytest.raises(PriceError, match="shipped sheets: aws-fargate, blaxel"):
+    with pytest.raises(PriceError, match="shipped are aws-fargate, blaxel"):
         load_prices("nowhere")
 
 

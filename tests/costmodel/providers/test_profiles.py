@@ -40,7 +40,7 @@ def test_who_says_otherwise_is_told() -> None:
 def test_an_unknown_profile_is_one_line_with_the_known_ones() -> None:
     with pytest.raises(
         TrainingRunError,
-        match=r"no profile 'e2b'; shipped are coreweave, coreweave-disputed, .*, vercel-pro-disputed$",
+        match=r"cannot read e2b: .*; shipped are coreweave, coreweave-disputed, .*, vercel-pro-disputed$",
     ):
         load_profile("e2b")
     with pytest.raises(TrainingRunError, match=r"cannot read nowhere\.toml"):
