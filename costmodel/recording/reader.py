@@ -96,10 +96,11 @@ def read_recording(path: Path) -> Recording:
     recording.complete = summary.complete
     recording.skipped += trials.orphans + summary.skipped
     recording.torn_bytes = summary.torn_bytes
+    unreported = WorkerFitness()
     for cell in recording.cells:
         for trial in cell.trials:
             slow = floors_ns.get(trial.worker, UNKNOWN) > FLOOR_LIMIT_NS
-            share = recording.workers.get(trial.worker, WorkerFitness()).share(trial.start_ns, trial.end_ns)
+            share = recording.workers.get(trial.worker, unreported).share(trial.start_ns, trial.end_ns)
             trial.exposed = 1.0 if slow else share
     workers = recording.workers.values()
     recording.floor_ns = max(floors_ns.values(), default=UNKNOWN)
