@@ -109,7 +109,7 @@ def read_recording(path: Path) -> Recording:
     return recording
 
 
-def _count(ended: EndedTrial, recording: Recording) -> None:
+def _count(ended: FinishedTrial, recording: Recording) -> None:
     """Add a trial to its cell, unless the trial does not count or misses commands."""
     event, trial, identity = ended.event, ended.trial, ended.cell.identity
     if ended.started.warm_up or event.outcome in NOT_COUNTED:
@@ -122,7 +122,7 @@ def _count(ended: EndedTrial, recording: Recording) -> None:
         recording.skipped += 1
 
 
-class EndedTrial(NamedTuple):
+class FinishedTrial(NamedTuple):
     """An ended trial with its events."""
 
     run_id: str
@@ -146,7 +146,7 @@ class TrialReader:
         self._cells: dict[int, RecordedCell] = {}
         self._runs: dict[RunKey, RunKey] = {}  # one object per key, shared by its trials
 
-    def apply(self, event: events.Event) -> EndedTrial | None:
+    def apply(self, event: events.Event) -> FinishedTrial | None:
         """Apply the next event; return the trial that the event ends."""
         if isinstance(event, PARTS):  # most frequent first
             if (trial := self.open.get(event.trial)) is None:
@@ -162,7 +162,7 @@ class TrialReader:
             cell = self._cells.get(opened.started.cell) if opened else None
             if opened is not None and cell is not None:
                 trial_of_event = opened.closed(event)
-                return EndedTrial(self.run_id, cell, opened.started, opened.start_unix_ns, trial_of_event, event)
+                return FinishedTrial(self.run_id, cell, opened.started, opened.start_unix_ns, trial_of_event, event)
             self.orphans += 1
         elif isinstance(event, events.Mark):
             if trial := self.open.get(event.trial):

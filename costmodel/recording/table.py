@@ -12,7 +12,7 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_parts
 from costmodel.recording.follower import Follower
-from costmodel.recording.reader import EndedTrial, TrialReader
+from costmodel.recording.reader import FinishedTrial, TrialReader
 
 Value = int | str | bool | None
 TableRow = tuple[Value, ...]
@@ -26,7 +26,7 @@ class FrameColumn(NamedTuple):
     source: str | Callable[[Any], Value] = ""  # attribute of the row's source, or a function of it; "": the name
 
 
-def _of_success(name: str, *, divided: bool = False) -> Callable[[EndedTrial], int | None]:
+def _of_success(name: str, *, divided: bool = False) -> Callable[[FinishedTrial], int | None]:
     """Return a getter of a measure; None in a failure, and with ``divided`` where a command is undivided."""
     read = attrgetter(f"trial.measures.{name}")
     return lambda row: read(row) if row.trial.ok and (row.trial.measures.divided or not divided) else None
