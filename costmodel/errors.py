@@ -1,13 +1,4 @@
-"""Every error that the cost model raises on purpose.
-
-::
-
-    CostModelError            exit 2   anything that makes a projection impossible
-    ├── TrainingRunError           exit 2   a question that cannot be answered: N < 0, unknown baseline, contradictions
-    ├── PriceError            exit 2   a price sheet that is wrong
-    │   └── NoPrice           exit 2   ... or lacks a price that was asked for
-    └── SourceError           exit 4   a recording or published latencies that cannot be projected: damaged, too new,
-                                       without a success …
+"""Every error that the cost model raises on purpose, each with an exit code.
 
 A message is one line: what went wrong, where, and how to fix it.
 """
@@ -16,13 +7,13 @@ from __future__ import annotations
 
 
 class CostModelError(Exception):
-    """Base class; ``exit_code`` is the exit code of the command line."""
+    """Anything that makes a projection impossible; ``exit_code`` is the exit code of the command line."""
 
     exit_code = 2
 
 
 class TrainingRunError(CostModelError, ValueError):
-    """A training run has no answer."""
+    """A training run has no answer: a count below 0, an unknown baseline, contradictions."""
 
 
 class PriceError(CostModelError, ValueError):

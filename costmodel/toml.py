@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, Union, get
 
 import msgspec
 
-from costmodel.regular_file import open_regular
+from costmodel.regular_file import read_regular
 from costmodel.units import MAX_INT
 
 T = TypeVar("T")
@@ -43,10 +43,7 @@ class Document:
     def __init__(self, path: Path) -> None:
         """Read the file. Raises ``MalformedDocument``; ``OSError`` for an unreadable file."""
         self.path = path
-        with open_regular(path) as file:
-            raw = file.read(MAX_BYTES + 1) or b""  # bounded: a file of /proc may be endless
-        if len(raw) > MAX_BYTES:
-            raise MalformedDocument(f"{path}: more than {MAX_BYTES >> 20} MiB")
+        raw = read_regular(path, MAX_BYTES)
         try:
             self.text = raw.decode("utf-8")
             self.data = self._parsed()
@@ -102,6 +99,20 @@ class Document:
                 return line_number
             at, line_number = hits[0], hits[0] + 1
         return line_number
+
+
+def load_document(name: str | Path, kind: type[T], refusal: type[Exception], shipped: Path) -> tuple[Path, T]:
+    """Read a TOML file, or a file of the folder ``shipped`` by its bare name. Raises ``refusal`` with one line."""
+    file = Path(name)
+    try:
+        if not file.exists() and (shipped / f"{name}.toml").is_file():
+            file = shipped / f"{name}.toml"
+        return file, Document(file).convert(kind)
+    except OSError as error:
+        names = ", ".join(sorted(path.stem for path in shipped.glob("*.toml")))
+        raise refusal(f"cannot read {file}: {error.strerror}; shipped are {names}") from error
+    except MalformedDocument as error:
+        raise refusal(str(error)) from error
 
 
 def complaint(error: msgspec.ValidationError, kind: Any) -> tuple[list[str | int], str, str]:
@@ -170,7 +181,7 @@ def _item(kind: Any) -> Any:
 def _fields(kind: Any) -> dict[str, Any]:
     """Return the fields of a Struct with their types."""
     structs = (option for option in _options(kind) if isinstance(option, type) and issubclass(option, msgspec.Struct))
-    return {field.name: field.type for option in structs for field in msgspec.structs.fields(option)}
+    return {field.encode_name: field.type for option in structs for field in msgspec.structs.fields(option)}
 
 
 def _words(kind: Any) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 from costmodel.recording.breakdown import has_schedule
 from costmodel.recording.events import Health
 from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, WorkerFitness
-from costmodel.recording.throughput import BlockRate, RateSpan, summed, together
+from costmodel.recording.throughput import Rate, summed, together
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import MIN_CLUSTERS, Interval, quantile
 from costmodel.statistics.repetitions import RunKey
@@ -96,7 +96,7 @@ def _level(pool: Pool) -> LadderLevel:
     for trial in pool.trials:
         blocks.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
     rates = [
-        [BlockRate.of([(t.start_ns, t.freed_ns, t.ok) for t in trials]) for trials in workers.values()]
+        [Rate.of([(t.start_ns, t.freed_ns, t.ok) for t in trials]) for trials in workers.values()]
         for workers in blocks.values()
     ]
     throughput = _throughput([together(workers, concurrency) for workers in rates], concurrency)
@@ -133,7 +133,7 @@ def _load(pool: Pool, blocks: dict[tuple[RunKey, int], dict[int, list[RecordedTr
     )
 
 
-def _throughput(spans: Sequence[RateSpan], seed: int) -> Interval:
+def _throughput(spans: Sequence[Rate], seed: int) -> Interval:
     """Return successes per s, with the middle 95 % of resampled blocks from three blocks on."""
     value = summed(spans).per_s
     if len(spans) < MIN_CLUSTERS:

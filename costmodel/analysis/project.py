@@ -16,12 +16,11 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.measured_row import ENDS, measured_row
 from costmodel.projection.published_rows import quoted
-from costmodel.projection.row import Row, Share
+from costmodel.projection.row import Row, Share, TaxBounds
 from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
 from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity
-from costmodel.statistics.intervals import Between
 from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool, by_levels, nearest_length, pools
 from costmodel.workload.rescaling import Alternatives
@@ -262,7 +261,7 @@ def _merged(results: Sequence[Any], *, at_least: bool) -> Any:
     first = results[0]
     if any(result is None for result in results):
         return first
-    if at_least and isinstance(first, Between):
+    if at_least and isinstance(first, TaxBounds):
         return None  # the upper end belongs to the measured concurrency
 
     def merged(values: list[Any]) -> Any:

@@ -98,7 +98,7 @@ def sides(
     """Return both sides of a decision, each with its row.
 
     The goal is estimated from the figures of ``provider`` if its ``workload`` was not recorded. ``stated`` is as for
-    ``Candidate.of``; further parameters are as for ``project``.
+    ``Candidate``; further parameters are as for ``project``.
 
     Raises:
         TrainingRunError: not exactly one row is of a side, or only one of them has a price.
@@ -111,7 +111,7 @@ def sides(
         [pool] = [pool for pool in cells if (pool.identity, pool.provenance) == like]
         images = start.training_run.images  # an unmeasured substrate pulls the same images
         sizes_gb = () if images is None else images.sizes_gb
-        candidate = Candidate.of(pool, provider, goal.training_run, goal.prices, stated, sizes_gb)
+        candidate = Candidate(pool, provider, goal.training_run, goal.prices, stated, sizes_gb)
     goal_inputs = _only(data, goal, workload) if candidate is None else candidate.at({})
     check_prices(start_inputs, goal_inputs)
     first, second = (None if progress is None else part_of(progress, number, 2) for number in range(2))

@@ -7,7 +7,7 @@ from typing import Final
 
 from costmodel.projection.diagnostics import settings_in_use
 from costmodel.statistics.repetitions import Basis
-from costmodel.training.run import Think, TrainingRun, poisoned_groups
+from costmodel.training.run import SPREAD, Think, TrainingRun, poisoned_groups
 from costmodel.workload.rescaling import Assumption
 
 REQUESTED: Final = "asked for"
@@ -86,4 +86,4 @@ def _rules(training_run: TrainingRun, basis: Basis, failures: int, trials: int, 
             source,
         )
     if training_run.images is not None and training_run.placement is None:
-        yield Assumption("placement", training_run.effective_placement, STEP_MODEL_RULES)
+        yield Assumption("placement", SPREAD, STEP_MODEL_RULES)

@@ -14,12 +14,12 @@ from costmodel.attribution.shares import Rates, attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer
-from costmodel.projection.row import Attribution, Cost, PoolUse, Row, Share, Steps, WallClock
+from costmodel.projection.row import Attribution, Cost, PoolUse, Row, Share, Steps, TaxBounds, WallClock
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import StepTaken
-from costmodel.statistics.intervals import Between, Interval
+from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
@@ -201,7 +201,7 @@ def _answered(
         delivered=delivered / training_run.trajectories,
         worker_hours=hours,
         tax_worker_hours=attribution.sandbox.worker_hours if simulated.causes["dispatch"] is not None else None,
-        tax_between_worker_hours=between and Between(*(end * hours.value / row.worker_hours.value for end in between)),
+        tax_between_worker_hours=between and TaxBounds(*(at * hours.value / row.worker_hours.value for at in between)),
         by_cause_worker_hours=None,
         wall_clock_hours=wall_clock,
         steps=Steps(sample.steps, rules.size, launched, step, max(0.0, held - hours.value), wasted_hours),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
@@ -14,7 +12,7 @@ import msgspec
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing.instance_sizes import SIZES, Size, sold_size
 from costmodel.recording.trial import CellIdentity
-from costmodel.toml import Document, MalformedDocument, Text
+from costmodel.toml import Text, load_document
 from costmodel.units import MAX_INT, NS_PER_HOUR
 
 SHIPPED_PRICES: Final = Path(__file__).parent / "data"
@@ -70,11 +68,10 @@ UsdSpan = Usd | Annotated[tuple[Usd, ...], msgspec.Meta(min_length=2, max_length
 Amount = Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)]
 _NEEDS: Final = {"usd_per_unit_hour": "gib_per_unit", "usd_per_disk_gib_hour": "disk_gib"}
 """Key → needed key."""
-_OF_NODES: Final = re.compile(r"\.(usd_per_node_hour|sandboxes_per_node|node_vcpus|node_gib): unknown key$")
 
 
-class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ``[[sandbox]]`` of a sheet, as in the file."""
+class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Price of a substrate's sandboxes: a ``[[sandbox]]`` of a sheet."""
 
     substrate: Text  # substrate, or provider of `--compose`
     source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]  # a list where sources disagree
@@ -82,6 +79,7 @@ class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # billed time is rounded up to a multiple
     variant: str | None = None  # only for this runtime or instance type
     date: datetime.date | None = None  # date of the price; default: the sheet's
+    title: str = ""  # name of the price; default: the sheet's
     sizes: str = ""  # sold sizes: `fargate` or `vercel`; a request is billed as the next larger size
     cpu: CpuBasis = PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
     idle: IdleBilling = BILLED  # `free` where time without a request is not billed
@@ -124,17 +122,16 @@ class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def sources(self) -> tuple[str, ...]:
         return (self.source,) if isinstance(self.source, str) else self.source
 
+    @property
+    def sheet(self) -> str:
+        """The title, with the date of the price."""
+        return f"{self.title} ({self.date})"
 
-USD_RATES: Final = tuple(key for key in PricedSandbox.__struct_fields__ if key.startswith("usd_per_"))
-BILLED_RATES: Final = tuple(rate for rate in USD_RATES if rate != "usd_per_egress_gib")
-"""Rates that are part of a bill."""
-
-
-class SandboxPrice(PricedSandbox, frozen=True, kw_only=True):
-    """Price of a substrate's sandboxes, with the title of its sheet."""
-
-    sheet: str  # title, and date of the price
-    stale: bool  # older than a year when loaded
+    @property
+    def stale(self) -> bool:
+        """Whether the price is older than a year."""
+        today = datetime.datetime.now(datetime.UTC).date()
+        return self.date is not None and today - self.date > STALE_AFTER
 
     @property
     def cited(self) -> str:
@@ -153,10 +150,9 @@ class SandboxPrice(PricedSandbox, frozen=True, kw_only=True):
         """Whether the sources disagree."""
         return any(low < high for low, high in self.rates.values())
 
-    def rate(self, name: str, *, lowest: bool = False) -> float:
-        """Return the highest or lowest value of a rate; 0: not charged."""
-        low, high = self.rates.get(name, (0.0, 0.0))
-        return low if lowest else high
+    def rate(self, name: str) -> float:
+        """Return the highest value of a rate; 0: not charged."""
+        return self.rates.get(name, (0.0, 0.0))[1]
 
     def size(self, identity: CellIdentity) -> Size:
         """Return the billed size. Raises ``PriceError`` if no size is large enough."""
@@ -212,15 +208,32 @@ class SandboxPrice(PricedSandbox, frozen=True, kw_only=True):
         return Fraction(self.meter(identity).billed(sandbox_ns, used_ns), PARTS * NS_PER_HOUR)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+USD_RATES: Final = tuple(key for key in SandboxPrice.__struct_fields__ if key.startswith("usd_per_"))
+BILLED_RATES: Final = tuple(rate for rate in USD_RATES if rate != "usd_per_egress_gib")
+"""Rates that are part of a bill."""
+
+
+class PricedWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ``[worker]`` of a sheet."""
+
+    usd_per_hour: Usd
+
+
+class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A price sheet, or several: the first with a price counts."""
 
-    title: str
-    date: datetime.date
-    sandboxes: tuple[SandboxPrice, ...]
-    worker_usd_hour: float | None
-    stale: bool  # older than a year when loaded
+    date: Annotated[
+        datetime.date,
+        msgspec.Meta(description="prices change, so a sheet needs its date; add date = YYYY-MM-DD"),
+    ]
+    title: str = ""
+    currency: Literal["USD"] = "USD"
+    sandboxes: tuple[SandboxPrice, ...] = msgspec.field(name="sandbox", default=())
+    worker: PricedWorker | None = None
+
+    @property
+    def worker_usd_hour(self) -> float | None:
+        return None if self.worker is None else self.worker.usd_per_hour
 
     def sandbox(self, identity: CellIdentity) -> SandboxPrice:
         """Return the price of a cell's sandboxes: for the variant, else for any variant.
@@ -252,62 +265,25 @@ class Prices:
 
     def combined_with(self, fallback: Prices) -> Prices:
         """Combine two sheets; this sheet's prices take precedence."""
-        return Prices(
+        return msgspec.structs.replace(
+            self,
             title=f"{self.title} and {fallback.title}",
             date=min(self.date, fallback.date),
             sandboxes=self.sandboxes + fallback.sandboxes,
-            worker_usd_hour=fallback.worker_usd_hour if self.worker_usd_hour is None else self.worker_usd_hour,
-            stale=self.stale or fallback.stale,
+            worker=self.worker or fallback.worker,
         )
 
 
-class PricedWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ``[worker]`` of a sheet."""
-
-    usd_per_hour: Usd
-
-
-class PriceSheet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A price sheet, as in the file."""
-
-    date: Annotated[
-        datetime.date,
-        msgspec.Meta(description="prices change, so a sheet needs its date; add date = YYYY-MM-DD"),
-    ]
-    title: str = ""
-    currency: Literal["USD"] = "USD"
-    sandbox: tuple[PricedSandbox, ...] = ()
-    worker: PricedWorker | None = None
-
-
-def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
+def load_prices(path: str | Path) -> Prices:
     """Read a price sheet: a TOML file, or the bare name of a shipped sheet such as ``aws-fargate``.
 
     Raises:
         PriceError: the file is unreadable, or a value is missing, unknown, negative, or lacks its source.
     """
-    file = Path(path)
-    try:
-        if not file.exists() and (SHIPPED_PRICES / f"{path}.toml").is_file():
-            file = SHIPPED_PRICES / f"{path}.toml"
-        sheet = Document(file).convert(PriceSheet)
-    except OSError as error:
-        shipped = ", ".join(sorted(sheet.stem for sheet in SHIPPED_PRICES.glob("*.toml")))
-        raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {shipped}") from error
-    except MalformedDocument as error:
-        if _OF_NODES.search(error.problem):
-            raise PriceError(f"{error.problem}; price nodes with node_usd_hour of the training file") from error
-        raise PriceError(str(error)) from error
-    title, now = sheet.title or file.name, today or datetime.datetime.now(datetime.UTC).date()
-    sandboxes = []
-    for stanza in sheet.sandbox:
-        date = stanza.date or sheet.date
-        sheet_date, stale = f"{title} ({date})", now - date > STALE_AFTER
-        sandboxes.append(SandboxPrice(**msgspec.structs.asdict(stanza), sheet=sheet_date, stale=stale))
-    return Prices(
-        title=title,
-        date=sheet.date,
-        sandboxes=tuple(sandboxes),
-        worker_usd_hour=None if sheet.worker is None else sheet.worker.usd_per_hour,
-        stale=now - sheet.date > STALE_AFTER,
+    file, sheet = load_document(path, Prices, PriceError, SHIPPED_PRICES)
+    title = sheet.title or file.name
+    sandboxes = (
+        msgspec.structs.replace(price, title=price.title or title, date=price.date or sheet.date)
+        for price in sheet.sandboxes
     )
+    return msgspec.structs.replace(sheet, title=title, sandboxes=tuple(sandboxes))

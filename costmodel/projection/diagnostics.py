@@ -13,10 +13,11 @@ from costmodel.projection.tail_limits import TailLimits
 from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.simulation.attempts import effective_workers, throttle_floor_ns
+from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import Tally
-from costmodel.workload.length_extrapolation import EXACT, Margin, extrapolation_margin, later_change
+from costmodel.workload.length_extrapolation import extrapolation_error, later_change
 from costmodel.workload.pool import Pool
 
 FROM_POOL: Final = "pool:"
@@ -93,10 +94,11 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
     return warnings.ordered(flags)
 
 
-def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
-    """Return the possible error of actions beyond the recorded ones, per success."""
+def beyond_recorded_ns(tally: Tally, pool: Pool) -> Interval:
+    """Return the error of actions beyond the recorded ones, per success."""
     continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
-    return extrapolation_margin(pool.trials, pool.cycle).times(continued_ns) if continued_ns else EXACT
+    error = extrapolation_error(pool.trials, pool.cycle) if continued_ns else Interval(0.0, 0.0, 0.0)
+    return error.times(continued_ns)
 
 
 _ALL: Final = frozenset(field.name for field in fields(TrainingRun))

@@ -9,7 +9,7 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, options_without_data, reasons, trust
-from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Trajectory, WallClock
+from costmodel.projection.row import ByCause, PoolUse, Row, Steps, TaxBounds, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (
     WallClockLimits,
@@ -17,13 +17,12 @@ from costmodel.projection.wall_clock import (
     limits,
     timed_run,
 )
-from costmodel.statistics.intervals import Between, Interval
+from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.estimator import Tally, Value
-from costmodel.workload.length_extrapolation import Margin
 from costmodel.workload.pool import Pool, attempts
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def measured_row(
     estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
     bounded = "held" in pool.unreported  # occupied time is a lower bound, so the tax has no upper one
     tax = tally.per_success(lambda sample: sample.tax_ns) if tally.run_known and not bounded else None
-    held = doubt_ns.around(interval(estimated, tally.assume))
+    held = interval(estimated, tally.assume).widened(doubt_ns)
     exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = training_run.trajectories * retries.delivered
@@ -68,7 +67,7 @@ def measured_row(
     waiting_hours = float(training_run.trajectories * waiting / NS_PER_HOUR)
     exact_hours = (delivered * exact_held + training_run.trajectories * waiting) / NS_PER_HOUR
     worker_hours = held.times(hours).shifted(waiting_hours)._replace(value=float(exact_hours)).not_negative()
-    tax_hours = tax and doubt_ns.around(tax).times(hours).shifted(waiting_hours).not_negative()
+    tax_hours = tax and tax.widened(doubt_ns).times(hours).shifted(waiting_hours).not_negative()
     by_cause = _by_cause(tally, pool, training_run, hours, waiting_hours)
     median = (reference or {}).get(pool.identity.substrate)
     between = None if bounded else tax_between(tally, median, hours, waiting_hours)
@@ -79,7 +78,7 @@ def measured_row(
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
         by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
-        between = between and Between(between.low + waited_hours, between.high + waited_hours)
+        between = between and TaxBounds(between.low + waited_hours, between.high + waited_hours)
     wall_clock = wall_clock._replace(fluid=worker_hours.value / training_run.usable_workers)
     warm_pool = None if training_run.warm_pool is None else _pool_use(training_run, outcome)
     return replace(
@@ -132,7 +131,7 @@ def _pool_use(training_run: TrainingRun, outcome: SimulatedRun | None) -> PoolUs
     return PoolUse(hit, idle, rule)
 
 
-def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
+def _trajectory(tally: Tally, doubt_ns: Interval) -> Trajectory:
     """Return times in seconds; a mean without an interval has no quantiles."""
     mean = mean_trajectory(tally, doubt_ns)
     if mean.low is None:
@@ -145,9 +144,9 @@ def _in_seconds(percentile: Percentile) -> Percentile:
     return Percentile(value, low, high, percentile.needs)
 
 
-def mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
+def mean_trajectory(tally: Tally, doubt_ns: Interval) -> Interval:
     """In seconds."""
-    return doubt_ns.around(tally.of_successes(lambda sample: sample.trajectory_ns)).times(1 / NS_PER_S).not_negative()
+    return tally.of_successes(lambda sample: sample.trajectory_ns).widened(doubt_ns).times(1 / NS_PER_S).not_negative()
 
 
 def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float, waiting_hours: float) -> ByCause:

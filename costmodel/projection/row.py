@@ -16,12 +16,12 @@ from costmodel.projection.tail_limits import TailLimits
 from costmodel.recording.trial import CellIdentity
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
-from costmodel.statistics.intervals import Between, Interval
+from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import Basis, Estimate
 from costmodel.statistics.verdict import Finding
 from costmodel.training.length import Length
-from costmodel.workload.rescaling import Assumption, LevelLaw
+from costmodel.workload.rescaling import Assumption, MeasuredLevels
 
 CAUSES: Final = (
     "create",
@@ -93,6 +93,13 @@ class ByCause(NamedTuple):
         """Return time by cause, None: unknown; without absent optional causes."""
         optional = ("unsplit", "cleanup", "wrapper")
         return {cause: time for cause, time in self._asdict().items() if time is not None or cause not in optional}
+
+
+class TaxBounds(NamedTuple):
+    """Lowest and highest possible tax where in-sandbox time is unknown; not a confidence interval."""
+
+    low: float
+    high: float
 
 
 class WallClock(NamedTuple):
@@ -248,7 +255,7 @@ class Row:
     delivered: float = 1.0  # share of trajectories with a final success
     worker_hours: Interval | None = None
     tax_worker_hours: Interval | None = None
-    tax_between_worker_hours: Between | None = None  # where the tax is unknown
+    tax_between_worker_hours: TaxBounds | None = None  # where the tax is unknown
     by_cause_worker_hours: ByCause | None = None
     wall_clock_hours: WallClock | None = None
     steps: Steps | None = None
@@ -259,7 +266,7 @@ class Row:
     versus: Versus | None = None
     flags: tuple[str, ...] = ()
     assumptions: tuple[Assumption, ...] = ()  # published inputs of an estimated row, with source
-    levels: LevelLaw | None = None  # law of several measured concurrencies
+    levels: MeasuredLevels | None = None  # several measured concurrencies
     unused: tuple[str, ...] = ()  # options without effect here, because the source lacks their data
     evidence: Evidence | None = None
 

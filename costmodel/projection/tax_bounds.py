@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from costmodel.errors import TrainingRunError
+from costmodel.projection.row import TaxBounds
 from costmodel.recording.breakdown import parted
 from costmodel.recording.reader import Recording
-from costmodel.statistics.intervals import Between
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.estimator import Tally
 
@@ -66,7 +66,7 @@ def reference_of(recordings: Sequence[Recording]) -> Reference:
     return medians
 
 
-def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiting_hours: float) -> Between | None:
+def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiting_hours: float) -> TaxBounds | None:
     """Worker-hours of tax if the unsplit commands were all work but for the reference's dispatch, and if none were.
 
     ``hours`` of the whole run per ns and success. None where the tax is known, so that nothing has to be bounded.
@@ -85,7 +85,7 @@ def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiti
     def whole(part: Callable[[Attempt], int]) -> float:
         return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
 
-    return Between(max(0.0, whole(lower)), whole(upper))
+    return TaxBounds(max(0.0, whole(lower)), whole(upper))
 
 
 def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
@@ -23,9 +23,11 @@ from costmodel.workload.rescaling import Alternatives, Assumption, Remaking, rem
 
 FAILURES: Final = "failures"
 PULLS: Final = "image pulls and builds"
+Scenario = Literal["low", "value", "high"]
+"""Ends of all ranges of the sources, or their values."""
 
 if TYPE_CHECKING:
-    from costmodel.providers.provider import Provider, StartLaw
+    from costmodel.providers.provider import Provider, StartTime
 
 
 def workloads(pools: Iterable[Pool]) -> list[Pool]:
@@ -51,9 +53,9 @@ def workloads(pools: Iterable[Pool]) -> list[Pool]:
 
 def _worth(pool: Pool) -> tuple[bool, bool, bool, int, float]:
     good = pool.successes
-    split_known = bool(good) and all(trial.measures.divided for trial in good)
     dispatch_ns = sum(trial.measures.dispatch_ns for trial in good) / (len(good) or 1)
-    return bool(good), pool.provenance == warnings.MEASURED, split_known, -pool.identity.concurrency, dispatch_ns
+    measured = pool.provenance == warnings.MEASURED
+    return bool(good), measured, bool(good) and pool.run_known, -pool.identity.concurrency, dispatch_ns
 
 
 def estimated(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None) -> Alternatives:
@@ -68,9 +70,10 @@ def estimated(pool: Pool, provider: Provider, training_run: TrainingRun, prices:
             f"leave {'it' if len(unused) == 1 else 'them'} out, or --compose {provider.substrate}"
         )
     good = pool.successes
-    laws = provider.start_laws(starts_at_a_time(_limited(training_run, provider), provider, good))
-    low, high = (_pool(pool, provider, good, end, laws[end], training_run.precision.seed) for end in (0, 2))
-    return estimated_at(pool, provider, training_run, prices, laws[1])._replace(ends=(low, high))
+    fastest, latest, slowest = provider.start_times(starts_at_a_time(_limited(training_run, provider), provider, good))
+    seed = training_run.precision.seed
+    ends = _pool(pool, provider, "low", fastest, seed), _pool(pool, provider, "high", slowest, seed)
+    return estimated_at(pool, provider, training_run, prices, latest)._replace(ends=ends)
 
 
 def estimated_at(
@@ -78,41 +81,27 @@ def estimated_at(
     provider: Provider,
     training_run: TrainingRun,
     prices: Prices | None,
-    law: StartLaw,
+    start: StartTime,
     image_s: float = 0.0,
 ) -> Alternatives:
-    """Estimate a pool's work at a provider with a start distribution; each start takes ``image_s`` longer.
+    """Estimate a pool's work at a provider with a distribution of starts; each start takes ``image_s`` longer.
 
     Raises:
         TrainingRunError: an option needs unpublished input; the message names the option.
     """
-    limited, good = _limited(training_run, provider), pool.successes
-    assumptions, doubts = _sources(pool, provider, training_run, starts_at_a_time(limited, provider, good))
-    value = _pool(pool, provider, good, 1, law, training_run.precision.seed, image_s)
-    return Alternatives(
-        value=value, training_run=limited, prices=_sheets(prices, provider), assumptions=assumptions, flags=doubts
-    )
-
-
-def _sheets(prices: Prices | None, provider: Provider) -> Prices | None:
-    if prices is None or provider.prices is None:
-        return prices or provider.prices
-    return prices.combined_with(provider.prices)
-
-
-def _sources(
-    pool: Pool, provider: Provider, training_run: TrainingRun, at_a_time: int
-) -> tuple[tuple[Assumption, ...], tuple[str, ...]]:
-    """Return every value with its source, and warnings about borrowed values."""
+    limited = _limited(training_run, provider)
+    at_a_time = starts_at_a_time(limited, provider, pool.successes)
     assumptions = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
-    doubts = []
-    if provider.dispatch is None:
+    doubts = [warnings.SPEED_ASSUMED] if provider.slowdown.high == 1.0 else []
+    if provider.dispatch_s is None:
         source = f"{', '.join(pool.sources)}: give --compose {provider.substrate}:dispatch=100ms..300ms"
         assumptions.append(Assumption("dispatch", f"as it was on {pool.identity.label}", source))
-        doubts.append(warnings.DISPATCH_BORROWED)
-    if provider.slowdown.high == 1.0:
-        doubts.append(warnings.SPEED_ASSUMED)
-    return tuple(assumptions), tuple(doubts)
+        doubts.insert(0, warnings.DISPATCH_BORROWED)
+    value = _pool(pool, provider, "value", start, training_run.precision.seed, image_s)
+    sheets = prices or provider.prices
+    if prices is not None and provider.prices is not None:
+        sheets = prices.combined_with(provider.prices)
+    return Alternatives(value, limited, sheets, assumptions=tuple(assumptions), flags=tuple(doubts))
 
 
 def _limited(training_run: TrainingRun, provider: Provider) -> TrainingRun:
@@ -126,7 +115,7 @@ def _limited(training_run: TrainingRun, provider: Provider) -> TrainingRun:
 def starts_at_a_time(training_run: TrainingRun, provider: Provider, trials: Sequence[RecordedTrial]) -> int:
     """Return the concurrent starts: all of a step, else by Little's law."""
     workers = min(training_run.usable_workers, max(1, training_run.trajectories))
-    start_s = provider.newest[0].p50_s or 0.0
+    start_s = provider.newest[0].p50 or 0.0
     if training_run.effective_policy.barrier and training_run.step_rollouts is not None:
         together = min(workers, training_run.step_rollouts)
     else:
@@ -138,38 +127,33 @@ def starts_at_a_time(training_run: TrainingRun, provider: Provider, trials: Sequ
 
 
 def _pool(
-    pool: Pool,
-    provider: Provider,
-    trials: Sequence[RecordedTrial],
-    end: int,
-    law: StartLaw,
-    seed: int,
-    image_s: float = 0.0,
+    pool: Pool, provider: Provider, scenario: Scenario, start: StartTime, seed: int, image_s: float = 0.0
 ) -> Pool:
     """Return the pool of a scenario; successes only, because failures come from the training run."""
-    new = copy.copy(pool)
+    new, trials = copy.copy(pool), pool.successes
     new.identity = _identity(pool.identity, provider)
     new.provenance = warnings.COMPOSED
     new.contended = None
     new.unreported = pool.unreported - {"create", "ready", "held"}  # the provider's start supplies these
-    starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
+    starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in start.strata(max(1, len(trials)))]
     Random(seed).shuffle(starts_ns)  # one per trial, independent of the trial
     new.trials = [
-        remade(trial, _change(trial, provider, end, start_ns))
+        remade(trial, _change(trial, provider, scenario, start_ns))
         for trial, start_ns in zip(trials, starts_ns, strict=False)
     ]
     return new
 
 
-def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int) -> Remaking:
-    dispatch_ns = None if provider.dispatch is None else round(provider.dispatch.seconds[end] * NS_PER_S)
+def _change(trial: RecordedTrial, provider: Provider, scenario: Scenario, start_ns: int) -> Remaking:
+    dispatch_ns = None if provider.dispatch_s is None else round(getattr(provider.dispatch_s, scenario) * NS_PER_S)
+    slowdown = getattr(provider.slowdown, scenario)
     return Remaking(
         startup_ns=(start_ns, 0, trial.measures.preload_ns),
-        work=provider.slowdown[end],
+        work=slowdown,
         dispatch_ns=dispatch_ns,
-        unsplit=provider.slowdown[end],
+        unsplit=slowdown,
         # An undivided command contains an unknown part, from none to all, of the recorded dispatch.
-        unsplit_more_ns=round((dispatch_ns or 0) * (0.0, 0.5, 1.0)[end]),
+        unsplit_more_ns=round((dispatch_ns or 0) * {"low": 0.0, "value": 0.5, "high": 1.0}[scenario]),
         ends=False,
     )
 

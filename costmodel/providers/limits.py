@@ -5,34 +5,21 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from costmodel.errors import TrainingRunError
-from costmodel.toml import Count, Document, MalformedDocument, Text
+from costmodel.toml import Count, Text, load_document
 
 SHIPPED: Final = Path(__file__).parent / "data" / "limits"
-Limit = Literal["concurrent", "creates_per_s", "burst"]
-_LIMITS: Final[Mapping[Limit, str]] = {
+_LIMITS: Final = {
     "concurrent": "quota",
     "creates_per_s": "create_rate",
     "burst": "create_burst",
 }
 """Limit → the filled field of a training run."""
 PerSecond = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
-
-
-class Disputed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Another source's value of a limit."""
-
-    limit: Limit
-    value: PerSecond
-    source: Text
-
-    def __post_init__(self) -> None:
-        if self.limit != "creates_per_s" and self.value % 1:
-            raise ValueError(f"{self.limit} must be a whole number, not {self.value:g}")
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +37,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     creates_per_s: PerSecond | None = None
     burst: Count | None = None  # creates at once, before the rate counts
     notes: tuple[str, ...] = ()
-    disputed: tuple[Disputed, ...] = ()
+    disputed: bool = False  # another source's values of a shipped plan
 
     def __post_init__(self) -> None:
         if all(getattr(self, limit) is None for limit in _LIMITS):
@@ -71,15 +58,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def lines(self) -> list[str]:
-        """Lines for people: each limit with source and date, and disputes."""
+        """Lines for people: each limit with source and date, and notes."""
         values = {limit: getattr(self, limit) for limit in _LIMITS}
         lines = [
             f"{self.title}: {limit} {value:,g} ({self.source}, {self.date})"
             for limit, value in values.items()
             if value is not None
         ]
-        disputes = [f"{self.title}: {other.limit} {other.value:,g} says {other.source}" for other in self.disputed]
-        return [*lines, *disputes, *(f"{self.title}: {note}" for note in self.notes)]
+        return [*lines, *(f"{self.title}: {note}" for note in self.notes)]
 
 
 def known_profiles() -> list[str]:
@@ -93,17 +79,5 @@ def load_profile(name: str | Path) -> Profile:
     Raises:
         TrainingRunError: unknown name, or a missing or impossible value.
     """
-    file = Path(name)
-    if not file.suffix and (SHIPPED / f"{name}.toml").is_file():
-        file = SHIPPED / f"{name}.toml"
-    try:
-        plan = Document(file).convert(Profile)
-    except OSError as error:
-        if not file.suffix:
-            raise TrainingRunError(f"no profile {str(name)!r}; shipped are {', '.join(known_profiles())}") from error
-        raise TrainingRunError(
-            f"cannot read {file}: {error.strerror}; shipped are {', '.join(known_profiles())}"
-        ) from error
-    except MalformedDocument as error:
-        raise TrainingRunError(str(error)) from error
+    file, plan = load_document(name, Profile, TrainingRunError, SHIPPED)
     return msgspec.structs.replace(plan, name=file.stem, title=plan.title or file.stem)

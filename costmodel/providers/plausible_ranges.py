@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from costmodel.pricing.sheet import Prices
 from costmodel.providers.estimation import estimated_at, starts_at_a_time
 from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.providers.provider import Dispatch, Provider, Span, StartLaw, published_figures
-from costmodel.toml import Document, Text
+from costmodel.providers.provider import Provider, StartTime, published_figures
+from costmodel.statistics.intervals import Interval
+from costmodel.toml import Document
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
@@ -30,41 +31,27 @@ DISPATCH, FAILURES, BURST, IMAGE, START, LIMITS, DISK, SPEED = INPUTS = (
     *("dispatch", "failure_rate", "failure_burst", "image", "start", "limits", "disk", "work_speed"),
 )
 """Names of the inputs with a range, in the order of a page."""
-STATED: Final = "stated for this provider"
 _FILE: Final = Path(__file__).parent / "data" / "ranges" / "unmeasured.toml"
 _GB_S: Final = "image_gb_s"
 _LIMIT_FIELDS: Final = ("quota", "create_rate", "create_burst")
 
 
-LifeCycle = Literal["suspend_s", "resume_s", "fork_s", "recycle_s", "build_s"]
-
-
 class RangeFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A published range of an input, as in the file."""
 
-    input: Literal["dispatch", "failure_rate", "failure_burst", "image", "image_gb_s", "work_speed", "disk"] | LifeCycle
-    unit: Text
-    low: Annotated[float, msgspec.Meta(ge=0)]
-    high: Annotated[float, msgspec.Meta(ge=0)]
-    source: Text
+    input: str
+    unit: str
+    low: float
+    high: float
+    source: str
     date: datetime.date
     provider: str = ""  # "": of no particular provider
-
-    def __post_init__(self) -> None:
-        if self.low > self.high:
-            raise ValueError(f"{self.input} must be from low to high, not {self.low:g} to {self.high:g}")
-
-
-class RangeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All printed ranges."""
-
-    figures: tuple[RangeFigure, ...]
 
 
 @cache
 def figures() -> tuple[RangeFigure, ...]:
     """Return the shipped ranges, cached."""
-    return Document(_FILE).convert(RangeFile).figures
+    return msgspec.convert(Document(_FILE).data["figures"], tuple[RangeFigure, ...])
 
 
 class Input(NamedTuple):
@@ -89,41 +76,28 @@ class Input(NamedTuple):
         return self.plans[round(value)].partition(" (")[0] if self.plans else f"{value:.3g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Candidate:
-    """A provider without measurements: recorded work with values for unmeasured inputs."""
+    """A provider without measurements: a pool's work with values for unmeasured inputs."""
 
     pool: Pool
     provider: Provider
     training_run: TrainingRun
     prices: Prices | None
-    stated: frozenset[str]  # fields of the training run that the user gave for this provider alone
-    images_gb: tuple[float, ...]  # sizes of the images that the run needs, where known
-    plans: tuple[Profile | None, ...]  # indexed by the value of ``limits``
-    inputs: tuple[Input, ...] = ()
+    stated: frozenset[str] = frozenset()  # fields of the training run that the user gave for this provider alone
+    images_gb: Sequence[float] = ()  # sizes of the images that the run needs, where known
 
-    @classmethod
-    def of(
-        cls,
-        pool: Pool,
-        provider: Provider,
-        training_run: TrainingRun,
-        prices: Prices | None,
-        stated: frozenset[str] = frozenset(),
-        images_gb: Sequence[float] = (),
-    ) -> Candidate:
-        """Find the unmeasured inputs of a pool's work at a provider."""
-        candidate = cls(
-            pool=pool,
-            provider=provider,
-            training_run=training_run,
-            prices=prices,
-            stated=stated,
-            images_gb=tuple(images_gb),
-            plans=_plans(provider),
-        )
-        inputs = (make(candidate) for make in _MADE)
-        return replace(candidate, inputs=tuple(item for item in inputs if item is not None and item.best != item.worst))
+    @cached_property
+    def plans(self) -> tuple[Profile | None, ...]:
+        """The provider's plans, indexed by the value of ``limits``."""
+        return _plans(self.provider)
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        """The inputs with a range, in the order of ``INPUTS``."""
+        makers = (_dispatch, _failures, _burst, _image, _start, _limits, _disk, _speed)
+        made = (make(self) for make in makers)
+        return tuple(item for item in made if item is not None and item.best != item.worst)
 
     def values(self, end: Literal["assumed", "best", "worst"]) -> dict[str, float]:
         """Return all inputs at the same end of the ranges."""
@@ -138,9 +112,9 @@ class Candidate:
         inputs = self.values("assumed") | dict(values)
         provider, training_run, prices = self.provider, self.training_run, self.prices
         if DISPATCH in inputs:
-            provider = replace(provider, dispatch=Dispatch(Span(*[inputs[DISPATCH]] * 3), "range"))
+            provider = replace(provider, dispatch_s=Interval(*[inputs[DISPATCH]] * 3))
         if SPEED in inputs:
-            provider = replace(provider, slowdown=Span(*[inputs[SPEED]] * 3))
+            provider = replace(provider, slowdown=Interval(*[inputs[SPEED]] * 3))
         if LIMITS in inputs:
             provider = replace(provider, profile=self.plans[round(inputs[LIMITS])])
         if DISK in inputs:
@@ -151,10 +125,10 @@ class Candidate:
             training_run = replace(
                 training_run, failure_rate=rate, failure_hazard=None, failure_burst=burst if rate and burst > 1 else 1
             )
-        law = provider.start_laws(_at_a_time(self.pool, provider, training_run))[1]
+        _, start, _ = provider.start_times(starts_at_a_time(training_run, provider, self.pool.successes))
         if START in inputs:
-            law = StartLaw(inputs[START], inputs[START] * law.p95_s / law.p50_s)
-        return estimated_at(self.pool, provider, training_run, prices, law, inputs.get(IMAGE, 0.0))
+            start = StartTime(inputs[START], inputs[START] * start.p95_s / start.p50_s)
+        return estimated_at(self.pool, provider, training_run, prices, start, inputs.get(IMAGE, 0.0))
 
     def times(self, values: Mapping[str, float]) -> float:
         """Return the cost factor of failures without steps: a failed attempt costs half an attempt."""
@@ -179,25 +153,25 @@ class Candidate:
         return Input(name, printed[0].unit, min(max(assumed, low), high), *ends, sources, of_others, either=either)
 
 
-def _at_a_time(pool: Pool, provider: Provider, training_run: TrainingRun) -> int:
-    return starts_at_a_time(training_run, provider, [trial for trial in pool.trials if trial.ok])
-
-
 def _dispatch(candidate: Candidate) -> Input | None:
-    stated_dispatch = candidate.provider.dispatch
-    if stated_dispatch is not None:
-        low, value, high = stated_dispatch.seconds
-        return Input(DISPATCH, "s per action", value, low, high, (STATED,))
-    good = [trial.measures.dispatch_ns for trial in candidate.pool.trials if trial.ok]
-    actions = sum(len(trial.durations_ns) for trial in candidate.pool.trials if trial.ok)
-    return candidate.range_of(DISPATCH, sum(good) / max(1, actions) / NS_PER_S)
+    dispatch_s, good = candidate.provider.dispatch_s, candidate.pool.successes
+    if dispatch_s is not None:
+        return _stated(DISPATCH, "s per action", dispatch_s)
+    dispatch_ns = sum(trial.measures.dispatch_ns for trial in good)
+    actions = sum(len(trial.durations_ns) for trial in good)
+    return candidate.range_of(DISPATCH, dispatch_ns / max(1, actions) / NS_PER_S)
+
+
+def _stated(name: str, unit: str, interval: Interval) -> Input:
+    low, high = interval.limits or (interval.value, interval.value)
+    return Input(name, unit, interval.value, low, high, ("stated for this provider",))
 
 
 def _failures(candidate: Candidate) -> Input | None:
     if {"failure_rate", "failure_hazard"} & candidate.stated:
         return None
     failures = candidate.range_of(FAILURES, candidate.training_run.failure_rate or 0.0)
-    return failures._replace(either=candidate.training_run.effective_on_failure in (MASK, KEEP))
+    return failures._replace(either=candidate.training_run.on_failure in (MASK, KEEP))
 
 
 def _burst(candidate: Candidate) -> Input | None:
@@ -206,7 +180,7 @@ def _burst(candidate: Candidate) -> Input | None:
         return None
     if "failure_rate" in candidate.stated and not training_run.failure_rate:
         return None
-    either = training_run.effective_on_failure in (MASK, KEEP, RESAMPLE)
+    either = training_run.on_failure in (MASK, KEEP, RESAMPLE)
     return candidate.range_of(BURST, float(training_run.failure_burst), either=either, reverse=True)
 
 
@@ -226,18 +200,18 @@ def _image(candidate: Candidate) -> Input | None:
 
 def _start(candidate: Candidate) -> Input | None:
     provider = candidate.provider
-    at_a_time = _at_a_time(candidate.pool, provider, candidate.training_run)
-    quickest, usual, slowest = provider.start_laws(at_a_time)
+    at_a_time = starts_at_a_time(candidate.training_run, provider, candidate.pool.successes)
+    quickest, usual, slowest = provider.start_times(at_a_time)
     dates = sorted({str(start.date) for start in provider.starts})
     sources = [f"{provider.newest[-1].source}, {dates[0]} to {dates[-1]}, up to {provider.at_a_time} at a time"]
     worst = max(slowest.p50_s, usual.p50_s)
     if at_a_time > provider.at_a_time:
-        more = [start for file in published_figures() for start in file.starts if start.p50_s is not None]
-        enough = [start for start in more if start.at_a_time >= at_a_time]
-        level = min(start.at_a_time for start in enough) if enough else max(start.at_a_time for start in more)
-        busiest = max((start for start in more if start.at_a_time == level), key=lambda start: start.p50_s or 0.0)
-        if (busiest.p50_s or 0.0) > worst:
-            worst = busiest.p50_s or 0.0
+        more = [start for file in published_figures() for start in file.starts if start.p50 is not None]
+        levels = [start.concurrency or 1 for start in more]
+        level = min((level for level in levels if level >= at_a_time), default=max(levels))
+        busiest = max((start for start in more if start.concurrency == level), key=lambda start: start.p50 or 0.0)
+        if (busiest.p50 or 0.0) > worst:
+            worst = busiest.p50 or 0.0
             sources.append(f"{busiest.substrate} with {level:,} at a time: {busiest.source}, {busiest.date}")
     assumed = min(max(usual.p50_s, quickest.p50_s), worst)
     return Input(START, "s, the median", assumed, min(quickest.p50_s, assumed), worst, tuple(sources), len(sources) > 1)
@@ -257,8 +231,7 @@ def _disk(candidate: Candidate) -> Input | None:
 
 def _speed(candidate: Candidate) -> Input | None:
     if "slowdown" in candidate.provider.stated:
-        low, value, high = candidate.provider.slowdown
-        return Input(SPEED, "times as long", value, low, high, (STATED,))
+        return _stated(SPEED, "times as long", candidate.provider.slowdown)
     return candidate.range_of(SPEED, candidate.provider.slowdown.value)
 
 
@@ -266,31 +239,12 @@ def _plans(provider: Provider) -> tuple[Profile | None, ...]:
     """Return the provider's plans, loosest first; without published plans those of all providers."""
     shipped = [load_profile(name) for name in known_profiles()]
     own_plans = [plan for plan in shipped if plan.substrate == provider.substrate]
-    plans: list[Profile | None] = list[Profile | None](own_plans or shipped)
-    for plan in own_plans:
-        if plan.disputed:
-            plans.append(_disputed(plan))
+    plans: list[Profile | None] = [*(own_plans or (plan for plan in shipped if not plan.disputed))]
     if provider.profile is not None and provider.profile not in plans:
         plans.append(provider.profile)
     if not own_plans and provider.profile is None:
         plans.append(None)
     return tuple(sorted(plans, key=_looseness, reverse=True))
-
-
-def _disputed(plan: Profile) -> Profile:
-    """Return the plan with its disputed values; a burst belongs to the rate of the same source."""
-    disputed_limits = {dispute.limit: dispute.value for dispute in plan.disputed}
-    rate, concurrent, burst = (disputed_limits.get(limit) for limit in ("creates_per_s", "concurrent", "burst"))
-    return msgspec.structs.replace(
-        plan,
-        creates_per_s=rate or plan.creates_per_s,
-        concurrent=plan.concurrent if concurrent is None else int(concurrent),
-        burst=int(burst) if burst is not None else plan.burst if rate is None else None,
-        name=f"{plan.name}, disputed",
-        title=f"{plan.title}, disputed",
-        source="; ".join(dispute.source for dispute in plan.disputed),
-        disputed=(),
-    )
 
 
 def _looseness(plan: Profile | None) -> tuple[float, float, float]:
@@ -334,10 +288,4 @@ def _with_disk(prices: Prices | None, gib: float) -> Prices | None:
         msgspec.structs.replace(price, disk_gib=gib) if price.rate("usd_per_disk_gib_hour") > 0 else price
         for price in prices.sandboxes
     ]
-    return replace(prices, sandboxes=tuple(billed))
-
-
-_MADE: Final[tuple[Callable[[Candidate], Input | None], ...]] = (
-    *(_dispatch, _failures, _burst, _image, _start, _limits, _disk, _speed),
-)
-"""In the order of ``INPUTS``."""
+    return msgspec.structs.replace(prices, sandboxes=tuple(billed))

@@ -6,6 +6,7 @@ A value is the latest of the sources; ``low`` … ``high`` covers all sources of
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -16,7 +17,8 @@ from typing import Any, Final, NamedTuple
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
 from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.recording.published import Published, PublishedStart, read_published
+from costmodel.recording.published import Published, PublishedFigure, read_published
+from costmodel.statistics.intervals import Interval
 from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.workload.rescaling import Assumption
 
@@ -25,7 +27,6 @@ NORMAL_95: Final = NormalDist().inv_cdf(0.95)
 _USUAL_PLAN: Final = {"e2b": "e2b-pro", "novita": "novita-enterprise", "vercel": "vercel-pro"}
 """Default plan of a provider with several."""
 _KEYS: Final = ("dispatch", "slowdown", "profile", "prices")
-_UNITS: Final = {"ms": 1e-3, "s": 1.0}
 
 
 @cache
@@ -34,25 +35,10 @@ def published_figures() -> tuple[Published, ...]:
     return tuple(map(read_published, sorted(SHIPPED_FIGURES.glob("*.toml"))))
 
 
-class Span(NamedTuple):
-    """Low, value and high of the sources."""
-
-    low: float
-    value: float
-    high: float
+AS_RECORDED: Final = Interval(1.0, 1.0, 1.0)
 
 
-AS_RECORDED: Final = Span(1.0, 1.0, 1.0)
-
-
-class Dispatch(NamedTuple):
-    """Time to submit a command and return the result, in s."""
-
-    seconds: Span  # of a command
-    source: str
-
-
-class StartLaw(NamedTuple):
+class StartTime(NamedTuple):
     """Lognormal distribution of start times with the published median and 95th percentile."""
 
     p50_s: float
@@ -78,44 +64,45 @@ class Provider:
     """Published facts of one provider, with sources."""
 
     substrate: str
-    starts: tuple[PublishedStart, ...]  # at least one has a median
-    dispatch: Dispatch | None = None  # None: not stated
-    slowdown: Span = AS_RECORDED
+    starts: tuple[PublishedFigure, ...]  # at least one has a median
+    dispatch_s: Interval | None = None  # of a command, with the range of the sources; None: not stated
+    slowdown: Interval = AS_RECORDED
     slowdown_source: str = "assumed: as fast as where the work was recorded"
     profile: Profile | None = None
     prices: Prices | None = None
     stated: frozenset[str] = frozenset()  # options of the user, without a range
 
     @property
-    def newest(self) -> list[PublishedStart]:
+    def newest(self) -> list[PublishedFigure]:
         """Starts of the latest date with a median, by concurrency."""
-        with_median = [start for start in self.starts if start.p50_s is not None]
+        with_median = [start for start in self.starts if start.p50 is not None]
         latest = max(start.date for start in with_median)
-        return sorted((start for start in with_median if start.date == latest), key=lambda start: start.at_a_time)
+        newest = (start for start in with_median if start.date == latest)
+        return sorted(newest, key=lambda start: start.concurrency or 1)
 
     @property
     def at_a_time(self) -> int:
         """Highest concurrency with a published start."""
-        return self.newest[-1].at_a_time
+        return self.newest[-1].concurrency or 1
 
-    def start_laws(self, at_a_time: int) -> tuple[StartLaw, StartLaw, StartLaw]:
+    def start_times(self, at_a_time: int) -> tuple[StartTime, StartTime, StartTime]:
         """Return the fastest published start, the start at a concurrency, and the slowest start."""
         newest = self.newest
-        spread = max((start.p95_s or start.p50_s or 0.0) / (start.p50_s or 1.0) for start in newest)
+        spread = max((start.p95 or start.p50 or 0.0) / (start.p50 or 1.0) for start in newest)
 
-        def p95_s(start: PublishedStart) -> float:
-            return start.p95_s or (start.p50_s or 0.0) * spread  # earlier dates have medians only
+        def p95_s(start: PublishedFigure) -> float:
+            return start.p95 or (start.p50 or 0.0) * spread  # earlier dates have medians only
 
-        laws = [StartLaw(start.p50_s, p95_s(start)) for start in self.starts if start.p50_s is not None]
-        p50 = LevelCurve.of([Level(start.at_a_time, start.p50_s or 0.0) for start in newest])
-        p95 = LevelCurve.of([Level(start.at_a_time, p95_s(start)) for start in newest])
+        times = [StartTime(start.p50, p95_s(start)) for start in self.starts if start.p50 is not None]
+        p50 = LevelCurve.of([Level(start.concurrency or 1, start.p50 or 0.0) for start in newest])
+        p95 = LevelCurve.of([Level(start.concurrency or 1, p95_s(start)) for start in newest])
         covered = min(at_a_time, self.at_a_time)  # no extrapolation: rows beyond carry a warning
-        latest_law = StartLaw(p50.at(covered).value, p95.at(covered).value)
-        return min(laws), latest_law, max(laws)
+        latest = StartTime(p50.at(covered).value, p95.at(covered).value)
+        return min(times), latest, max(times)
 
     def assumptions(self, at_a_time: int) -> list[Assumption]:
         """Return every value with source and date, for ``at_a_time`` concurrent starts."""
-        low, start, high = self.start_laws(at_a_time)
+        low, start, high = self.start_times(at_a_time)
         newest = self.newest[-1]
         dates = sorted({str(start.date) for start in self.starts})
         assumptions = [
@@ -123,14 +110,12 @@ class Provider:
                 "start",
                 f"median {start.p50_s:.3g} s, 95th percentile {start.p95_s:.3g} s (lognormal); "
                 f"medians from {low.p50_s:.3g} to {high.p50_s:.3g} s since {dates[0]}",
-                f"{newest.source}, {newest.date}, until {newest.until}, up to {self.at_a_time} at a time",
+                f"{newest.source}, {newest.date}, {newest.measure}, up to {self.at_a_time} at a time",
             ),
-            Assumption("work speed", _format_span(self.slowdown, "{:.3g} times as long"), self.slowdown_source),
+            Assumption("work speed", _format_range(self.slowdown, "{:.3g} times as long"), self.slowdown_source),
         ]
-        if self.dispatch is not None:
-            assumptions.append(
-                Assumption("dispatch", _format_span(self.dispatch.seconds, "{:.3g} s"), self.dispatch.source)
-            )
+        if self.dispatch_s is not None:
+            assumptions.append(Assumption("dispatch", _format_range(self.dispatch_s, "{:.3g} s"), "given"))
         if self.profile is not None:
             assumptions += [Assumption("limits", line, f"profile {self.profile.name}") for line in self.profile.lines]
         if self.prices is not None:
@@ -160,12 +145,12 @@ def load_provider(spec: str) -> Provider:
 
 def known_providers() -> list[str]:
     """Return the providers with a published median start."""
-    return sorted({start.substrate for file in published_figures() for start in file.starts if start.p50_s is not None})
+    return sorted({start.substrate for file in published_figures() for start in file.starts if start.p50 is not None})
 
 
 def _shipped(name: str) -> Provider:
     starts = [start for file in published_figures() for start in file.starts if start.substrate == name]
-    if not any(start.p50_s is not None for start in starts):
+    if not any(start.p50 is not None for start in starts):
         raise TrainingRunError(f"no start of {name!r} is published; known are {', '.join(known_providers())}")
     if len({start.variant for start in starts}) > 1:
         variants = ", ".join(dict.fromkeys(start.variant for start in starts))
@@ -183,9 +168,9 @@ def _from_file(path: Path) -> Provider:
     """Load a file of a substrate's starts."""
     facts = read_published(path)
     if len({(start.substrate, start.variant) for start in facts.starts}) != 1:
-        raise SourceError(f"{path}: a provider is one substrate; give [[starts]] of one, with p50_s")
-    if all(start.p50_s is None for start in facts.starts):
-        raise SourceError(f"{path}: no start has a median; add p50_s = ?")
+        raise SourceError(f"{path}: a provider is one substrate; give [[starts]] of one, with p50")
+    if all(start.p50 is None for start in facts.starts):
+        raise SourceError(f"{path}: no start has a median; add p50 = ?")
     return Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
 
 
@@ -196,34 +181,21 @@ def _with_option(provider: Provider, key: str, value: str) -> Provider:
     elif key == "prices":
         options = {"prices": load_prices(value)}
     elif key == "slowdown":
-        options = {"slowdown": _span(value, {"": 1.0}, key), "slowdown_source": "given"}
+        options = {"slowdown": _range(value, key, {"": 1.0}, "a factor above 0"), "slowdown_source": "given"}
     else:
-        options = {"dispatch": Dispatch(_span(value, _UNITS, key), "given")}
+        options = {"dispatch_s": _range(value, key, {"ms": 1e-3, "s": 1.0}, "a duration in ms or s")}
     return replace(provider, stated=provider.stated | {key}, **options)
 
 
-def _span(text: str, units: dict[str, float], key: str) -> Span:
+def _range(text: str, key: str, units: dict[str, float], expected: str) -> Interval:
     """Parse ``120ms`` or ``100ms..300ms``; the value of a range is the middle."""
-    ends = [_number(part, units, key) for part in text.split("..")]
-    if len(ends) > 2 or ends != sorted(ends):
-        raise TrainingRunError(f"{key} must be one value or least..most, not {text!r}")
-    return Span(ends[0], math.fsum(ends) / len(ends), ends[-1])
+    matches = [re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|)", part) for part in text.split("..")]
+    ends = [float(match[1]) * units.get(match[2], math.nan) if match else math.nan for match in matches]
+    if len(ends) > 2 or not 0 <= ends[0] <= ends[-1] < math.inf or (key == "slowdown" and not ends[0]):
+        raise TrainingRunError(f"{key} must be {expected}, or a range of two (least..most), not {text!r}")
+    return Interval(math.fsum(ends) / len(ends), ends[0], ends[-1])
 
 
-def _number(text: str, units: dict[str, float], key: str) -> float:
-    unit = next((unit for unit in sorted(units, key=len, reverse=True) if text.endswith(unit)), None)
-    try:
-        value = float(text.removesuffix(unit or "")) * units[unit] if unit is not None else math.nan
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf or (key == "slowdown" and not value):
-        expected = "a factor above 0" if key == "slowdown" else f"a duration in {' or '.join(_UNITS)}"
-        raise TrainingRunError(f"{key} must be {expected}, not {text!r}")
-    return value
-
-
-def _format_span(span: Span, form: str) -> str:
-    low, value, high = span
-    if low == high:
-        return form.format(value)
-    return f"{form.format(value)}, from {form.format(low)} to {form.format(high)}"
+def _format_range(interval: Interval, form: str) -> str:
+    value, low, high = map(form.format, interval)
+    return value if low == high else f"{value}, from {low} to {high}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 import msgspec
 
@@ -36,8 +36,6 @@ def known_parts(
     count = len(durations_ns)
     if not runs_ns:
         runs_ns = [0] * count
-    elif len(runs_ns) != count:
-        runs_ns = [UNKNOWN] * count  # the commands of the values are unknown
     elif any(map(operator.gt, runs_ns, durations_ns)):
         runs_ns = [run if run <= duration else UNKNOWN for run, duration in zip(runs_ns, durations_ns, strict=True)]
     if len(wrappers_ns) != count:
@@ -109,21 +107,6 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
 NO_COMMANDS: Final = Split()
 
 
-class Causes(NamedTuple):
-    """Occupied time of a trial by cause, in ns; the exact sum is ``held``."""
-
-    startup_ns: int = 0  # create, ready, preload
-    dispatch_ns: int = 0  # submitting commands and returning results, with the set-up
-    contention_ns: int = 0  # waiting of commands for other sandboxes on the host; 0: unknown
-    work_ns: int = 0  # rest of the in-sandbox time, with the set-up
-    unsplit_ns: int = 0  # undivided commands
-    harness_ns: int = 0  # runner gap between phases and commands
-    queued_ns: int = 0  # throttled
-    think_ns: int = 0  # idle on purpose
-    failed_ns: int = 0  # occupied time of a failed trial
-    wrapper_ns: int = 0  # taxtui's shell wrappers, no tax; 0: unknown
-
-
 class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Every duration of one trial in ns. In a failed trial only ``held_ns`` and the phases are valid."""
 
@@ -184,23 +167,6 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
         """Return the contended share of the waiting; 0: unknown."""
         return round((self.waiting_ns or 0) * (contended or 0.0))
 
-    def causes(self, *, ok: bool, contended: float | None = None) -> Causes:
-        """Divide ``held`` by cause; ``contended``: the contended share of the cell's waiting, None: unknown."""
-        if not ok:
-            return Causes(failed_ns=self.held_ns)
-        contention_ns = self.contention_ns(contended)
-        return Causes(
-            self.startup_ns,
-            self.dispatch_ns,
-            contention_ns,
-            self.work_ns - contention_ns,
-            self.unsplit_ns,
-            self.harness_ns,
-            self.queued_ns,
-            self.think_ns,
-            wrapper_ns=self.wrapper_ns,
-        )
-
     def tax_ns(self, *, ok: bool, contended: float | None = None) -> int:
         """Return occupied time beyond think, work and wrapper time; invalid unless ``known``; for a failure all."""
         if not ok:
@@ -209,17 +175,9 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return self.trajectory_ns + self.queued_ns - useful_ns
 
 
-NOTHING: Final = Measures()
-
-
 def has_schedule(arrival: str) -> bool:
     """Return whether an arrival schedules the start of each trial."""
     return arrival.partition(":")[0] in SCHEDULED
-
-
-def start_delay_ns(scheduled_ns: int, start_ns: int) -> int:
-    """Return the delay of a start; both instants are of one clock."""
-    return max(0, start_ns - scheduled_ns)
 
 
 def held_ns(start_ns: int, end_ns: int, phases: Mapping[str, int]) -> int:
@@ -269,12 +227,3 @@ def measure(
         phases.get("fork"),
         phases.get("build"),
     )
-
-
-def contended(waiting_ns: float, alone_ns: float) -> float:
-    """Return the contended share of a cell's waiting: the excess over the same commands alone.
-
-    ``waiting_ns`` and ``alone_ns`` are means over successes of a cell and of the same cell at concurrency 1. Waiting
-    for sleep, a disk or a peer also occurs alone and is no contention.
-    """
-    return max(0.0, 1 - alone_ns / waiting_ns) if waiting_ns else 0.0

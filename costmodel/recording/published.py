@@ -1,8 +1,8 @@
 """Published figures of substrates, as printed, each with a source and date.
 
 A file has one or more kinds of tables. ``[[rows]]`` are latencies of a whole trajectory, used wherever a recording is.
-``[[starts]]`` are start times of sandboxes by concurrency, and ``[[figures]]`` every other quantity, for the page of
-``taxtui site``.
+``[[starts]]`` are figures of the start times of sandboxes by concurrency, and ``[[figures]]`` of every other quantity,
+for the page of ``taxtui site``.
 
 Published figures have no trials, hence no interval and no tail, and are marked as published wherever they appear.
 Starts and figures answer nothing alone: ``costmodel.analysis.project`` combines starts with recorded work. Date,
@@ -23,7 +23,6 @@ from costmodel.toml import Count, Document, MalformedDocument, Text
 from costmodel.units import MAX_INT
 
 PROVENANCE: Final = "published"
-_ORDERED: Final = ("p50_s", "p95_s", "p99_s", "max_s")
 Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]
 """A time above 0 and below 292 years, to fit int ns."""
 FigureDate = Annotated[
@@ -68,32 +67,6 @@ class PublishedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
 
-class PublishedStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Start times of sandboxes, from the request to the event in ``until``. None: not printed."""
-
-    substrate: Text
-    date: FigureDate
-    variant: str = ""
-    until: str = ""
-    at_a_time: Count = 1  # creates in flight
-    p50_s: Seconds | None = None
-    p95_s: Seconds | None = None
-    p99_s: Seconds | None = None
-    max_s: Seconds | None = None
-    mean_s: Seconds | None = None
-    wall_s: Seconds | None = None  # until a whole burst has started
-    samples: Count | None = None
-    note: str = ""
-    source: str = ""
-
-    def __post_init__(self) -> None:
-        ordered = [seconds for key in _ORDERED if (seconds := getattr(self, key)) is not None]
-        if not ordered and self.mean_s is None:
-            raise ValueError(f"no time; give at least one of mean_s, {', '.join(_ORDERED)}")
-        if ordered != sorted(ordered):
-            raise ValueError(f"{', '.join(_ORDERED)} must ascend")
-
-
 Quantity = Literal["dispatch", "start", "suspend", "speed", "failures", "price", "limit", "scale"]
 _STATISTICS: Final = ("min", "p50", "p90", "p95", "p99", "max")
 _TIMES: Final = ("dispatch", "start", "suspend", "speed")
@@ -101,7 +74,10 @@ _NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 
 
 class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One printed figure about a substrate: a value, a range where sources conflict, or statistics of a sample."""
+    """One printed figure about a substrate: a value, a range where sources conflict, or statistics of a sample.
+
+    A start is the time from the request to the event in ``measure``, with ``concurrency`` creates in flight.
+    """
 
     substrate: Text
     quantity: Quantity
@@ -125,7 +101,7 @@ class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     note: str = ""
 
     def __post_init__(self) -> None:
-        """Check for a figure, ascending statistics, times in seconds and shares below 1."""
+        """Check for a figure, ascending statistics, times above 0 in seconds and shares below 1."""
         ascending = [value for name in _STATISTICS if (value := getattr(self, name)) is not None]
         numbers = [value for value in (self.value, self.mean, self.low, self.high, *ascending) if value is not None]
         if not numbers:
@@ -134,8 +110,8 @@ class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError(f"{', '.join(_STATISTICS)} must ascend")
         if (self.low is None) != (self.high is None) or (self.low or 0) > (self.high or 0):
             raise ValueError("low and high must both be given, low first")
-        if self.quantity in _TIMES and self.unit != "s":
-            raise ValueError(f'{self.quantity} is a time; write it in seconds, with unit = "s"')
+        if self.quantity in _TIMES and (self.unit != "s" or min(numbers) <= 0):
+            raise ValueError(f'{self.quantity} is a time above 0; write it in seconds, with unit = "s"')
         if self.unit == "share" and max(numbers) > 1:
             raise ValueError("a share must be at most 1")
 
@@ -154,7 +130,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     memory_mib: Count = 1024
     notes: tuple[str, ...] = ()
     rows: tuple[PublishedRow, ...] = ()
-    starts: tuple[PublishedStart, ...] = ()
+    starts: tuple[PublishedFigure, ...] = ()
     figures: tuple[PublishedFigure, ...] = ()
 
     def __post_init__(self) -> None:
@@ -168,11 +144,9 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             seen.add(row.identity)
 
 
-_TABLES: Final = {
-    "rows": PublishedRow,
-    "starts": PublishedStart,
-    "figures": PublishedFigure,
-}
+_TABLES: Final = {"rows": PublishedRow, "starts": PublishedFigure, "figures": PublishedFigure}
+_START: Final = {"quantity": "start", "unit": "s", "measure": "start", "concurrency": 1}
+"""Keys of every start that says nothing else."""
 
 
 def read_published(path: Path) -> Published:
@@ -201,6 +175,7 @@ def _inherit(data: dict[str, Any]) -> None:
     """Copy the file's common keys into each table."""
     for key, kind in _TABLES.items():
         of_all = {name: value for name, value in data.items() if name in kind.__struct_fields__}
+        of_all |= _START if key == "starts" else {}
         for table in data[key] if isinstance(data.get(key), list) else ():
             if isinstance(table, dict):
                 table.update(of_all | table)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from costmodel.recording import events
 from costmodel.recording.breakdown import (
@@ -16,7 +16,6 @@ from costmodel.recording.breakdown import (
     known_parts,
     measure,
     plus_cpu,
-    start_delay_ns,
 )
 from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
@@ -26,10 +25,9 @@ from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
 
-OK: Final = "ok"
 UNREPORTED: Final = "unknown:"
 """Prefix of a quantity, among a cell's capabilities, that no trial of an imported cell reports."""
-NOT_COUNTED: Final = ("cancelled", "interrupted")
+NOT_COUNTED: Final = (events.CANCELLED, events.INTERRUPTED)
 PARTS: Final = (events.PhaseEnded, events.Actions)
 """Frequent events of an open trial."""
 
@@ -45,7 +43,7 @@ class RecordedCell:
         self.resolution_ns = event.resolution_ns
         marks = (mark.partition(UNREPORTED) for mark in event.capabilities)
         self.unreported = frozenset(quantity for before, mark, quantity in marks if mark and not before)
-        self.trials: Sequence[RecordedTrial] = []
+        self.trials: list[RecordedTrial] = []
 
 
 class Recording:
@@ -56,13 +54,11 @@ class Recording:
         self.run_id = ""
         self.cells: list[RecordedCell] = []
         self.complete = False  # ends with RunFinished and the reported number of trials
-        self.distorted = False  # a measuring process was too busy
         self.lag_p99_ns = 0  # p99 over the seconds' p99; worst worker
         self.cpu_permille = 0  # median over the seconds; worst worker
         self.workers: dict[int, WorkerFitness] = {}  # by number in the file, because clocks differ
         self.at_once = 1  # planned concurrent workers
-        self.floors_ns: dict[int, int] = {}  # time to spawn ``true``, by worker
-        self.floor_ns = UNKNOWN  # of the worst worker
+        self.floor_ns = UNKNOWN  # time to spawn ``true``, of the worst worker
         self.skipped = 0
         self.torn_bytes = 0
 
@@ -82,106 +78,123 @@ def read_recording(path: Path) -> Recording:
     Raises:
         SourceError: not a recording, damaged (with the offset), of a newer version, or inconsistent.
     """
-    reader = _Reader(Recording(path.name))
-    summary = read_events(path, reader.apply)
-    recording = reader.finish()
+    recording, trials = Recording(path.name), TrialReader()
+    floors_ns: dict[int, int] = {}  # by worker
+
+    def apply(event: events.Event) -> None:
+        if (ended := trials.apply(event)) is not None:
+            _count(ended, recording)
+        elif isinstance(event, events.Header):
+            planned = event.scenario.get("workers")
+            recording.at_once = planned if isinstance(planned, int) and planned > 0 else 1
+        elif isinstance(event, events.Health):
+            recording.workers.setdefault(trials.worker, WorkerFitness()).add(event)
+            floors_ns[trials.worker] = event.floor_ns
+
+    summary = read_events(path, apply)
+    recording.run_id, recording.cells = trials.run_id, trials.announced
     recording.complete = summary.complete
-    recording.skipped += summary.skipped
+    recording.skipped += trials.orphans + summary.skipped
     recording.torn_bytes = summary.torn_bytes
+    unreported = WorkerFitness()
+    for cell in recording.cells:
+        for trial in cell.trials:
+            slow = floors_ns.get(trial.worker, UNKNOWN) > FLOOR_LIMIT_NS
+            share = recording.workers.get(trial.worker, unreported).share(trial.start_ns, trial.end_ns)
+            trial.exposed = 1.0 if slow else share
+    workers = recording.workers.values()
+    recording.floor_ns = max(floors_ns.values(), default=UNKNOWN)
+    recording.lag_p99_ns = max((worker.lag_p99_ns for worker in workers), default=0)
+    recording.cpu_permille = max((worker.cpu_permille for worker in workers), default=0)
     return recording
 
 
-class _Reader:
-    """Folds events into a recording; ``_open`` has the unfinished trials."""
+def _count(ended: FinishedTrial, recording: Recording) -> None:
+    """Add a trial to its cell, unless the trial does not count or misses commands."""
+    event, trial, identity = ended.event, ended.trial, ended.cell.identity
+    if ended.started.warm_up or event.outcome in NOT_COUNTED:
+        return
+    if trial.ok and identity.length == FIXED_LENGTH and len(trial.durations_ns) != identity.actions:
+        trial.complete = False
+    if trial.complete:
+        ended.cell.trials.append(trial)
+    else:
+        recording.skipped += 1
 
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
+
+class FinishedTrial(NamedTuple):
+    """An ended trial with its events."""
+
+    run_id: str
+    cell: RecordedCell
+    started: events.TrialStarted
+    start_unix_ns: int
+    trial: RecordedTrial
+    event: events.TrialEnded
+
+
+class TrialReader:
+    """Folds the events of a file into trials."""
+
+    def __init__(self) -> None:
+        self.run_id = ""
+        self.announced: list[RecordedCell] = []
+        self.worker = 0  # of the current events
+        self.orphans = 0  # events of trials whose start, or whose cell, was lost
+        self.open: dict[int, OpenTrial] = {}
+        self._anchor_unix_ns = 0
         self._cells: dict[int, RecordedCell] = {}
-        self._trials: dict[int, list[RecordedTrial]] = {}  # by cell
-        self._open: dict[int, OpenTrial] = {}
         self._runs: dict[RunKey, RunKey] = {}  # one object per key, shared by its trials
-        self._worker = 0  # of the current events
 
-    def apply(self, event: events.Event) -> None:
+    def apply(self, event: events.Event) -> FinishedTrial | None:
+        """Apply the next event; return the trial that the event ends."""
         if isinstance(event, PARTS):  # most frequent first
-            if (trial := self._open.get(event.trial)) is None:
-                self._recording.skipped += 1  # its start was lost
+            if (trial := self.open.get(event.trial)) is None:
+                self.orphans += 1
             else:
                 trial.add(event)
         elif isinstance(event, events.TrialStarted):
-            run = RunKey(self._recording.run_id, event.repetition)
-            self._open[event.trial] = OpenTrial(event, self._runs.setdefault(run, run), self._worker)
+            run = RunKey(self.run_id, event.repetition)
+            run = self._runs.setdefault(run, run)
+            self.open[event.trial] = OpenTrial(event, run, self.worker, self._anchor_unix_ns + event.start_ns)
         elif isinstance(event, events.TrialEnded):
-            self._ended(event)
+            opened = self.open.pop(event.trial, None)
+            cell = self._cells.get(opened.started.cell) if opened else None
+            if opened is not None and cell is not None:
+                trial_of_event = opened.closed(event)
+                return FinishedTrial(self.run_id, cell, opened.started, opened.start_unix_ns, trial_of_event, event)
+            self.orphans += 1
         elif isinstance(event, events.Mark):
-            if trial := self._open.get(event.trial):
+            if trial := self.open.get(event.trial):
                 trial.mark(event)
         elif isinstance(event, events.Clock):
-            self._worker = event.worker
+            self.worker, self._anchor_unix_ns = event.worker, event.unix_ns
         elif isinstance(event, events.Header):
-            self._recording.run_id = event.run_id
-            planned = event.scenario.get("workers")
-            self._recording.at_once = planned if isinstance(planned, int) and planned > 0 else 1
+            self.run_id = event.run_id
         elif isinstance(event, events.Cell):
             self._cells[event.id] = cell = RecordedCell(event)
-            self._trials[event.id] = cell.trials = []
-            self._recording.cells.append(cell)
-        elif isinstance(event, events.Health):
-            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(event)
-            self._recording.floors_ns[self._worker] = event.floor_ns
-
-    def _ended(self, event: events.TrialEnded) -> None:
-        opened = self._open.pop(event.trial, None)
-        cell = self._cells.get(opened.cell) if opened else None
-        if opened is None or cell is None:
-            self._recording.skipped += 1
-            return
-        if opened.warm_up or event.outcome in NOT_COUNTED:
-            return
-        trial = opened.closed(event)
-        identity = cell.identity
-        if trial.ok and identity.length == FIXED_LENGTH and len(trial.durations_ns) != identity.actions:
-            trial.complete = False
-        if trial.complete:
-            self._trials[opened.cell].append(trial)
-        else:
-            self._recording.skipped += 1
-
-    def finish(self) -> Recording:
-        recording, unreported = self._recording, WorkerFitness()
-        for cell in recording.cells:
-            for trial in cell.trials:
-                slow = recording.floors_ns.get(trial.worker, UNKNOWN) > FLOOR_LIMIT_NS
-                share = recording.workers.get(trial.worker, unreported).share(trial.start_ns, trial.end_ns)
-                trial.exposed = 1.0 if slow else share
-        workers = recording.workers.values()
-        recording.distorted = any(worker.problems for worker in workers)
-        recording.floor_ns = max(recording.floors_ns.values(), default=UNKNOWN)
-        recording.lag_p99_ns = max((worker.lag_p99_ns for worker in workers), default=0)
-        recording.cpu_permille = max((worker.cpu_permille for worker in workers), default=0)
-        return recording
+            self.announced.append(cell)
+        return None
 
 
 class OpenTrial:
     """A started and unfinished trial."""
 
-    def __init__(self, event: events.TrialStarted, run: RunKey, worker: int = 0) -> None:
-        self.cell = event.cell
-        self.warm_up = event.warm_up
-        self.start_ns = event.start_ns
+    def __init__(self, event: events.TrialStarted, run: RunKey, worker: int, start_unix_ns: int) -> None:
+        self.started = event
+        self.start_unix_ns = start_unix_ns
         self.create_ns = event.start_ns  # create request that succeeded
-        self.started_ns: list[int] = []  # milestones of the sandbox's process
+        self.process_ns: list[int] = []  # milestones of the sandbox's process
         self.phases: dict[str, int] = {}
         self.last_ns = event.start_ns  # end of the last phase
         self.setup_commands = 0
         self.cpu_ns: int | None = 0  # of set-up and actions; None: unknown
-        self.start_delay_ns = start_delay_ns(event.scheduled_ns, event.start_ns)
         self.trial = RecordedTrial(run, event.block, event.start_ns, worker)
         self.trial.group = event.group
 
     def mark(self, event: events.Mark) -> None:
         if event.name in STARTED:
-            self.started_ns.append(event.at_ns)
+            self.process_ns.append(event.at_ns)
         elif event.name in (events.IMAGE_BUILT, events.IMAGE_CACHED):
             self.trial.image_cached = event.name == events.IMAGE_CACHED
         elif event.name == events.BORROWED:
@@ -228,7 +241,7 @@ class OpenTrial:
         trial = self.trial
         trial.gap_ns = sum(trial.gaps_ns)
         trial.actions = Split.of(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)
-        trial.ok = event.outcome == OK
+        trial.ok = event.outcome == events.OK
         trial.failed_in, trial.error = event.phase, event.error
         trial.cause = recorded_cause(event.outcome, event.error, event.phase, event.cause)
         trial.end_ns = event.end_ns
@@ -237,12 +250,12 @@ class OpenTrial:
             self.phases,
             trial.setup,
             trial.actions,
-            held_ns=held_ns(self.start_ns, event.end_ns, self.phases),
+            held_ns=held_ns(self.started.start_ns, event.end_ns, self.phases),
             queued_ns=event.queued_ns,
             think_ns=sum(trial.thinks_ns),
-            orchestration_ns=self._orchestration_ns() if self.started_ns else None,
+            orchestration_ns=self._orchestration_ns(),
             cpu_ns=self.cpu_ns,
-            start_delay_ns=self.start_delay_ns,
+            start_delay_ns=max(0, self.started.start_ns - self.started.scheduled_ns),
         )
         trial.cpu_ns = self.cpu_ns
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
@@ -250,7 +263,7 @@ class OpenTrial:
 
     def _orchestration_ns(self) -> int | None:
         """Return the time from the create request to the first milestone of the sandbox's process, or None."""
-        return min((at_ns - self.create_ns for at_ns in self.started_ns if at_ns >= self.create_ns), default=None)
+        return min((at_ns - self.create_ns for at_ns in self.process_ns if at_ns >= self.create_ns), default=None)
 
 
 Data = Recording | Published | Sequence[Recording | Published]
@@ -270,13 +283,3 @@ def load(path: str | PathLike[str]) -> Recording | Published:
     """
     path = Path(path)
     return read_published(path) if path.suffix == ".toml" else read_recording(path)
-
-
-def load_all(paths: Iterable[str | PathLike[str]]) -> list[Recording | Published]:
-    """Read several files in their order. Raises ``SourceError`` as ``load``, for the first unreadable file."""
-    return [load(path) for path in paths]
-
-
-def read_recordings(paths: Iterable[Path]) -> list[Recording]:
-    """Read several recordings in their order. Raises ``SourceError`` for the first unreadable file."""
-    return [read_recording(path) for path in paths]

@@ -29,23 +29,18 @@ class WorkerFitness:
 
     _seconds: list[Health] = field(default_factory=list)
     _bad: list[tuple[int, int]] = field(default_factory=list)
-    _late: int = 0  # seconds with an event loop lag (p99) above LAG_LIMIT_NS
-    _busy: int = 0  # seconds with more CPU time than CPU_LIMIT_PERMILLE of a core
 
     def add(self, second: Health) -> None:
         """Add the next second."""
-        late, busy = second.lag_p99_ns > LAG_LIMIT_NS, second.cpu_permille > CPU_LIMIT_PERMILLE
-        self._late += late
-        self._busy += busy
-        if late or busy:
+        if second.lag_p99_ns > LAG_LIMIT_NS or second.cpu_permille > CPU_LIMIT_PERMILLE:
             self._bad.append((self._seconds[-1].at_ns if self._seconds else 0, second.at_ns))
         self._seconds.append(second)
 
     @property
     def problems(self) -> list[str]:
         """Reasons for a warning: more than one second in a hundred is late, or more than half are busy."""
-        count = len(self._seconds)
-        return ["loop lag"] * (self._late > count // 100) + ["client CPU"] * (self._busy > count // 2)
+        late, busy = self.lag_p99_ns > LAG_LIMIT_NS, self.cpu_permille > CPU_LIMIT_PERMILLE
+        return ["loop lag"] * late + ["client CPU"] * busy
 
     def within(self, start_ns: int, end_ns: int) -> list[Health]:
         """Return the seconds between two instants."""

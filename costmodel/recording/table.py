@@ -12,9 +12,7 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_parts
 from costmodel.recording.follower import Follower
-from costmodel.recording.reader import OK, OpenTrial, RecordedCell
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.repetitions import RunKey
+from costmodel.recording.reader import FinishedTrial, TrialReader
 
 Value = int | str | bool | None
 TableRow = tuple[Value, ...]
@@ -24,101 +22,88 @@ class FrameColumn(NamedTuple):
     """A column, with the unit in its name. None: unknown."""
 
     name: str
-    kind: type[int] | type[str] | type[bool]
     about: str
     source: str | Callable[[Any], Value] = ""  # attribute of the row's source, or a function of it; "": the name
 
 
-class _Ended(NamedTuple):
-    """An ended trial with its events."""
-
-    run_id: str
-    cell: RecordedCell
-    started: events.TrialStarted
-    start_unix_ns: int
-    trial: RecordedTrial
-    ended: events.TrialEnded
-
-
-def _of_success(name: str, *, divided: bool = False) -> Callable[[_Ended], int | None]:
+def _of_success(name: str, *, divided: bool = False) -> Callable[[FinishedTrial], int | None]:
     """Return a getter of a measure; None in a failure, and with ``divided`` where a command is undivided."""
     read = attrgetter(f"trial.measures.{name}")
-    return lambda row: read(row) if row.ended.outcome == OK and (row.trial.measures.divided or not divided) else None
+    return lambda row: read(row) if row.trial.ok and (row.trial.measures.divided or not divided) else None
 
 
 _wrapper = _of_success("wrapper_ns")
 _TRIAL: Final = (
-    FrameColumn("run_id", str, "id of the measurement; sorts by time"),
-    FrameColumn("repetition", int, "from 0", "started.repetition"),
-    FrameColumn("trial", int, "number within the measurement", "started.trial"),
+    FrameColumn("run_id", "id of the measurement; sorts by time"),
+    FrameColumn("repetition", "from 0", "started.repetition"),
+    FrameColumn("trial", "number within the measurement", "started.trial"),
 )
 COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
     "trials": (
         *_TRIAL,
-        FrameColumn("cell", str, "digest; trials of equal cells pool", "cell.identity.cell_id"),
-        FrameColumn("substrate", str, "", "cell.identity.substrate"),
-        FrameColumn("variant", str, "runtime, transport or instance type", "cell.identity.variant"),
-        FrameColumn("tier", str, "", "cell.identity.tier"),
-        FrameColumn("mode", str, "exec or session", "cell.identity.mode"),
-        FrameColumn("concurrency", int, "trials at a time", "cell.identity.concurrency"),
-        FrameColumn("arrival", str, "start of trials", "cell.identity.arrival"),
-        FrameColumn("acquire", str, "create, reset, pool:NAME …", "cell.identity.acquire"),
-        FrameColumn("provenance", str, "measured, stand_in or imported", "cell.provenance"),
-        FrameColumn("actions", int, "finished actions", lambda row: len(row.trial.durations_ns)),
-        FrameColumn("attempt", int, "from 0", "started.attempt"),
-        FrameColumn("warm_up", bool, "not counted", "started.warm_up"),
-        FrameColumn("block", int, "trials shuffled together", lambda row: _optional(row.started.block)),
-        FrameColumn("task", str, "digest of the prompt or problem", "started.task"),
-        FrameColumn("group", str, "digest; rollouts of the same prompt", "started.group"),
-        FrameColumn("training_step", int, "", lambda row: _optional(row.started.training_step)),
-        FrameColumn("node", str, "digest of the machine", "ended.node"),
-        FrameColumn("image", str, "digest, where trials of a cell differ", "started.image"),
-        FrameColumn("image_bytes", int, "", lambda row: _optional(row.started.image_bytes)),
-        FrameColumn("outcome", str, "ok, failed, timeout, cancelled or interrupted", "ended.outcome"),
-        FrameColumn("phase", str, "phase of the failure", "ended.phase"),
-        FrameColumn("error", str, "class of the error", "ended.error"),
-        FrameColumn("start_unix_ns", int, "first create request"),
-        FrameColumn("late_ns", int, "start delay", "trial.measures.start_delay_ns"),
+        FrameColumn("cell", "digest; trials of equal cells pool", "cell.identity.cell_id"),
+        FrameColumn("substrate", "", "cell.identity.substrate"),
+        FrameColumn("variant", "runtime, transport or instance type", "cell.identity.variant"),
+        FrameColumn("tier", "", "cell.identity.tier"),
+        FrameColumn("mode", "exec or session", "cell.identity.mode"),
+        FrameColumn("concurrency", "trials at a time", "cell.identity.concurrency"),
+        FrameColumn("arrival", "start of trials", "cell.identity.arrival"),
+        FrameColumn("acquire", "create, reset, pool:NAME …", "cell.identity.acquire"),
+        FrameColumn("provenance", "measured, stand_in or imported", "cell.provenance"),
+        FrameColumn("actions", "finished actions", lambda row: len(row.trial.durations_ns)),
+        FrameColumn("attempt", "from 0", "started.attempt"),
+        FrameColumn("warm_up", "not counted", "started.warm_up"),
+        FrameColumn("block", "trials shuffled together", lambda row: _optional(row.started.block)),
+        FrameColumn("task", "digest of the prompt or problem", "started.task"),
+        FrameColumn("group", "digest; rollouts of the same prompt", "started.group"),
+        FrameColumn("training_step", "", lambda row: _optional(row.started.training_step)),
+        FrameColumn("node", "digest of the machine", "event.node"),
+        FrameColumn("image", "digest, where trials of a cell differ", "started.image"),
+        FrameColumn("image_bytes", "", lambda row: _optional(row.started.image_bytes)),
+        FrameColumn("outcome", "ok, failed, timeout, cancelled or interrupted", "event.outcome"),
+        FrameColumn("phase", "phase of the failure", "event.phase"),
+        FrameColumn("error", "class of the error", "event.error"),
+        FrameColumn("start_unix_ns", "first create request"),
+        FrameColumn("late_ns", "start delay", "trial.measures.start_delay_ns"),
         FrameColumn(
             "response_ns",
-            int,
             "start delay + occupied time",
             lambda row: row.trial.measures.response_ns if has_schedule(row.cell.identity.arrival) else None,
         ),
-        FrameColumn("create_ns", int, "", "trial.measures.create_ns"),
-        FrameColumn("ready_ns", int, "", "trial.measures.ready_ns"),
-        FrameColumn("preload_ns", int, "", "trial.measures.preload_ns"),
-        FrameColumn("setup_ns", int, "phase", "trial.measures.setup_ns"),
-        FrameColumn("cold_start_ns", int, "create and ready", "trial.measures.cold_start_ns"),
-        FrameColumn("fresh_episode_ns", int, "until the first action", "trial.measures.fresh_episode_ns"),
-        FrameColumn("trajectory_ns", int, "held − queued − think", "trial.measures.trajectory_ns"),
-        FrameColumn("held_ns", int, "occupied time", "trial.measures.held_ns"),
-        FrameColumn("work_ns", int, "in-sandbox time of set-up and actions", _of_success("work_ns", divided=True)),
-        FrameColumn("dispatch_ns", int, "dispatch of set-up and actions", _of_success("dispatch_ns", divided=True)),
-        FrameColumn("unsplit_ns", int, "undivided command time", _of_success("unsplit_ns")),
-        FrameColumn("harness_ns", int, "runner gap", _of_success("harness_ns")),
-        FrameColumn("queued_ns", int, "throttled", "trial.measures.queued_ns"),
-        FrameColumn("think_ns", int, "model time", "trial.measures.think_ns"),
-        FrameColumn("cleanup_ns", int, "", "trial.measures.cleanup_ns"),
-        FrameColumn("verify_ns", int, "the task's own tests", "trial.measures.verify_ns"),
-        FrameColumn("sandbox_ns", int, "billed life without clean-up", "trial.sandbox_ns"),
-        FrameColumn("complete", bool, "no command is missing", "trial.complete"),
-        FrameColumn("wrapper_ns", int, "wrapper time of set-up and actions", lambda row: _wrapper(row) or None),
-        FrameColumn("cause", str, "of the failure or limit", "trial.cause"),
+        FrameColumn("create_ns", "", "trial.measures.create_ns"),
+        FrameColumn("ready_ns", "", "trial.measures.ready_ns"),
+        FrameColumn("preload_ns", "", "trial.measures.preload_ns"),
+        FrameColumn("setup_ns", "phase", "trial.measures.setup_ns"),
+        FrameColumn("cold_start_ns", "create and ready", "trial.measures.cold_start_ns"),
+        FrameColumn("fresh_episode_ns", "until the first action", "trial.measures.fresh_episode_ns"),
+        FrameColumn("trajectory_ns", "held − queued − think", "trial.measures.trajectory_ns"),
+        FrameColumn("held_ns", "occupied time", "trial.measures.held_ns"),
+        FrameColumn("work_ns", "in-sandbox time of set-up and actions", _of_success("work_ns", divided=True)),
+        FrameColumn("dispatch_ns", "dispatch of set-up and actions", _of_success("dispatch_ns", divided=True)),
+        FrameColumn("unsplit_ns", "undivided command time", _of_success("unsplit_ns")),
+        FrameColumn("harness_ns", "runner gap", _of_success("harness_ns")),
+        FrameColumn("queued_ns", "throttled", "trial.measures.queued_ns"),
+        FrameColumn("think_ns", "model time", "trial.measures.think_ns"),
+        FrameColumn("cleanup_ns", "", "trial.measures.cleanup_ns"),
+        FrameColumn("verify_ns", "the task's own tests", "trial.measures.verify_ns"),
+        FrameColumn("sandbox_ns", "billed life without clean-up", "trial.sandbox_ns"),
+        FrameColumn("complete", "no command is missing", "trial.complete"),
+        FrameColumn("wrapper_ns", "wrapper time of set-up and actions", lambda row: _wrapper(row) or None),
+        FrameColumn("cause", "of the failure or limit", "trial.cause"),
     ),
     "actions": (
         *_TRIAL,
-        FrameColumn("step", str, "preload, setup or action"),
-        FrameColumn("index", int, "within the step"),
-        FrameColumn("think_ns", int, "model time before the command"),
-        FrameColumn("gap_ns", int, "runner gap before the command"),
-        FrameColumn("duration_ns", int, "submission to result"),
-        FrameColumn("run_ns", int, "in-sandbox time"),
-        FrameColumn("cpu_ns", int, "CPU time of the command"),
-        FrameColumn("exit_code", int, ""),
-        FrameColumn("stdout_bytes", int, ""),
-        FrameColumn("stderr_bytes", int, ""),
-        FrameColumn("wrapper_ns", int, "wrapper time"),
+        FrameColumn("step", "preload, setup or action"),
+        FrameColumn("index", "within the step"),
+        FrameColumn("think_ns", "model time before the command"),
+        FrameColumn("gap_ns", "runner gap before the command"),
+        FrameColumn("duration_ns", "submission to result"),
+        FrameColumn("run_ns", "in-sandbox time"),
+        FrameColumn("cpu_ns", "CPU time of the command"),
+        FrameColumn("exit_code", ""),
+        FrameColumn("stdout_bytes", ""),
+        FrameColumn("stderr_bytes", ""),
+        FrameColumn("wrapper_ns", "wrapper time"),
     ),
 }
 """Table → columns in order; docs/measurement.md defines the durations."""
@@ -148,62 +133,32 @@ def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> I
     Trials come in the order of their ends; unfinished trials are left out. Raises as ``frame``.
     """
     table_columns(table)
+    values = _values(table)
     for path in map(Path, paths):
-        reader = _Reader(table)
+        reader = TrialReader()
         with Follower(path) as follower:
             while batch := follower.poll():
                 for event in batch:
-                    yield from reader.rows(event)
+                    if table == "actions" and isinstance(event, events.Actions) and event.trial in reader.open:
+                        yield from _commands(reader.run_id, reader.open[event.trial].started, event)
+                    ended = reader.apply(event)
+                    if table == "trials" and ended is not None:
+                        yield values(ended)
             follower.finish()
 
 
-class _Reader:
-    """State between events."""
-
-    def __init__(self, table: str) -> None:
-        self._table = table
-        self._values = _values(table)
-        self._run_id = ""
-        self._anchor_unix_ns = 0
-        self._cells: dict[int, RecordedCell] = {}
-        self._open: dict[int, tuple[events.TrialStarted, OpenTrial, int]] = {}
-
-    def rows(self, event: events.Event) -> Iterator[TableRow]:
-        """Yield the rows that an event completes."""
-        if isinstance(event, events.Header):
-            self._run_id = event.run_id
-        elif isinstance(event, events.Clock):
-            self._anchor_unix_ns = event.unix_ns
-        elif isinstance(event, events.Cell):
-            self._cells[event.id] = RecordedCell(event)
-        elif isinstance(event, events.TrialStarted):
-            started_unix_ns = self._anchor_unix_ns + event.start_ns
-            self._open[event.trial] = event, OpenTrial(event, RunKey(self._run_id, event.repetition)), started_unix_ns
-        elif isinstance(event, events.Mark | events.PhaseEnded | events.Actions) and event.trial in self._open:
-            started, trial, _ = self._open[event.trial]
-            if isinstance(event, events.Actions) and self._table == "actions":
-                yield from self._commands(started, event)
-            elif isinstance(event, events.Mark):
-                trial.mark(event)
-            else:
-                trial.add(event)
-        elif isinstance(event, events.TrialEnded) and event.trial in self._open:
-            started, trial, started_unix_ns = self._open.pop(event.trial)
-            if self._table == "trials" and (cell := self._cells.get(started.cell)):
-                yield self._values(_Ended(self._run_id, cell, started, started_unix_ns, trial.closed(event), event))
-
-    def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[TableRow]:
-        count, empty = len(event.duration_ns), events.column
-        runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
-        optional = (runs_ns, empty(event.cpu_ns, count, UNKNOWN), empty(event.exit_code, count))
-        columns = (
-            *(empty(event.think_ns, count), empty(event.gap_ns, count), event.duration_ns),
-            *([_optional(value) for value in values] for values in optional),
-            *(empty(event.stdout_bytes, count), empty(event.stderr_bytes, count)),
-            [wrapper_ns or None for wrapper_ns in wrappers_ns],
-        )
-        for index, row in enumerate(zip(*columns, strict=True), event.first):
-            yield (self._run_id, started.repetition, started.trial, event.step, index, *row)
+def _commands(run_id: str, started: events.TrialStarted, event: events.Actions) -> Iterator[TableRow]:
+    count, empty = len(event.duration_ns), events.column
+    runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
+    optional = (runs_ns, empty(event.cpu_ns, count, UNKNOWN), empty(event.exit_code, count))
+    columns = (
+        *(empty(event.think_ns, count), empty(event.gap_ns, count), event.duration_ns),
+        *([_optional(value) for value in values] for values in optional),
+        *(empty(event.stdout_bytes, count), empty(event.stderr_bytes, count)),
+        [wrapper_ns or None for wrapper_ns in wrappers_ns],
+    )
+    for index, row in enumerate(zip(*columns, strict=True), event.first):
+        yield (run_id, started.repetition, started.trial, event.step, index, *row)
 
 
 def _values(table: str) -> Callable[[Any], TableRow]:

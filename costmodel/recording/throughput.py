@@ -6,7 +6,7 @@ last start.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple, Self
 
@@ -14,22 +14,16 @@ ROUNDS: Final = 3
 """Trials per slot below which a block counts from its first start to its last end."""
 
 
-class RateSpan(NamedTuple):
-    """Successes and their time span."""
+class Rate(NamedTuple):
+    """Successes in a span of time, of one block on one worker or of several; ``lanes``: the most trials in flight."""
 
     successes: float
     ns: float
+    lanes: int = 0
 
     @property
     def per_s(self) -> float:
         return self.successes / self.ns * 1e9 if self.ns else 0.0
-
-
-class BlockRate(NamedTuple):
-    """Rate of one block on one worker, and the most trials in flight."""
-
-    span: RateSpan
-    lanes: int
 
     @classmethod
     def of(cls, trials: Sequence[tuple[int, int, bool]]) -> Self:
@@ -42,19 +36,17 @@ class BlockRate(NamedTuple):
         first, last = min(start for start, _, _ in trials), max(start for start, _, _ in trials)
         if len(trials) < ROUNDS * lanes or len(trials) <= lanes:
             last = max(end for _, end, _ in trials)
-        return cls(RateSpan(sum(ok and end <= last for _, end, ok in trials), last - first), lanes)
+        return cls(sum(ok and end <= last for _, end, ok in trials), last - first, lanes)
 
 
-def together(workers: Sequence[BlockRate], concurrency: int) -> RateSpan:
+def together(workers: Sequence[Rate], concurrency: int) -> Rate:
     """Combine the workers of a block: rates add up, or spans if a worker used all slots alone."""
-    spans = [worker.span for worker in workers]
     if sum(worker.lanes for worker in workers) > concurrency:
-        return summed(spans)
-    ns = sum(span.ns for span in spans) / len(spans)
-    return RateSpan(sum(span.successes * ns / span.ns for span in spans if span.ns), ns)
+        return summed(workers)
+    ns = sum(worker.ns for worker in workers) / len(workers)
+    return Rate(sum(worker.successes * ns / worker.ns for worker in workers if worker.ns), ns)
 
 
-def summed(spans: Iterable[RateSpan]) -> RateSpan:
+def summed(rates: Sequence[Rate]) -> Rate:
     """Add spans in sequence."""
-    spans = list(spans)
-    return RateSpan(sum(span.successes for span in spans), sum(span.ns for span in spans))
+    return Rate(sum(rate.successes for rate in rates), sum(rate.ns for rate in rates))

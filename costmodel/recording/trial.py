@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from costmodel.recording.breakdown import NO_COMMANDS, NOTHING, UNKNOWN, Measures, Split, parted
-from costmodel.statistics.repetitions import Origin, RunKey
+from costmodel.recording.breakdown import NO_COMMANDS, UNKNOWN, Measures, Split, parted
+from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
-
-if TYPE_CHECKING:
-    _Column = array[int]
-else:
-    _Column = array  # which takes no parameter at run time
 
 _EMPTY: Final = msgspec.field(default_factory=lambda: array("q"))
 
@@ -74,32 +68,25 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
     borrowed: bool = False  # another trial's sandbox
     group: str = ""  # rollouts of one prompt; "": unknown
     complete: bool = True  # no gap between the actions
-    measures: Measures = NOTHING  # of the trial at its recorded length
+    measures: Measures = Measures()  # of the trial at its recorded length
     cpu_ns: int | None = None  # of set-up and actions; None: unknown
     sandbox_ns: int = 0  # the provider's clock: accepted create request to end, clean-up apart
     setup: Split = NO_COMMANDS  # the set-up's commands
     actions: Split = NO_COMMANDS
     gap_ns: int = 0  # harness time before actions
-    durations_ns: _Column = _EMPTY  # per action
-    gaps_ns: _Column = _EMPTY  # per action: harness time before it
-    thinks_ns: _Column = _EMPTY  # per action
-    runs_ns: _Column = _EMPTY  # per action: inside the sandbox, or UNKNOWN
-    wrappers_ns: _Column = _EMPTY  # per action: wrapper time, 0 where unknown
+    durations_ns: array[int] = _EMPTY  # per action
+    gaps_ns: array[int] = _EMPTY  # per action: harness time before it
+    thinks_ns: array[int] = _EMPTY  # per action
+    runs_ns: array[int] = _EMPTY  # per action: inside the sandbox, or UNKNOWN
+    wrappers_ns: array[int] = _EMPTY  # per action: wrapper time, 0 where unknown
 
 
-def origins_of(trials: Iterable[RecordedTrial]) -> list[Origin]:
-    """Return run and block of each trial."""
-    return [(trial.run, trial.block) for trial in trials]
-
-
-PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int]]](
-    {
-        "action": lambda trial: trial.durations_ns,
-        "run": lambda trial: [ns for ns in trial.runs_ns if ns != UNKNOWN],
-        "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1],
-        "wrapper": lambda trial: [ns for ns in trial.wrappers_ns if ns],
-    }
-)
+PER_ACTION: Final[dict[str, Callable[[RecordedTrial], Sequence[int]]]] = {
+    "action": lambda trial: trial.durations_ns,
+    "run": lambda trial: [ns for ns in trial.runs_ns if ns != UNKNOWN],
+    "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1],
+    "wrapper": lambda trial: [ns for ns in trial.wrappers_ns if ns],
+}
 """Kind of duration → values of a trial, one per action; all but the first omit unknown runs."""
 
 _MEASURES: Final = (
@@ -107,28 +94,24 @@ _MEASURES: Final = (
     "fresh_episode trajectory amortized_per_action ready_again queued think held verify suspend resume snapshot "
     "fork build start_delay response cleanup"
 )
-PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
-    {
-        **{kind: attrgetter(f"measures.{kind}_ns") for kind in _MEASURES.split()},
-        "dispatch_total": lambda trial: trial.measures.dispatch_ns,
-        "wrapper_total": lambda trial: trial.measures.wrapper_ns or None,
-        "amortized_per_action": lambda trial: _amortized_ns(trial),
-    }
-)
+PER_TRIAL: Final[dict[str, Callable[[RecordedTrial], int | None]]] = {
+    **{kind: attrgetter(f"measures.{kind}_ns") for kind in _MEASURES.split()},
+    "dispatch_total": lambda trial: trial.measures.dispatch_ns,
+    "wrapper_total": lambda trial: trial.measures.wrapper_ns or None,
+    "amortized_per_action": lambda trial: _amortized_ns(trial),
+}
 """Kind of duration → value of a trial, or None. ``*_total`` marks totals of kinds per action."""
 
-NOT_RECORDED: Final = MappingProxyType[str, Sequence[str]](
-    {
-        "run": ("run", "dispatch", "dispatch_total", "work", "wrapper", "wrapper_total"),
-        "create": ("create", "cold_start", "fresh_episode", "orchestration"),
-        "ready": ("ready",),
-        "setup": ("setup",),
-        "think": ("think", "trajectory", "amortized_per_action"),
-        "actions": ("action", "amortized_per_action"),
-        "held": ("held", "trajectory", "amortized_per_action", "harness"),
-        "verify": ("verify",),
-    }
-)
+NOT_RECORDED: Final[dict[str, Sequence[str]]] = {
+    "run": ("run", "dispatch", "dispatch_total", "work", "wrapper", "wrapper_total"),
+    "create": ("create", "cold_start", "fresh_episode", "orchestration"),
+    "ready": ("ready",),
+    "setup": ("setup",),
+    "think": ("think", "trajectory", "amortized_per_action"),
+    "actions": ("action", "amortized_per_action"),
+    "held": ("held", "trajectory", "amortized_per_action", "harness"),
+    "verify": ("verify",),
+}
 """Quantity that an imported source may lack → unknown kinds of durations."""
 
 

@@ -42,8 +42,7 @@ class Causality:
     """Checks every event of a file, in order."""
 
     def __init__(self) -> None:
-        self._cells: dict[int, Cell] = {}
-        self._announced = 0
+        self._cells: set[Cell] = set()
         self._started: set[int] = set()
         self._open: dict[int, InCourse] = {}
         self._ended = False
@@ -66,20 +65,15 @@ class Causality:
             elif isinstance(event, TrialEnded):
                 self._end(event)
             elif isinstance(event, Cell):
-                self._announce(event)
+                self._cells.add(event)
+                if len(self._cells) > MAX_CELLS:
+                    raise ValueError(f"more than {MAX_CELLS} cells")
             elif isinstance(event, Header):
                 check_scenario(event.scenario)
             elif isinstance(event, RunFinished):
                 self._ended = True
                 if event is not events[-1]:
                     raise ValueError(AFTER_THE_END)
-
-    def _announce(self, event: Cell) -> None:
-        if self._cells.get(event.id) != event:
-            self._cells[event.id] = event
-            self._announced += 1
-            if self._announced > MAX_CELLS:
-                raise ValueError(f"more than {MAX_CELLS} cells")
 
     def _start(self, event: TrialStarted) -> None:
         if event.trial in self._started:

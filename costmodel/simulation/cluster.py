@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from heapq import heapreplace
 from typing import NamedTuple, Self
 
-from costmodel.training.run import COLOCATED, PREPULLED, TrainingRun
+from costmodel.training.combinations import PREPULLED
+from costmodel.training.run import COLOCATED, TrainingRun
 
 
 class NodeSet(NamedTuple):
@@ -46,12 +47,12 @@ class NodeSet(NamedTuple):
         if (
             training_run.images is None
             or training_run.pull_gb_s is None
-            or training_run.effective_placement == PREPULLED
+            or training_run.placement == PREPULLED
             or not pulls
         ):
             return plain
         return plain._replace(
-            near=training_run.effective_placement == COLOCATED,
+            near=training_run.placement == COLOCATED,
             pull_ns=tuple(round(size / training_run.pull_gb_s * 1e9) for size in training_run.images.sizes_gb),
             sizes_gb=training_run.images.sizes_gb,
             disk_gb=training_run.disk_gb,

@@ -75,7 +75,7 @@ class StepRules:
             timeout_ns=round((training_run.timeout_s or 0.0) * 1e9),
             include_cleanup=training_run.include_cleanup,
             staleness=training_run.staleness or 0,
-            on_failure=training_run.effective_on_failure,
+            on_failure=training_run.on_failure or RETRY,
             suspends=training_run.suspend_after_s is not None,
             forks=training_run.fork_s is not None and "create" not in without,
             recycle_ns=None

@@ -19,13 +19,6 @@ MIN_TRIALS: Final = 3
 """With fewer trials a mean has no interval."""
 
 
-class Between(NamedTuple):
-    """Lowest and highest possible amount, in its unit; not a confidence interval."""
-
-    low: float
-    high: float
-
-
 class Interval(NamedTuple):
     """A value with its 95 % interval, both in the value's unit; None where the data do not support one."""
 
@@ -52,6 +45,12 @@ class Interval(NamedTuple):
         """Add a constant to the value and to both limits."""
         low, high = self.low, self.high
         return Interval(self.value + by, *(None if end is None else end + by for end in (low, high)))
+
+    def widened(self, error: Interval) -> Interval:
+        """Add the limits of an error that no number of trials reduces; an interval without limits stays."""
+        if self.low is None or self.high is None or error.low is None or error.high is None:
+            return self
+        return self._replace(low=self.low + error.low, high=self.high + error.high)
 
     def not_negative(self) -> Interval:
         """Raise a negative lower limit to 0: time and money cannot be negative."""

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
 
+PREPULLED: Final = "prepulled"
 STEP_MODEL: Final = (
     "staleness think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
     "suspend_after_s fork_s recycle_s build_s"
@@ -97,7 +98,7 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
     Needs("placement pull_gb_s node_disk_gib", "images", "{setting} is about images: add --images"),
     Needs("images", "nodes group_size", _IMAGES),
     Contradiction(
-        lambda run: run.images is not None and (run.pull_gb_s is None) != run.is_prepulled,
+        lambda run: run.images is not None and (run.pull_gb_s is None) != (run.placement == PREPULLED),
         "images are pulled at a rate, or prepulled: give one of --pull-gb-s and --placement prepulled",
     ),
     Contradiction(
@@ -105,7 +106,7 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
         "an image of {run.images.largest_gb:g} GB does not fit a disk of {run.disk_gb:g} GB",
     ),
     Contradiction(
-        lambda run: run.images is not None and run.is_prepulled and run.images.total_gb > run.disk_gb,
+        lambda run: run.images is not None and run.placement == PREPULLED and run.images.total_gb > run.disk_gb,
         "{run.images.total_gb:g} GB of images do not fit a disk of {run.disk_gb:g} GB",
     ),
     # failures

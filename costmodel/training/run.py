@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
-from costmodel.training.combinations import STEP_MODEL, check_combinations
+from costmodel.training.combinations import PREPULLED, STEP_MODEL, check_combinations
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
 
-SPREAD, COLOCATED, PREPULLED = PLACEMENTS = ("spread", "colocated", "prepulled")
+SPREAD, COLOCATED, _ = PLACEMENTS = ("spread", "colocated", PREPULLED)
 """Choice of a sandbox's node and of the time of the image pull: docs/simulation.md."""
 ACTIONS: Final = {"suspend": "suspend_after_s", "fork": "fork_s", "recycle": "recycle_s", "prebuild": "build_s"}
 """Action of a life cycle → field of ``TrainingRun``; ``prebuild`` removes builds."""
@@ -186,14 +186,11 @@ class TrainingRun:
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):
                 raise TrainingRunError(f"{name} must be a whole number of at least 1, not {count}")
-        for name in _ABOVE_0:
-            number = getattr(self, name)
-            if number is not None and not 0 < number < math.inf:
-                raise TrainingRunError(f"{name} must be a number above 0, not {number}")
-        for name in _AT_LEAST_0:
-            number = getattr(self, name)
-            if number is not None and not 0 <= number < math.inf:
-                raise TrainingRunError(f"{name} must be a number of at least 0, not {number}")
+        for names, lowest, words in ((_ABOVE_0, math.ulp(0.0), "above 0"), (_AT_LEAST_0, 0.0, "of at least 0")):
+            for name in names:
+                number = getattr(self, name)
+                if number is not None and not lowest <= number < math.inf:
+                    raise TrainingRunError(f"{name} must be a number {words}, not {number}")
         if self.think is not None and (self.think.median_ns < 0 or not 0 <= self.think.sigma < math.inf):
             raise TrainingRunError(
                 f"think time must be at least 0, not {self.think.median_ns} ns, sigma {self.think.sigma}"
@@ -232,18 +229,6 @@ class TrainingRun:
     def disk_gb(self) -> float:
         """Disk of a node for images; infinite if unset."""
         return math.inf if self.node_disk_gib is None else self.node_disk_gib * GB_PER_GIB
-
-    @property
-    def effective_placement(self) -> str:
-        return self.placement or SPREAD
-
-    @property
-    def is_prepulled(self) -> bool:
-        return self.effective_placement == PREPULLED
-
-    @property
-    def effective_on_failure(self) -> str:
-        return self.on_failure or RETRY
 
     @property
     def suspension(self) -> Suspension | None:

@@ -9,8 +9,6 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from costmodel.recording.breakdown import UNKNOWN
-
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
     """One attempt at a trajectory: a trial, or a version of a trial. Durations are int ns."""
@@ -33,8 +31,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     harness_ns: int  # runner gap between phases and commands
     cleanup_ns: int  # part of held_ns
     sandbox_ns: int  # billed by the provider
-    commands_ns: int  # from the end of the set-up to the end of the last action
-    continued_ns: int  # part of commands_ns: actions and gaps beyond the recording
+    continued_ns: int  # actions and gaps beyond the recording
 
     def unthrottled(self) -> Attempt:
         """Remove the recorded throttled time."""
@@ -93,8 +90,3 @@ class Sample(list[Attempt]):
         """Command time without contention; 0 for failures."""
         columns = zip(self.run_ns, self.contention_ns, self.ok, strict=True)
         return [(run - contention) * ok for run, contention, ok in columns]
-
-    @property
-    def run_known(self) -> bool:
-        """Whether the in-sandbox time of every success is known."""
-        return UNKNOWN not in self.of_successes(self.run_ns)

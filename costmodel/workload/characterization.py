@@ -1,4 +1,4 @@
-"""Distributions estimated from recordings, with intervals: think time, lengths, failures.
+"""Distributions estimated from recordings, with intervals: think time and failures.
 
 They describe a workload for a model of training steps. A cluster is the rollouts of a group where groups are known,
 else a trial. Intervals are 95 %, over clusters.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, stdev
 from typing import Final, NamedTuple
 
 from costmodel.recording.causes import KEPT, policy_of
@@ -17,7 +17,6 @@ from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import (
     LEVEL,
     Interval,
-    mean_interval,
     ratio_interval,
     wilson_interval,
 )
@@ -35,23 +34,6 @@ class ThinkLaw(NamedTuple):
     median_s: Interval  # exp of the mean logarithm
     sigma: Interval  # standard deviation of the logarithm, without limits
     mean_s: Interval  # of the times, without a model
-    distance: float  # Kolmogorov's distance between sample and model
-
-
-class LengthLaw(NamedTuple):
-    """Number of actions per trajectory. A failed trajectory is censored: the full length is unknown.
-
-    The quantiles are those of Kaplan and Meier (J. Amer. Statist. Assoc. 53, 1958), None with too much
-    censoring. The mean is over successes, and too small if long trajectories fail more often.
-    """
-
-    trials: int  # successes
-    censored: int
-    mean: Interval
-    p50: int | None
-    p95: int | None
-    shortest: int
-    longest: int
 
 
 class CauseRate(NamedTuple):
@@ -91,24 +73,7 @@ def duration_law(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], 
     median = Interval(*(None if end is None else math.exp(min(end, MAX_LOG)) for end in mean_log))  # type: ignore[arg-type]
     sigma = stdev(logs) if len(logs) > 1 else 0.0
     mean = ratio_interval(totals_s, counts, clusters)
-    return ThinkLaw(len(logs), len(counts), median, Interval(sigma), mean, _distance(logs, mean_log.value, sigma))
-
-
-def lognormal(values: Sequence[float]) -> tuple[float, float]:
-    """Return median and sigma of a lognormal fit to values above 0, at least one."""
-    logs = [math.log(value) for value in values]
-    return math.exp(fmean(logs)), stdev(logs) if len(logs) > 1 else 0.0
-
-
-def length_law(trials: Sequence[RecordedTrial]) -> LengthLaw | None:
-    """Estimate lengths; None without a success."""
-    ended = [len(trial.durations_ns) for trial in trials if trial.ok]
-    if not ended:
-        return None
-    cut = [len(trial.durations_ns) for trial in trials if not trial.ok]
-    clusters = [trial.group or index for index, trial in enumerate(trials) if trial.ok]
-    p50, p95 = kaplan_meier(ended, cut, (0.5, 0.95))
-    return LengthLaw(len(ended), len(cut), mean_interval(ended, clusters), p50, p95, min(ended), max(ended))
+    return ThinkLaw(len(logs), len(counts), median, Interval(sigma), mean)
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
@@ -141,34 +106,8 @@ def _treatment(trial: RecordedTrial) -> str:
     return KEPT if trial.ok else policy_of(trial.cause, trial.error).treatment if trial.cause else ""
 
 
-def kaplan_meier(ended: Sequence[int], cut: Sequence[int], shares: Sequence[float]) -> list[int | None]:
-    """Return for each share the smallest length that at least this share does not exceed; None: censored.
-
-    ``ended`` are complete lengths, ``cut`` are censored ones.
-    """
-    ends, gone = Counter(ended), Counter(cut)
-    at_risk, survival = len(ended) + len(cut), 1.0
-    quantiles: list[int | None] = [None] * len(shares)
-    for length in sorted(ends.keys() | gone.keys()):
-        survival *= 1 - ends[length] / at_risk
-        at_risk -= ends[length] + gone[length]
-        for place, share in enumerate(shares):
-            if quantiles[place] is None and 1 - survival >= share - 1e-9:
-                quantiles[place] = length
-    return quantiles
-
-
 def poisson_interval(count: int) -> tuple[float, float]:
     """Return the interval of a Poisson mean for an observed count, by Wilson and Hilferty."""
     z, more = NormalDist().inv_cdf((1 + LEVEL) / 2), count + 1
     low = count * max(0.0, 1 - 1 / (9 * count) - z / (3 * math.sqrt(count))) ** 3 if count else 0.0
     return low, more * (1 - 1 / (9 * more) + z / (3 * math.sqrt(more))) ** 3
-
-
-def _distance(logs: list[float], mean: float, sigma: float) -> float:
-    """Return Kolmogorov's distance between logarithms and a normal distribution; 0 for a single point."""
-    if sigma <= 0:
-        return 0.0
-    law, count = NormalDist(mean, sigma).cdf, len(logs)
-    heights = [law(x) for x in sorted(logs)]
-    return max(max((i + 1) / count - height, height - i / count) for i, height in enumerate(heights))

@@ -9,7 +9,8 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 
-from costmodel.recording.trial import RecordedTrial, origins_of
+from costmodel.recording.breakdown import UNKNOWN
+from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval, quantile
 from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
@@ -33,7 +34,7 @@ class Tally:
         self.attempts = sample = attempts if isinstance(attempts, Sample) else Sample(attempts)
         self.trials = trials
         self.assume = assume
-        self._origins: list[Origin] = origins_of(trials)
+        self._origins: list[Origin] = [(trial.run, trial.block) for trial in trials]
         self.weight = Fraction(sum(sample.weight), len(trials) or 1)  # of a trial
         self._ok = self.by_trial(lambda sample: sample.ok)
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
@@ -104,7 +105,7 @@ class Tally:
     @cached_property
     def run_known(self) -> bool:
         """Whether the in-sandbox time of every success is known."""
-        return self.attempts.run_known
+        return UNKNOWN not in self.attempts.of_successes(self.attempts.run_ns)
 
     def held_times(self, ok: bool) -> Distribution | None:
         """Return the distribution of occupied times of successes, or of failures; None without any."""
@@ -115,7 +116,8 @@ class Tally:
             if bool(success) == ok:
                 weights[held] += weight
                 trials.add(trial)
-        return _reduced(weights, len(trials)) if weights else None
+        divisor = math.gcd(*weights.values())  # smaller weights are drawn faster
+        return Distribution({ns: weight // divisor for ns, weight in weights.items()}, len(trials)) if weights else None
 
 
 def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:
@@ -126,9 +128,3 @@ def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:
     law = Distribution(weights)
     count = max(1, round(law.size / part_weight))
     return [law.quantile((part + 0.5) / count) for part in range(count)]
-
-
-def _reduced(weights: Counter[int], trials: int) -> Distribution:
-    """Reduce to the smallest whole weights, for faster draws."""
-    divisor = math.gcd(*weights.values())
-    return Distribution({value: weight // divisor for value, weight in weights.items()}, trials)

@@ -7,7 +7,7 @@ later cycles only if a trial has no other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, Self
+from typing import Final
 
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import Interval
@@ -18,56 +18,27 @@ in 16 series of 50 and 150 actions on local, docker runc and gVisor the mean lat
 """
 
 
-class Continuation(NamedTuple):
-    """``extra`` more actions, each at the mean of the same position over the last ``cycles`` whole cycles."""
+def continued(column: Sequence[int], extra: int, cycle: int) -> int:
+    """Return the sum of ``extra`` more values in whole ns, each the mean of its position over later cycles of a trial.
 
-    extra: int
-    cycle: int
-    cycles: int
-
-    @classmethod
-    def of_trial(cls, recorded: int, extra: int, cycle: int) -> Self:
-        """Average the later half of the trial's cycles, without the first unless there is no later cycle.
-
-        A slow sandbox tends to stay slow, so other trials do not contribute.
-        """
-        cycle = min(cycle, recorded)
-        return cls(extra, cycle, later_cycles(recorded, cycle))
-
-    def of(self, column: Sequence[int]) -> int:
-        """Return the sum of a continued column in whole ns; 0 for an empty column."""
-        if not self.extra or not len(column):
-            return 0
-        later = column[len(column) - self.cycle * self.cycles :]
-        whole, rest = divmod(self.extra, self.cycle)
-        total = whole * sum(later)
-        if rest:
-            total += sum(sum(later[start : start + rest]) for start in range(0, len(later), self.cycle))
-        return (2 * total + self.cycles) // (2 * self.cycles)
+    The later half of the trial's cycles counts, without the first unless there is no later cycle. A slow sandbox tends
+    to stay slow, so other trials do not contribute. 0 for an empty column.
+    """
+    if not extra or not len(column):
+        return 0
+    cycle = min(cycle, len(column))
+    cycles = later_cycles(len(column), cycle)
+    later = column[len(column) - cycle * cycles :]
+    whole, rest = divmod(extra, cycle)
+    total = whole * sum(later)
+    if rest:
+        total += sum(sum(later[start : start + rest]) for start in range(0, len(later), cycle))
+    return (2 * total + cycles) // (2 * cycles)
 
 
 def later_cycles(recorded: int, cycle: int) -> int:
     """Return the number of averaged cycles: half of the whole cycles, at least one."""
     return max(1, recorded // cycle // 2) if cycle else 1
-
-
-class Margin(NamedTuple):
-    """Distances below and above a quantity, in its unit or as shares of it."""
-
-    less: float
-    more: float
-
-    def times(self, factor: float) -> Margin:
-        return Margin(self.less * factor, self.more * factor)
-
-    def around(self, interval: Interval) -> Interval:
-        """Widen an interval by the margin; no number of trials reduces a margin."""
-        if interval.low is None or interval.high is None:
-            return interval
-        return interval._replace(low=interval.low - self.less, high=interval.high + self.more)
-
-
-EXACT: Final = Margin(0.0, 0.0)
 
 
 def later_change(trials: Iterable[RecordedTrial], cycle: int) -> float | None:
@@ -88,11 +59,11 @@ def later_change(trials: Iterable[RecordedTrial], cycle: int) -> float | None:
     return abs(later / before - 1) if later and before else None
 
 
-def extrapolation_margin(trials: Iterable[RecordedTrial], cycle: int) -> Margin:
-    """Return the margin of the time beyond the recorded actions, as shares of its estimate."""
+def extrapolation_error(trials: Iterable[RecordedTrial], cycle: int) -> Interval:
+    """Return the error of the time beyond the recorded actions, as shares of its estimate."""
     change = later_change(trials, cycle)
     low, high = FIRST_CYCLE if change is None else (max(0.0, 1 - change), 1 + change)
-    return Margin(1 - low, high - 1)
+    return Interval(0.0, low - 1, high - 1)
 
 
 def _taken(trial: RecordedTrial, start: int, end: int) -> int:

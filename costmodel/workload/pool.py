@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from random import Random
 from statistics import median
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from costmodel.errors import SourceError
-from costmodel.recording.breakdown import OPEN, UNKNOWN, Split, contended
+from costmodel.recording.breakdown import OPEN, UNKNOWN, Split
 from costmodel.recording.reader import RecordedCell, Recording
 from costmodel.recording.runner_health import DISTURBED_SHARE
 from costmodel.recording.trial import CellIdentity, RecordedTrial
@@ -22,7 +21,7 @@ from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
 from costmodel.training.run import Think, TrainingRun
 from costmodel.workload.attempts import Attempt, Sample
-from costmodel.workload.length_extrapolation import Continuation
+from costmodel.workload.length_extrapolation import continued
 
 MIN_DRAWS = 1_000
 """Total versions of trials for a distribution of many lengths."""
@@ -62,18 +61,6 @@ class Exposure(NamedTuple):
         return low is None or high is None or abs(self.difference_ns) > (high - low) / 2
 
 
-def exposure(trials: Iterable[RecordedTrial]) -> Exposure | None:
-    """Measure the effect of bad seconds; None: no success overlaps a bad second."""
-    successes = [trial for trial in trials if trial.ok]
-    exposed = sum(trial.exposed > 0 for trial in successes)
-    if not exposed:
-        return None
-    limit = median(trial.exposed for trial in successes)
-    every = mean_interval([trial.measures.trajectory_ns for trial in successes])
-    clean = mean_interval([trial.measures.trajectory_ns for trial in successes if trial.exposed <= limit])
-    return Exposure(exposed, len(successes), every, clean, limit)
-
-
 class Pool:
     """The trials of a cell from all recordings."""
 
@@ -84,7 +71,7 @@ class Pool:
         self.provenance = cell.provenance
         self.resolution_ns = cell.resolution_ns  # of the coarsest clock
         self.unreported = cell.unreported  # unreported by every source
-        self.trials: Sequence[RecordedTrial] = ()
+        self.trials: list[RecordedTrial] = []
         self.recordings: list[Recording] = []
         self.contended: float | None = None  # contended share of the waiting; None: unknown
 
@@ -98,8 +85,15 @@ class Pool:
 
     @property
     def exposure(self) -> Exposure | None:
-        """Effect of the measuring process's late seconds; None: no effect."""
-        return exposure(self.trials)
+        """Effect of the measuring process's bad seconds; None: no success overlaps a bad second."""
+        successes = self.successes
+        exposed = sum(trial.exposed > 0 for trial in successes)
+        if not exposed:
+            return None
+        limit = median(trial.exposed for trial in successes)
+        every = mean_interval([trial.measures.trajectory_ns for trial in successes])
+        clean = mean_interval([trial.measures.trajectory_ns for trial in successes if trial.exposed <= limit])
+        return Exposure(exposed, len(successes), every, clean, limit)
 
     @property
     def disturbed(self) -> bool:
@@ -173,7 +167,6 @@ class Pool:
 def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] | None = None) -> list[Pool]:
     """Return a pool per group of cells, equal or with equal ``alike``, in the order of first appearance."""
     by_key: dict[tuple[CellIdentity, str], Pool] = {}
-    trials: dict[Pool, list[Sequence[RecordedTrial]]] = {}
     names: dict[str, str] = {}
     for recording in recordings:
         if recording.run_id in names:
@@ -184,23 +177,25 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             pool = by_key.setdefault((identity, cell.provenance), Pool(cell, identity))
             pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
             pool.unreported &= cell.unreported
-            trials.setdefault(pool, []).append(cell.trials)
+            pool.trials += cell.trials
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
-    for pool, trial_lists in trials.items():
-        pool.trials = list(chain.from_iterable(trial_lists))
-    _set_contention(list(by_key.values()))
+    _set_contention(by_key.values())
     return list(by_key.values())
 
 
-def _set_contention(cells: Sequence[Pool]) -> None:
-    """Set contention: waiting in excess of the same cell at concurrency 1, if both are known."""
+def _set_contention(cells: Iterable[Pool]) -> None:
+    """Set contention: the share of waiting in excess of the same cell at concurrency 1, if both are known.
+
+    Waiting for sleep, a disk or a peer also occurs alone and is no contention.
+    """
     waits = [(pool, pool.waiting_ns) for pool in cells]
     alone = {pool.alone: waiting_ns for pool, waiting_ns in waits if pool.identity.concurrency == 1}
     for pool, waiting_ns in waits:
         alone_ns = alone.get(pool.alone)
         if waiting_ns is not None and alone_ns is not None:
-            pool.contended = 0.0 if pool.identity.concurrency == 1 else contended(waiting_ns, alone_ns)
+            crowded = pool.identity.concurrency > 1 and waiting_ns > 0
+            pool.contended = max(0.0, 1 - alone_ns / waiting_ns) if crowded else 0.0
 
 
 def nearest_length(series: Sequence[Pool], length: Length) -> Pool:
@@ -282,9 +277,20 @@ def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
 
 
 def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]:
-    """End attempts longer than the timeout as failures."""
-    limit = round(timeout_s * 1e9)
-    return [attempt if attempt.held_ns <= limit else _killed(attempt, limit) for attempt in recorded]
+    """End attempts longer than the timeout as failures, with occupied time only."""
+    limit_ns = round(timeout_s * 1e9)
+    return [
+        attempt
+        if attempt.held_ns <= limit_ns
+        else replace(
+            attempt,
+            ok=False,
+            held_ns=limit_ns,
+            cold_ns=min(attempt.cold_ns, limit_ns),
+            sandbox_ns=max(0, attempt.sandbox_ns + limit_ns - attempt.held_ns),
+        )
+        for attempt in recorded
+    ]
 
 
 def at_length(
@@ -315,13 +321,10 @@ def at_length(
     duration_ns, run_ns, wrapper_ns = split.taken_ns, split.work_ns, split.wrapper_ns
     more_ns = more_gap_ns = 0
     if actions > cut:
-        more = Continuation.of_trial(len(like.durations_ns), actions - cut, cycle)
-        more_ns, more_gap_ns = more.of(like.durations_ns), more.of(like.gaps_ns)
-        duration_ns += more_ns
-        gap_ns += more_gap_ns
-        think_ns += more.of(like.thinks_ns)
-        run_ns += more.of(like.runs_ns)
-        wrapper_ns += more.of(like.wrappers_ns)
+        columns = (like.durations_ns, like.gaps_ns, like.thinks_ns, like.runs_ns, like.wrappers_ns)
+        more_ns, more_gap_ns, *more = (continued(column, actions - cut, cycle) for column in columns)
+        duration_ns, gap_ns = duration_ns + more_ns, gap_ns + more_gap_ns
+        think_ns, run_ns, wrapper_ns = think_ns + more[0], run_ns + more[1], wrapper_ns + more[2]
     longer_ns = gap_ns - trial.gap_ns
     change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
     split_known = trial.setup.divided and split.divided and (like is trial or like.actions.divided)
@@ -353,20 +356,7 @@ def at_length(
         harness_ns=measured.harness_ns + longer_ns,
         cleanup_ns=0,
         sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),
-        commands_ns=duration_ns + gap_ns + think_ns,
         continued_ns=more_ns + more_gap_ns,
-    )
-
-
-def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
-    """Return the attempt as a failure at ``limit_ns``, with occupied time only."""
-    saved = attempt.held_ns - limit_ns
-    return replace(
-        attempt,
-        ok=False,
-        held_ns=limit_ns,
-        cold_ns=min(attempt.cold_ns, limit_ns),
-        sandbox_ns=max(0, attempt.sandbox_ns - saved),
     )
 
 
@@ -388,7 +378,6 @@ def _with_think(recorded: Sequence[Attempt], think: Think) -> list[Attempt]:
                     think_ns=new,
                     held_ns=attempt.held_ns + change,
                     sandbox_ns=max(0, attempt.sandbox_ns + change),
-                    commands_ns=attempt.commands_ns + change,
                 )
             )
     return thought

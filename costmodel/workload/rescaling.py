@@ -38,7 +38,7 @@ class Assumption(NamedTuple):
     source: str
 
 
-class LevelLaw(NamedTuple):
+class MeasuredLevels(NamedTuple):
     """Derivation of a row from cells at several concurrencies."""
 
     levels: tuple[tuple[int, float], ...]  # concurrency, and occupied time of a success in s without think time
@@ -56,7 +56,7 @@ class Alternatives(NamedTuple):
     ends: tuple[Pool, ...] = ()  # low and high scenario of unmeasured inputs
     assumptions: tuple[Assumption, ...] = ()
     flags: tuple[str, ...] = ()
-    levels: LevelLaw | None = None
+    levels: MeasuredLevels | None = None
     at_least: bool = False  # no upper limit
 
 
@@ -85,7 +85,7 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
         prices=prices,
         ends=() if exact or len(ends) < 2 else tuple(ends),
         at_least=limits_of_whole.high is None,
-        levels=LevelLaw(
+        levels=MeasuredLevels(
             tuple((level.at_a_time, level.value / NS_PER_S) for level in whole.levels),
             at_a_time,
             whole.beyond(at_a_time),

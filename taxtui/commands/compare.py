@@ -85,7 +85,7 @@ def command(
         return
     if junit is not None and limit is None:
         raise UsageError("--junit needs --fail-above", fix="add --fail-above 10%")
-    from costmodel import compare, pools, read_recordings
+    from costmodel import compare, pools, read_recording
     from taxtui.commands.files import find_recording
     from taxtui.report.comparison import ComparisonTable, junit_xml
     from taxtui.report.row_limits import ANSWER
@@ -93,7 +93,8 @@ def command(
     metrics = _metrics(names, limit)
     paths_before = [find_recording(name) for name in (before, *pool_before)]
     paths_after = [find_recording(name) for name in (after, *pool_after)]
-    recordings_before, recordings_after = read_recordings(paths_before), read_recordings(paths_after)
+    recordings_before = [read_recording(path) for path in paths_before]
+    recordings_after = [read_recording(path) for path in paths_after]
     identities = [cell.identity for recording in (*recordings_before, *recordings_after) for cell in recording.cells]
     matches = sum(map(choice.means, identities))
     if matches < len(identities):

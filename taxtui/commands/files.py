@@ -53,9 +53,9 @@ def load_recording(name: str) -> Recording | Published:
 
 def load_recordings(names: Sequence[str]) -> list[Recording | Published]:
     """Read several files, in their order. Raises as ``load_recording``."""
-    from costmodel import load_all
+    from costmodel import load
 
-    return load_all([find_recording(name) for name in names])
+    return [load(find_recording(name)) for name in names]
 
 
 def load_reference(name: str) -> Reference:

@@ -143,7 +143,7 @@ class RunState:
             event.cell,
             event.start_ns,
             event.warm_up,
-            breakdown.start_delay_ns(event.scheduled_ns, event.start_ns),
+            max(0, event.start_ns - event.scheduled_ns),
         )
 
     def _mark(self, event: events.Mark) -> None:

@@ -174,7 +174,7 @@ def price_sheet() -> str:
     path = Path(sheet.__file__)
     return "\n".join(
         f"- `{name}`{'' if default else ' (required)'}: {about}"
-        for name, _, default, about in fields(path, "PricedSandbox")
+        for name, _, default, about in fields(path, "SandboxPrice")
     )
 
 

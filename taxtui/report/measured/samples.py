@@ -24,7 +24,7 @@ from costmodel import (
     percentile_with_runs,
     pools,
     quantile,
-    read_recordings,
+    read_recording,
     repetitions,
     worth_by_value,
 )
@@ -63,7 +63,7 @@ def read_samples(paths: Iterable[Path]) -> tuple[list[Pool], list[Recording]]:
     Raises:
         costmodel.errors.RecordingError: not a recording, damaged, of a newer version, or one run twice.
     """
-    recordings = read_recordings(list(paths))
+    recordings = [read_recording(path) for path in paths]
     return pools(recordings), recordings
 
 

@@ -20,7 +20,6 @@ from costmodel import (
     Profile,
     Published,
     PublishedFigure,
-    PublishedStart,
     known_profiles,
     load_prices,
     load_profile,
@@ -145,7 +144,7 @@ def _row(quantity: str, item: Any, values: Iterable[str], sort: float, measure: 
         PROVENANCE,
         printable(source),
         address_of(source),
-        getattr(item, "concurrency", getattr(item, "at_a_time", None)),
+        getattr(item, "concurrency", None),
         getattr(item, "samples", None),
         printable(getattr(item, "note", "")),
     )
@@ -153,10 +152,8 @@ def _row(quantity: str, item: Any, values: Iterable[str], sort: float, measure: 
 
 def _published(file: Published) -> Iterator[ProviderRow]:
     default_source = file.source or file.name
-    for figure in file.figures:
+    for figure in (*file.figures, *file.starts):
         yield _figure(figure, figure.source or default_source)
-    for start in file.starts:
-        yield _start(start, default_source)
 
 
 def _figure(figure: PublishedFigure, source: str) -> ProviderRow:
@@ -180,14 +177,6 @@ def _form(unit: str) -> Callable[[float], str]:
     return lambda value: f"{number(value)} {unit}"
 
 
-def _start(start: PublishedStart, source: str) -> ProviderRow:
-    statistics = {name: getattr(start, f"{name}_s") for name in ("p50", "p95", "p99", "max", "mean")}
-    times = {name: seconds for name, seconds in statistics.items() if seconds is not None}
-    texts = [f"{name} {duration(seconds * NS_PER_S)}" for name, seconds in times.items()]
-    texts += [] if start.wall_s is None else [f"all {duration(start.wall_s * NS_PER_S)}"]
-    return _row("start", start, texts, next(iter(times.values())), start.until and f"until: {start.until}", source)
-
-
 def _priced(prices: Prices) -> Iterator[ProviderRow]:
     for price in prices.sandboxes:
         texts = []
@@ -205,9 +194,6 @@ def _limits(profile: Profile) -> Iterator[ProviderRow]:
     words = {"concurrent": "{} sandboxes", "creates_per_s": "{} creates/s", "burst": "{} creates at once"}
     limits = {limit: value for limit in words if (value := getattr(profile, limit)) is not None}
     texts = [words[limit].format(number(value)) for limit, value in limits.items()]
-    texts += [
-        f"or {words[dispute.limit].format(number(dispute.value))}: {dispute.source}" for dispute in profile.disputed
-    ]
     sort, plan = float(next(iter(limits.values()))), f"plan {profile.title}"
     yield _row("limit", profile, texts, sort, plan, profile.source)._replace(note=printable("; ".join(profile.notes)))
 

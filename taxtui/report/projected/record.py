@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel import FIXED_LENGTH, LevelLaw, Percentile, Row, warnings
+from costmodel import FIXED_LENGTH, MeasuredLevels, Percentile, Row, warnings
 from taxtui.report.formats.json_rows import plain
 
 
@@ -53,7 +53,7 @@ def record(row: Row) -> dict[str, Any]:
     }
 
 
-def _levels(levels: LevelLaw | None) -> dict[str, Any] | None:
+def _levels(levels: MeasuredLevels | None) -> dict[str, Any] | None:
     """Return the levels of concurrency behind a row; None for a single level."""
     return levels and levels._asdict() | {"levels": {str(at_a_time): held_s for at_a_time, held_s in levels.levels}}
 

@@ -8,6 +8,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from costmodel import Images, NoPrice, PriceError, Think, TrainingRun, TrainingRunError, load_prices
@@ -60,10 +61,12 @@ usd_per_hour = 0.5
 def test_price_sheets(tmp_path: Path) -> None:
     path = tmp_path / "sheet.toml"
     path.write_text(SHEET)
-    prices = load_prices(path, today=datetime.date(2026, 6, 1))
-    assert (prices.worker_usd_hour, prices.stale) == (0.5, False)
-    assert load_prices(path, today=datetime.date(2027, 6, 1)).stale
+    prices = load_prices(path)
+    assert prices.worker_usd_hour == 0.5
     price = prices.sandbox(IDENTITY)
+    today = datetime.datetime.now(datetime.UTC).date()
+    assert not msgspec.structs.replace(price, date=today - datetime.timedelta(365)).stale
+    assert msgspec.structs.replace(price, date=today - datetime.timedelta(366)).stale
     assert price.usd_hour(IDENTITY) == 3
     assert price.usd(IDENTITY, 65 * S) == Fraction(70 * 3, 3600)
     runsc = IDENTITY._replace(variant="runsc")

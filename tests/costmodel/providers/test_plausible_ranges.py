@@ -65,7 +65,7 @@ def test_plans_go_from_loose_to_tight_with_the_disputed_one(recording: Recording
     daytona = named(candidate_at(recording, "daytona", ASKED))["limits"]
     assert [daytona.label(value) for value in (daytona.best, daytona.worst)] == [
         "daytona (10 creates a second)",
-        "daytona, disputed (0.0333 creates a second)",
+        "daytona-disputed (0.0333 creates a second)",
     ]
     e2b = named(candidate_at(recording, "e2b", ASKED))["limits"]
     assert [e2b.short(number) for number in (0, 1, 2)] == ["e2b-pro-1100", "e2b-pro", "e2b-hobby"]
@@ -74,8 +74,8 @@ def test_plans_go_from_loose_to_tight_with_the_disputed_one(recording: Recording
 def test_sizes_of_images_make_the_time_of_a_pull(recording: Recording) -> None:
     pool, provider = candidate_at(recording, "daytona", ASKED).pool, load_provider("daytona")
     asked = replace(ASKED, nodes=None, pods_per_node=None, node_usd_hour=None)
-    plain = named(Candidate.of(pool, provider, asked, None))["image"]
-    sized = named(Candidate.of(pool, provider, asked, None, images_gb=[2.0, 8.0]))["image"]
+    plain = named(Candidate(pool, provider, asked, None))["image"]
+    sized = named(Candidate(pool, provider, asked, None, images_gb=[2.0, 8.0]))["image"]
     assert (plain.best, plain.worst) == (0.0, 3.1)
     assert (sized.best, sized.worst) == (0.0, pytest.approx(5 / 0.065))
 

@@ -9,7 +9,6 @@ import pytest
 from costmodel import SourceError, TrainingRun, load, project
 from costmodel.providers import plausible_ranges
 from costmodel.providers.provider import published_figures
-from costmodel.recording.published import PublishedFigure
 
 FACTS = {facts.name: facts for facts in published_figures()}
 
@@ -25,11 +24,7 @@ def test_every_figure_that_ships_has_a_source_a_date_and_a_licence(name: str) ->
     assert facts.starts or facts.figures
     for figure in (*facts.starts, *facts.figures):
         assert figure.date.year == 2026
-        if isinstance(figure, PublishedFigure):
-            assert figure.unit
-            assert figure.source.startswith(("https://", "github.com/", "arXiv ")) or figure.note, figure
-        else:
-            assert figure.source == facts.source
+        assert figure.source.startswith(("https://", "github.com/", "arXiv ")) or figure.note or figure in facts.starts
 
 
 def test_a_range_of_a_decision_is_within_the_figures_of_its_provider() -> None:
@@ -43,23 +38,9 @@ def test_a_range_of_a_decision_is_within_the_figures_of_its_provider() -> None:
     assert compared > 3
 
 
-def test_percentiles_of_times_to_the_first_command_are_of_all_samples() -> None:
-    starts = FACTS["computesdk.toml"].starts
-    latest = {(one.substrate, one.at_a_time): one for one in starts if str(one.date) == "2026-05-05"}
-    assert len(latest) == 16
-    e2b = latest["e2b", 1], latest["e2b", 100]
-    assert [(one.p50_s, one.p95_s, one.wall_s) for one in e2b] == [(0.491, 0.74, None), (0.822, 1.048, 1.59)]
-    assert latest["daytona", 100].p95_s == 0.741  # 0.611 as printed, without the slowest 5 %
-    assert latest["runloop", 100].p95_s == 12.483
-    drift = sorted((one.date, one.p50_s) for one in starts if one.substrate == "daytona" and one.at_a_time == 1)
-    assert [p50_s for _, p50_s in drift] == [0.710, 0.144, 0.186]
-
-
 def test_starts_answer_nothing_alone(tmp_path: Path) -> None:
     path = tmp_path / "starts.toml"
-    path.write_text(
-        'provenance = "published"\ndate = 2026-01-01\n[[starts]]\nsubstrate = "x"\nat_a_time = 4\np50_s = 1\n'
-    )
+    path.write_text('provenance = "published"\nsource = "a"\ndate = 2026-01-01\n[[starts]]\nsubstrate = "x"\np50 = 1\n')
     starts = load(path)
     with pytest.raises(SourceError, match=r"starts\.toml holds no latency of a trajectory .* --compose x"):
         project([starts], TrainingRun(trajectories=10, workers=1))
@@ -89,18 +70,20 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('provenance = "published"\n[[starts]]\nsubstrate = "x"\np50_s = 1', "each needs its date; add date"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"', "no time; give at least one of mean_s, p50_s"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 2\np95_s = 1', "must ascend"),
+        ('provenance = "published"\n[[starts]]\nsubstrate = "x"\np50 = 1', "each needs its date; add date"),
+        (f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 0", "start is a time above 0"),
         (
-            f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nburst = 3',
-            r":6: starts\[1\].burst: unknown key; known: substrate, date",
+            f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 1\nburst = 3",
+            r":7: starts\[1\].burst: unknown key; known: substrate, quantity",
         ),
         (f"{HEAD}{FIGURE}value = 1", "a figure needs its source; add source = "),
         (f"{HEAD}source = 'a'\n{FIGURE}", "no figure; give value, low and high, mean, or one of min, p50"),
         (f"{HEAD}source = 'a'\n{FIGURE}p50 = 2\np95 = 1", "min, p50, p90, p95, p99, max must ascend"),
         (f"{HEAD}source = 'a'\n{FIGURE}low = 2", "low and high must both be given"),
-        (f"{HEAD}source = 'a'\n{FIGURE}value = 1".replace('"s"', '"ms"'), "dispatch is a time; write it in seconds"),
+        (
+            f"{HEAD}source = 'a'\n{FIGURE}value = 1".replace('"s"', '"ms"'),
+            "dispatch is a time above 0",
+        ),
         (
             f"{HEAD}source = 'a'\n{FIGURE}value = 2".replace('"s"', '"share"').replace("dispatch", "failures"),
             "a share must be at most 1",

@@ -10,12 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import TrainingRun, load, project
-from costmodel.recording.breakdown import contended
-from costmodel.recording.follower import read_events
-from costmodel.workload.pool import pools
 from taxtui.cli import app
-from taxtui.live.state import RunState
-from taxtui.report.measured.rows import rows_of
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 SLEEP = S // 2
@@ -80,19 +75,3 @@ def test_it_is_unknown_without_the_cell_alone_or_without_cpu_time(tmp_path: Path
     if not cpus:
         assert rows[1]["mean_ns"]["waiting"] is None
         assert "contention_unknown" not in rows[1]["flags"]
-
-
-def test_both_readers_read_the_same_waiting(tmp_path: Path) -> None:
-    path = both_cells(tmp_path)
-    found = load(path)
-    state = RunState()
-    read_events(path, state.apply)
-    for row in rows_of(pools([found])):
-        (cell_state,) = (one for one in state.cells.values() if one.concurrency == row.identity.concurrency)
-        assert cell_state.mean_ns("waiting") == row.mean_ns("waiting")
-
-
-def test_the_share_of_waiting_that_is_contention() -> None:
-    assert contended(4.0, 1.0) == 0.75
-    assert contended(4.0, 5.0) == 0.0
-    assert contended(0.0, 5.0) == 0.0

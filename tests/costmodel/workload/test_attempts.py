@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import TrainingRun
+from costmodel import TrainingRun, load
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.reader import read_recordings
 from costmodel.training.length import Length
 from costmodel.workload.pool import attempts, pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -38,7 +37,7 @@ def test_an_attempt_at_the_recorded_length_is_the_trial(tmp_path: Path, name: st
     if name == "varied":
         path = write(tmp_path / "varied.msgpack", trials, cell(length="recorded"))
     asked = TrainingRun(trajectories=1, workers=1, include_cleanup=cleanup)
-    for pool in pools(read_recordings([path])):
+    for pool in pools([load(path)]):
         found = attempts(pool, None, asked)
         for attempt, recorded in zip(found, pool.trials, strict=True):
             measures = recorded.measures
@@ -52,7 +51,7 @@ def test_an_attempt_at_the_recorded_length_is_the_trial(tmp_path: Path, name: st
 
 
 def test_a_recording_without_trials_is_a_pool(tmp_path: Path) -> None:
-    [found] = read_recordings([write(tmp_path / "a", [])])
+    found = load(write(tmp_path / "a", []))
     assert found.trials == 0
     [pool] = pools([found])
     assert pool.length == Length.constant(3)
@@ -61,7 +60,7 @@ def test_a_recording_without_trials_is_a_pool(tmp_path: Path) -> None:
 
 
 def test_a_column_has_the_name_of_a_field(tmp_path: Path) -> None:
-    [pool] = pools(read_recordings([write(tmp_path / "a", [trial(n, runs=[UNKNOWN, S, S]) for n in range(4)])]))
+    [pool] = pools([load(write(tmp_path / "a", [trial(n, runs=[UNKNOWN, S, S]) for n in range(4)]))])
     assert not pool.run_known
     sample = attempts(pool, None, PLAIN)
     assert sample.run_ns == [UNKNOWN] * 4

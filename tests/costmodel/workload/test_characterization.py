@@ -18,8 +18,6 @@ from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import Interval
 from costmodel.workload.characterization import (
     hazard,
-    kaplan_meier,
-    length_law,
     poisson_interval,
     think_law,
 )
@@ -54,13 +52,6 @@ def failures_per_hour(trials: Sequence[RecordedTrial]) -> Interval | None:
 # ---------------------------------------------------------------------------------------- against what is published
 
 
-def test_kaplan_and_meier_of_freireich_s_leukaemia_patients() -> None:
-    """Remission under 6-MP (Freireich et al. 1963): the median of 23 weeks that every textbook has."""
-    ended = [6, 6, 6, 7, 10, 13, 16, 22, 23]
-    cut = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
-    assert kaplan_meier(ended, cut, (0.25, 0.5, 0.9)) == [13, 23, None]
-
-
 @pytest.mark.parametrize(
     ("count", "low", "high"), [(0, 0.0, 3.689), (1, 0.0253, 5.572), (10, 4.795, 18.391), (100, 81.36, 121.63)]
 )
@@ -90,7 +81,6 @@ def test_a_think_law_is_in_its_intervals_where_trials_differ_in_their_pace() -> 
     mean = 8 * math.exp((0.4**2 + 0.6**2) / 2)
     assert _covered([(law.median_s.low, law.median_s.high) for law in known], 8.0) >= 0.9
     assert _covered([(law.mean_s.low, law.mean_s.high) for law in known], mean) >= 0.88
-    assert all(law.distance < 0.15 for law in known)
 
 
 def test_a_hazard_is_in_its_interval() -> None:
@@ -123,15 +113,8 @@ def test_groups_that_fail_together_widen_the_hazard() -> None:
     assert widths[1] > 1.3 * widths[0]
 
 
-def test_a_failed_trial_is_longer_than_it_became() -> None:
-    law = length_law([trial(actions=n) for n in (5, 10, 15)] + [trial(actions=12, failed_in="action")] * 3)
-    assert law is not None
-    assert (law.trials, law.censored, law.p50, law.p95, law.shortest, law.longest) == (3, 3, 15, 15, 5, 15)
-
-
 def test_nothing_is_said_without_data() -> None:
     assert think_law([trial(actions=3), trial([0.0, 0.0])]) is None
-    assert length_law([trial(actions=3, failed_in="action")]) is None
     one = think_law([trial([0.0, 8.0])])
     assert one is not None
     assert (one.median_s.value, one.median_s.low, one.thinks) == (pytest.approx(8.0), None, 1)
@@ -145,7 +128,6 @@ def test_whatever_was_thought_a_law_is_finite(thinks: list[list[float]], grouped
     if law is not None:
         assert math.isfinite(law.median_s.value)
         assert law.sigma.value >= 0
-        assert 0 <= law.distance <= 1
 
 
 # ---------------------------------------------------------------------------------------------------- as it is shown
@@ -154,38 +136,21 @@ RUN = str(Path(__file__).parents[3] / "recordings" / "run.msgpack")
 
 
 def test_the_laws_are_a_table_of_their_own() -> None:
-    done = CliRunner().invoke(command, [RUN, "--table", "distributions"], catch_exceptions=False)
-    assert "Failures" in done.stdout
-    (row, *_) = json.loads(
-        CliRunner()
-        .invoke(command, [RUN, "--table", "distributions", "--format", "json"], catch_exceptions=False)
-        .stdout
-    )
+    def shown(*words: str) -> str:
+        return CliRunner().invoke(command, [RUN, *words], catch_exceptions=False).stdout
+
+    assert "Failures by cause" in shown("--table", "distributions")
+    (row, *_) = json.loads(shown("--table", "distributions", "--format", "json"))
     assert row["think_law"] == dict.fromkeys(row["think_law"])
-    assert "think_law" not in CliRunner().invoke(command, [RUN, "--format", "json"]).stdout
+    assert "think_law" not in shown("--format", "json")
 
 
 def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:
-    told = json.loads((Path(__file__).parents[2] / "logs" / "verifiers-given.jsonl").read_text())
-    rng, lines = Random(3), []
-    for prompt in range(8):
-        pace_s = rng.lognormvariate(2, 0.7)
-        for _ in range(4):
-            trace, at_s, calls = told["traces"][0], 1795297006.0, []
-            for _ in range(rng.randint(2, 12)):
-                thought_s = pace_s * rng.lognormvariate(0, 0.2)
-                calls.append({"node": 1, "model": "m", "time": {"start": at_s, "end": at_s + thought_s}})
-                at_s += thought_s + 1.0
-            timing = trace["timing"] | {"agent": {"start": 1795297006.0, "end": at_s}}
-            trace = trace | {"calls": calls, "timing": timing, "ok": prompt > 0, "errors": [{"type": "SandboxError"}]}
-            lines.append(json.dumps(told | {"group": {"id": f"g{prompt}"}, "traces": [trace]}))
-    (tmp_path / "traces.jsonl").write_text("\n".join(lines))
     out = tmp_path / "out.msgpack"
-    import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out)
-    text = CliRunner().invoke(command, [str(out), "--table", "distributions"], catch_exceptions=False).stdout
-    assert "Distributions" in text
-    assert "Failures by cause" in text
-    (row,) = json.loads(CliRunner().invoke(command, [str(out), "--table", "distributions", "--format", "json"]).stdout)
-    assert row["length_law"]["censored"] == 4
-    csv = CliRunner().invoke(command, [str(out), "--table", "distributions", "--format", "csv"]).stdout
-    assert '"think_law.median_s.low"' in csv
+    logs = Path(__file__).parents[2] / "logs" / "verifiers-given.jsonl"
+    import_files(registry.load("verifiers"), [logs], out)
+    words = [str(out), "--table", "distributions"]
+    assert "Distributions" in CliRunner().invoke(command, words, catch_exceptions=False).stdout
+    (row,) = json.loads(CliRunner().invoke(command, [*words, "--format", "json"]).stdout)
+    assert row["think_law"]["thinks"] > 0
+    assert '"think_law.median_s.low"' in CliRunner().invoke(command, [*words, "--format", "csv"]).stdout

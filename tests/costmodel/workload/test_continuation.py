@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Recording, TrainingRun, load, project
-from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, extrapolation_margin, later_change
+from costmodel.workload.length_extrapolation import FIRST_CYCLE, continued, extrapolation_error, later_change
 from tests.studies.study_length import held_out
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -19,13 +19,12 @@ def recorded(folder: Path, durations: list[int], count: int = 4) -> Recording:
 
 def test_the_later_half_of_the_cycles_goes_on_at_each_place_and_the_first_never() -> None:
     column = [90, 80, 5, 6, 1, 2, 3, 6]  # four cycles of two
-    more = Continuation.of_trial(len(column), 5, 2)
-    assert more.of(column) == (2 * (1 + 2 + 3 + 6) + 1 + 3) // 2
-    assert Continuation.of_trial(len(column), 0, 2).of(column) == 0
-    assert Continuation.of_trial(4, 2, 2).of([90, 80, 5, 6]) == 11
-    assert Continuation.of_trial(3, 4, 2).of([90, 5, 6]) == 22  # it is at the second place of its cycle
-    assert Continuation.of_trial(3, 3, 10).of([1, 2, 4]) == 7
-    assert Continuation.of_trial(3, 3, 2).of([]) == 0
+    assert continued(column, 5, 2) == (2 * (1 + 2 + 3 + 6) + 1 + 3) // 2
+    assert continued(column, 0, 2) == 0
+    assert continued([90, 80, 5, 6], 2, 2) == 11
+    assert continued([90, 5, 6], 4, 2) == 22  # it is at the second place of its cycle
+    assert continued([1, 2, 4], 3, 10) == 7
+    assert continued([], 3, 2) == 0
 
 
 def test_the_first_cycle_is_not_repeated(tmp_path: Path) -> None:
@@ -48,7 +47,7 @@ def test_from_one_cycle_it_is_said_and_the_interval_allows_later_ones_to_be_chea
 
 def test_what_the_later_cycles_still_change_by_widens_the_interval(tmp_path: Path) -> None:
     one = recorded(tmp_path, [900, 900, 100, 100, 90, 90, 90, 90])
-    assert extrapolation_margin(one.cells[0].trials, 2) == pytest.approx((0.1, 0.1), abs=0.02)
+    assert extrapolation_error(one.cells[0].trials, 2) == pytest.approx((0, -0.1, 0.1), abs=0.02)
     assert later_change(one.cells[0].trials[:0], 2) is None
 
 

@@ -74,7 +74,7 @@ def candidate_at(
     """The work of the recording at a provider, which has no nodes of ours."""
     asked = replace(training_run, nodes=None, pods_per_node=None, node_usd_hour=None)
     [pool] = cells_of([recording], asked)
-    return Candidate.of(pool, load_provider(provider), asked, None, stated)
+    return Candidate(pool, load_provider(provider), asked, None, stated)
 
 
 class World(NamedTuple):

@@ -185,9 +185,9 @@ high = 0.03
 source = "javascript:alert(1)"
 [[starts]]
 substrate = "acme<b>"
-until = "first command"
-at_a_time = 100
-p50_s = 1.5
+measure = "until first command"
+concurrency = 100
+p50 = 1.5
 """
 
 
@@ -209,9 +209,7 @@ def test_a_vendor_adds_itself_by_one_file(tmp_path: Path) -> None:
     dispatch = section(index, "provider-dispatch")
     row = "acme&lt;b&gt; published round trip of `true` p50 20.0 ms p95 50.0 ms 100 1,000 2026-11-01"
     assert row in dispatch
-    assert "acme&lt;b&gt; published until: first command p50 1.50 s 100 – 2026-11-01" in section(
-        index, "provider-start"
-    )
+    assert "acme&lt;b&gt; published until first command p50 1.50 s 100 – 2026-11-01" in section(index, "provider-start")
     assert "0.01 USD/vCPU-hour … 0.03 USD/vCPU-hour" in section(index, "provider-price")
     assert 'id="answer"' not in index
 
