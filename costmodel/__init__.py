@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         answer_of,
     )
     from costmodel.analysis.thresholds import InputEffect, input_effects
-    from costmodel.analysis.what_if import Saving, Threshold, what_if
+    from costmodel.analysis.what_if import Saving, what_if
     from costmodel.attribution.assumptions import MEASURED_INPUT, STEP_MODEL_RULES
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet
@@ -156,7 +156,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "analysis.questions": "attribute decide sides",
     "analysis.ranking": ("Answer EXEC Entry HELD_PER_SUCCESS ModeRatio Place SESSION WORKER_HOURS WorkLine answer_of"),
     "analysis.thresholds": "InputEffect input_effects",
-    "analysis.what_if": "Saving Threshold what_if",
+    "analysis.what_if": "Saving what_if",
     # attribution: the same run without each cause of sandbox time
     "attribution.assumptions": "MEASURED_INPUT STEP_MODEL_RULES",
     # providers: substrates that were not measured: published start-up times, limits and prices

@@ -24,10 +24,6 @@ class SimulatedSandbox(NamedTuple):
     bill: int  # index of its clock
     suspended: int = 0  # suspended time
 
-    def later(self, ns: int) -> SimulatedSandbox:
-        """The same sandbox so much later."""
-        return self._replace(begin=self.begin + ns, end=self.end + ns)
-
 
 class Totals(NamedTuple):
     """Totals since the start of the run; ns are sums over workers or sandboxes."""

@@ -173,7 +173,6 @@ def test_images_of_a_range_lie_evenly_in_it() -> None:
         ({"batch": 10, "gpu_usd_hour": 2.0}, "--gpus"),
         ({"batch": 1000}, "more than the 100 trajectories"),
         ({"batch": 10, "over_provision": 0.1, "policy": "async"}, "barrier"),
-        ({"batch": 10, "partial_rollouts": True}, "--over-provision"),
         ({"refill_s": 1.0}, "--warm-pool"),
         ({"warm_pool": 5}, "exactly one of"),
         ({"warm_pool": 5, "refill_s": 1.0, "group_size": 8}, "exactly one of"),
