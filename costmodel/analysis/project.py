@@ -96,9 +96,7 @@ def project(
     ]
     precision = training_run.precision.share(min(1.0, SIMULATED_ROWS / max(1, len(groups))))
     shared = replace(training_run, precision=precision)
-    alternatives = [
-        item for item in _thought_of(groups, cells, providers, shared, prices) if needed(item.value.identity)
-    ]
+    alternatives = [item for item in inputs_of(groups, cells, providers, shared, prices) if needed(item.value.identity)]
     rows = rows_of(alternatives, reference, effort, wanted, causes=causes, progress=progress)
     baseline = training_run.baseline
     for summary, printed in summaries:
@@ -159,7 +157,7 @@ def behind(
 ) -> list[Alternatives]:
     """Return the inputs of the rows of ``project``, in order, without published ones. Raises as ``project``."""
     cells = cells_of(recordings, training_run)
-    return _thought_of(by_levels(cells), cells, providers, training_run, prices)
+    return inputs_of(by_levels(cells), cells, providers, training_run, prices)
 
 
 def cells_of(recordings: Sequence[Recording | Published], training_run: TrainingRun) -> list[Pool]:
@@ -174,7 +172,7 @@ def cells_of(recordings: Sequence[Recording | Published], training_run: Training
     ]
 
 
-def _thought_of(
+def inputs_of(
     groups: Sequence[Sequence[Pool]],
     cells: Iterable[Pool],
     providers: Sequence[Provider],

@@ -11,11 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from costmodel import Precision, TrainingRun
-from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import expected_max, makespan_bounds, renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
 from costmodel.statistics.distribution import Distribution
-from tests.support.cost_model.stepping import parts, stepped
+from tests.support.cost_model.stepping import parts, parts_of, stepped, trials_of
 
 S = 10**9
 few = settings(max_examples=25, deadline=None)
@@ -26,7 +25,7 @@ laws = durations.map(Distribution.of)
 def expect(law: Distribution, jobs: int, workers: int, *, effort: float = 0.03, **asked: Any) -> SimulatedRun:
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
     training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
-    return simulate_run(Trials.of(law), training_run, law)
+    return simulate_run(trials_of(parts_of(law)), training_run, law)
 
 
 def retried(
@@ -40,14 +39,11 @@ def retried(
     **asked: Any,
 ) -> SimulatedRun:
     """Attempts of these ns, of which the second fail and ``startup`` is saved by a ready sandbox."""
-    trials = Trials.of(Distribution.of([1]))
-    trials.successes, trials.failures = (
-        [parts(create=startup / S, work=(ns - startup) / S)._replace(trial=0) for ns in each] for each in (good, bad)
-    )
+    attempts = ([parts(create=startup / S, work=(ns - startup) / S) for ns in each] for each in (good, bad))
     law = Distribution.of([*good, *bad])
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
     training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
-    return simulate_run(trials, training_run, law)
+    return simulate_run(trials_of(*attempts), training_run, law)
 
 
 @few
@@ -55,7 +51,7 @@ def retried(
 def test_no_create_is_let_through_before_the_bucket_has_a_token(
     law: Distribution, jobs: int, workers: int, gap: int, burst: int
 ) -> None:
-    trials = Trials.of(law).successes
+    trials = parts_of(law)
     ask: dict[str, Any] = {"trajectories": jobs, "workers": workers, "batch": jobs, "policy": "async"}
     (free,) = stepped(TrainingRun(**ask), trials)
     (limited,) = stepped(TrainingRun(**ask, create_rate=1e9 / gap, create_burst=burst), trials)
@@ -135,7 +131,7 @@ def test_retries_are_walds_identity(good: list[int], bad: list[int], cap: int, b
 @example(Distribution.of([1, 4]), 26, 1, 1)
 def test_what_is_launched_is_kept_or_wasted(law: Distribution, batch: int, extra: int, workers: int) -> None:
     ask = TrainingRun(trajectories=3 * batch, workers=workers, batch=batch, over_provision=extra / batch)
-    steps = stepped(ask, Trials.of(law).successes, steps=3)
+    steps = stepped(ask, parts_of(law), steps=3)
     assert [step.delivered for step in steps] == [batch] * 3
     assert 0 <= sum(step.wasted_ns for step in steps) <= sum(step.held_ns for step in steps)
     for step in steps:
@@ -146,7 +142,7 @@ def test_what_is_launched_is_kept_or_wasted(law: Distribution, batch: int, extra
 def test_more_launches_end_sooner_and_cutting_a_straggler_may_save_more_than_they_cost() -> None:
     def steps(law: Distribution, over: float) -> list[float]:
         ask = TrainingRun(trajectories=200, workers=1000, batch=20, over_provision=over)
-        found = stepped(ask, Trials.of(law).successes, steps=100)
+        found = stepped(ask, parts_of(law), steps=100)
         return [sum(getattr(step, name) for step in found) for name in ("wall_ns", "wasted_ns", "held_ns")]
 
     even = [steps(Distribution.of([S * n for n in range(60, 140)]), over) for over in (0.0, 0.2, 0.5, 1.0)]

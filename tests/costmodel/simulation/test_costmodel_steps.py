@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Row, Think, TrainingRun, TrainingRunError, load, load_prices, project
-from costmodel.simulation.attempts import Trials, timed
+from costmodel.simulation.attempts import timed
 from costmodel.simulation.makespan import random_makespan
 from costmodel.simulation.random_streams import AttemptStream, RandomStream
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.simulating import attribute_coarsely
-from tests.support.cost_model.stepping import parts, stepped, training_run
+from tests.support.cost_model.stepping import parts, parts_of, stepped, training_run, trials_of
 
 HOUR = 3600
 
@@ -156,8 +156,8 @@ def test_one_step_off_with_rare_slow_rollouts_takes_as_long_as_its_steps_one_by_
     rng = Random(1)
     ends = [one_step_off(law, 100, 101, 100, 10 * S, rng) for _ in range(40)]
     noise = 3 * statistics.stdev(ends) / math.sqrt(len(ends))
-    trials = Trials.of(law).successes
-    walls = [sum(step.wall_ns for step in stepped(training_run, trials, steps=100, seed=seed)) for seed in range(40)]
+    runs = [stepped(training_run, parts_of(law), steps=100, seed=seed) for seed in range(40)]
+    walls = [sum(step.wall_ns for step in steps) for steps in runs]
     error = 3 * statistics.stdev(walls) / math.sqrt(len(walls))
     assert abs(statistics.mean(walls) - statistics.mean(ends)) <= error + noise
     assert error + noise < 0.1 * statistics.mean(ends)
@@ -166,8 +166,7 @@ def test_one_step_off_with_rare_slow_rollouts_takes_as_long_as_its_steps_one_by_
 def test_the_time_of_a_failed_attempt_tells_nothing_of_its_success() -> None:
     """Otherwise long failed attempts precede long successes, and a failure costs a step too much."""
     asked = training_run(prompts=256, failure_rate=0.5, max_attempts=2)
-    trials = Trials.of(Distribution.of([1]))
-    trials.successes = [parts(work=1), parts(work=100)]
+    trials = trials_of([parts(work=1), parts(work=100)])
     stream = RandomStream(asked, trials, None, 0)
     source = AttemptStream(stream, *(timed(some, (), 1.0, None) for some in (trials.successes, [])))
     draws = stream.step(0, 1024)

@@ -22,6 +22,19 @@ def parts(**seconds: float) -> Parts:
     return Parts(**empty | told)
 
 
+def trials_of(successes: Sequence[Parts], failures: Sequence[Parts] = ()) -> Trials:
+    """Trials of these attempts."""
+    trials = Trials.__new__(Trials)
+    trials.successes, trials.failures, trials.run_known = list(successes), list(failures), True
+    return trials
+
+
+def parts_of(law: Distribution) -> list[Parts]:
+    """Attempts with the durations of a distribution, as command time only."""
+    counted = enumerate(zip(law.values, law.counts, strict=True))
+    return [parts()._replace(trial=number, weight=count, work=ns) for number, (ns, count) in counted]
+
+
 def stepped(
     training_run: TrainingRun,
     successes: Sequence[Parts],
@@ -35,8 +48,7 @@ def stepped(
 ) -> list[StepTaken]:
     """The first steps of a run whose attempts are drawn from these, or ``sizes`` of them, before one of ``after``;
     dollars are hours of sandboxes."""
-    trials = Trials.of(Distribution.of([1]))
-    trials.successes, trials.failures = list(successes), list(failures)
+    trials = trials_of(successes, failures)
     law = None
     if training_run.think is not None:
         law = ThinkQuantiles(training_run.think, trials, training_run.suspension)
