@@ -14,7 +14,8 @@ from costmodel.attribution.shares import Rates, attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer
-from costmodel.projection.row import Attribution, Cost, PoolUse, Row, Share, Steps, WallClock
+from costmodel.projection.measured_row import pool_use
+from costmodel.projection.row import Attribution, Cost, Row, Share, Steps, WallClock
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
@@ -188,13 +189,11 @@ def _answered(
     launched = rules.launched(rules.size)
     idle_hours = simulated.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     wasted_hours = part * mean(lambda step: step.wasted_ns) / NS_PER_HOUR if rules.over_provision else None
-    pool_use = None
-    if row.warm_pool is not None:
-        groups = max(1.0, training_run.usable_workers / (training_run.group_size or 1))
-        idle = (training_run.warm_pool or 0) * groups if training_run.image_pool else idle_hours / (wall.value or 1.0)
+    warm_pool = None
+    if training_run.warm_pool is not None:
         hit = part * mean(lambda step: step.hits) / (attempts or 1.0)
-        pool_use = PoolUse(hit, idle, row.warm_pool.rule)
-        idle_hours = idle * wall.value
+        warm_pool = pool_use(training_run, hit, idle_hours / (wall.value or 1.0))
+        idle_hours = warm_pool.idle_sandboxes * wall.value
     return replace(
         row,
         attempts=attempts / training_run.trajectories,
@@ -206,7 +205,7 @@ def _answered(
         wall_clock_hours=wall_clock,
         steps=Steps(sample.steps, rules.size, launched, step, max(0.0, held - hours.value), wasted_hours),
         gpu=None if attribution.waiting is None else {rules.policy.name: attribution.waiting},
-        warm_pool=pool_use,
+        warm_pool=warm_pool,
         cost=row.cost
         and _cost(
             row.cost,

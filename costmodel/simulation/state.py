@@ -39,6 +39,14 @@ class Totals(NamedTuple):
     suspended_ns: float = 0  # of sandboxes
 
 
+class StepEnd(NamedTuple):
+    """State at the end of a step. ns since the start of the run."""
+
+    trained: int
+    totals: Totals
+    clocks: int  # number of sandboxes
+
+
 class Redone(NamedTuple):
     """A prompt with the number of its repetitions."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from costmodel.simulation.random_streams import AttemptStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import Simulator
-from costmodel.simulation.state import State, Totals
+from costmodel.simulation.state import State, StepEnd, Totals
 
 Bill = Callable[[Sequence[int]], float]
 """Function from lifetimes of sandboxes in ns to dollars."""
@@ -44,25 +44,16 @@ class Segment(NamedTuple):
 def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:
     """Return the steps of a segment after its lead."""
     state = State(rules, source, segment.disks, segment.built)
-    steps = (_in_turn if rules.policy.barrier else _stream)(state, segment)
     trained, totals, clocks, taken = 0, Totals(), 0, []
-    for step in steps:
+    for step in (_in_turn if rules.policy.barrier else _stream)(state, segment):
         usd = bill(state.clocks_ns[clocks : step.clocks])
         added = (now - before for before, now in zip(totals, step.totals, strict=True))
         taken.append(StepTaken(step.trained - trained, usd, *added))
-        trained, totals, clocks = step.trained, step.totals, step.clocks
+        trained, totals, clocks = step
     return taken[segment.lead :]
 
 
-class _Step(NamedTuple):
-    """How things stand at the end of a step. ns since the start of the run."""
-
-    trained: int
-    totals: Totals
-    clocks: int  # how many sandboxes there were
-
-
-def _in_turn(state: State, segment: Segment) -> list[_Step]:
+def _in_turn(state: State, segment: Segment) -> list[StepEnd]:
     """Steps with a barrier."""
     rules = state.rules
     start = trained = 0
@@ -76,11 +67,11 @@ def _in_turn(state: State, segment: Segment) -> list[_Step]:
         crew.cut()
         before, trained = trained, max(crew.now, trained) + rules.train_ns
         start = max(crew.now, before) if rules.policy.overlaps else trained
-        ends.append(_Step(trained, state.totals(start), len(state.clocks_ns)))
+        ends.append(StepEnd(trained, state.totals(start), len(state.clocks_ns)))
     return ends
 
 
-def _stream(state: State, segment: Segment) -> list[_Step]:
+def _stream(state: State, segment: Segment) -> list[StepEnd]:
     """Simulate rollouts without a barrier."""
     rules = state.rules
     coming = list(enumerate(segment.sizes, segment.first))
@@ -97,4 +88,4 @@ def _stream(state: State, segment: Segment) -> list[_Step]:
     crew = Simulator(state, 0, min(rules.workers, total), more)
     crew.start()
     crew.work(total)
-    return [_Step(*ends) for ends in crew.trained]
+    return crew.trained

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from costmodel import Interval, Pool, TrainingRun, load, pools
 from costmodel.projection.diagnostics import beyond_recorded_ns
-from costmodel.projection.measured_row import mean_trajectory
 from costmodel.workload.estimator import Tally
-from costmodel.workload.length_extrapolation import EXACT
+from costmodel.workload.length_extrapolation import EXACT, Margin
 from costmodel.workload.pool import attempts
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -39,10 +38,14 @@ class HeldOut(NamedTuple):
 Steps = dict[tuple[int, int], list[tuple[str, HeldOut]]]
 
 
+def mean_s(tally: Tally, margin: Margin) -> Interval:
+    return margin.around(tally.of_successes(lambda sample: sample.trajectory_ns)).times(1e-9)
+
+
 def predicted(short: Pool, long: Pool) -> HeldOut:
     tally = Tally(attempts(short, long.length, ONCE), short.trials)
-    measured = mean_trajectory(Tally(attempts(long, long.length, ONCE), long.trials), EXACT)
-    return HeldOut(mean_trajectory(tally, beyond_recorded_ns(tally, short)), measured)
+    measured = mean_s(Tally(attempts(long, long.length, ONCE), long.trials), EXACT)
+    return HeldOut(mean_s(tally, beyond_recorded_ns(tally, short)), measured)
 
 
 def held_out() -> Steps:
