@@ -20,8 +20,9 @@ from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
+from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
-from costmodel.simulation.timeline import Bill, StepTaken, simulate_steps
+from costmodel.simulation.timeline import Bill, simulate_steps
 from costmodel.statistics.repetitions import assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.workload.pool import Pool

@@ -19,7 +19,7 @@ from costmodel.projection.row import Attribution, Cost, Row, Share, Steps, WallC
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.timeline import StepTaken
+from costmodel.simulation.state import StepTaken
 from costmodel.statistics.intervals import Between, Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR

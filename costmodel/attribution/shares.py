@@ -21,7 +21,7 @@ from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, GpuWaiting, Share
 from costmodel.recording.causes import DROPPED, policy_of
-from costmodel.simulation.timeline import StepTaken
+from costmodel.simulation.state import StepTaken
 from costmodel.statistics.intervals import Interval, student_t
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.run import TrainingRun

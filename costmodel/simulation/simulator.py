@@ -13,7 +13,7 @@ from heapq import heappop, heappush, heapreplace
 from typing import Final
 
 from costmodel.simulation.attempts import AttemptTimes
-from costmodel.simulation.state import SimulatedSandbox, State, StepEnd
+from costmodel.simulation.state import SimulatedSandbox, State, StepTaken
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
 DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, EXPIRED = range(7)
@@ -55,7 +55,7 @@ class Simulator:
         self.state = state
         self.now = start
         self.ended = 0
-        self.trained: list[StepEnd] = []  # batches of a stream
+        self.trained: list[StepTaken] = []  # batches of a stream
         self.steps_trained = 0
         self._more = more
         self._cuts = state.rules.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
@@ -274,9 +274,9 @@ class Simulator:
 
     def _train(self, now: int) -> None:
         """Train a batch of a stream."""
-        before = self.trained[-1].trained if self.trained else 0
+        before = int(self.trained[-1].wall_ns) if self.trained else 0
         trained = max(now, before) + self.state.rules.train_ns
-        self.trained.append(StepEnd(trained, self.state.totals(now), len(self.state.clocks_ns)))
+        self.trained.append(self.state.totals(now, trained))
         if self.state.rules.staleness:
             heappush(self._heap, (trained, len(self._workers), 0))
 

@@ -8,26 +8,10 @@ from typing import NamedTuple
 from costmodel.simulation.random_streams import AttemptStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import Simulator
-from costmodel.simulation.state import State, StepEnd, Totals
+from costmodel.simulation.state import State, StepTaken
 
 Bill = Callable[[Sequence[int]], float]
 """Function from lifetimes of sandboxes in ns to dollars."""
-
-
-class StepTaken(NamedTuple):
-    """Contribution of one step to a run. ns."""
-
-    wall_ns: float  # between the ends of training of this and the previous step
-    usd: float  # of sandboxes
-    held_ns: float  # by workers
-    waited_ns: float  # for creates; part of the above
-    wasted_ns: float  # by cut rollouts; part of the above
-    delivered: float
-    attempts: float
-    hits: float
-    idle_ns: float  # of ready sandboxes
-    pulled_gb: float
-    suspended_ns: float = 0.0  # of sandboxes; not in ``usd``
 
 
 class Segment(NamedTuple):
@@ -44,16 +28,15 @@ class Segment(NamedTuple):
 def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:
     """Return the steps of a segment after its lead."""
     state = State(rules, source, segment.disks, segment.built)
-    trained, totals, clocks, taken = 0, Totals(), 0, []
-    for step in (_in_turn if rules.policy.barrier else _stream)(state, segment):
-        usd = bill(state.clocks_ns[clocks : step.clocks])
-        added = (now - before for before, now in zip(totals, step.totals, strict=True))
-        taken.append(StepTaken(step.trained - trained, usd, *added))
-        trained, totals, clocks = step
+    before, taken = StepTaken(), []
+    for end in (_in_turn if rules.policy.barrier else _stream)(state, segment):
+        usd = bill(state.clocks_ns[before.sandboxes : end.sandboxes])
+        taken.append(StepTaken(*(now - then for then, now in zip(before, end, strict=True)))._replace(usd=usd))
+        before = end
     return taken[segment.lead :]
 
 
-def _in_turn(state: State, segment: Segment) -> list[StepEnd]:
+def _in_turn(state: State, segment: Segment) -> list[StepTaken]:
     """Steps with a barrier."""
     rules = state.rules
     start = trained = 0
@@ -67,11 +50,11 @@ def _in_turn(state: State, segment: Segment) -> list[StepEnd]:
         crew.cut()
         before, trained = trained, max(crew.now, trained) + rules.train_ns
         start = max(crew.now, before) if rules.policy.overlaps else trained
-        ends.append(StepEnd(trained, state.totals(start), len(state.clocks_ns)))
+        ends.append(state.totals(start, trained))
     return ends
 
 
-def _stream(state: State, segment: Segment) -> list[StepEnd]:
+def _stream(state: State, segment: Segment) -> list[StepTaken]:
     """Simulate rollouts without a barrier."""
     rules = state.rules
     coming = list(enumerate(segment.sizes, segment.first))

@@ -139,19 +139,6 @@ def test_what_is_launched_is_kept_or_wasted(law: Distribution, batch: int, extra
         assert step.usd * 3600 * S == pytest.approx(step.held_ns)
 
 
-def test_more_launches_end_sooner_and_cutting_a_straggler_may_save_more_than_they_cost() -> None:
-    def steps(law: Distribution, over: float) -> list[float]:
-        ask = TrainingRun(trajectories=200, workers=1000, batch=20, over_provision=over)
-        found = stepped(ask, parts_of(law), steps=100)
-        return [sum(getattr(step, name) for step in found) for name in ("wall_ns", "wasted_ns", "held_ns")]
-
-    even = [steps(Distribution.of([S * n for n in range(60, 140)]), over) for over in (0.0, 0.2, 0.5, 1.0)]
-    assert [wall for wall, *_ in even] == sorted((wall for wall, *_ in even), reverse=True)
-    assert [wasted for _, wasted, _ in even] == sorted(wasted for _, wasted, _ in even)
-    straggling = Distribution({S: 9, 1000 * S: 1})
-    assert steps(straggling, 0.5)[2] < steps(straggling, 0.0)[2] / 10
-
-
 def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
     ask = TrainingRun(trajectories=10**6, workers=10, batch=2, over_provision=4.0, create_rate=1.0, train_s=96.0)
     first, second = stepped(ask, [parts(work=3)], steps=2)
@@ -159,8 +146,3 @@ def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
     assert first.attempts in (4, 5)  # at 2, 3, and perhaps at 4 s, which is when the step ends
     assert second.wall_ns == 100 * S  # nothing that was promised to the first step is still owed
     assert first.waited_ns == pytest.approx(sum((1, 2, 3, *[4] * 6)) * S, rel=0.1)
-
-
-def test_a_pool_larger_than_any_run_is_a_number() -> None:
-    found = retried([S], [], 10**4, 50, warm_pool=10**12, refill_s=1.0)
-    assert found.hits.value == pytest.approx(10**4)

@@ -66,7 +66,7 @@ def test_a_free_fork_equals_no_create(trials: list[Parts], workers: int, failing
     for one, other in zip(free, without, strict=True):
         snapshots = one.usd - other.usd  # four prompts, each with a snapshot that is prepared once
         most = max(one.create + one.ready + one.preload for one in trials)
-        assert one._replace(usd=0.0) == other._replace(usd=0.0)
+        assert one._replace(usd=0.0, sandboxes=0) == other._replace(usd=0.0, sandboxes=0)
         assert -1e-9 <= snapshots <= 4 * most / 3600 / S + 1e-9
 
 
@@ -84,24 +84,6 @@ def test_recycling_without_reset_equals_a_warm_pool_of_hits(trial: Parts, worker
     assert recycled.held_ns == pooled.held_ns + workers * startup
     lived = workers * (startup + trial.cleanup) + 16 * (trial.preload + trial.work)
     assert recycled.usd * 3600 * S == pytest.approx(lived)
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    trials=TRIALS,
-    workers=st.integers(1, 16),
-    rate=st.sampled_from([None, 0.5]),
-    seed=st.integers(0, 99),
-    pods=st.booleans(),
-)
-def test_a_recycled_sandbox_keeps_its_image_and_its_pod(
-    trials: list[Parts], workers: int, rate: float | None, seed: int, pods: bool
-) -> None:
-    more = IMAGES | {"nodes": 2, "pods_per_node": 4} if pods else {}
-    asked = training_run(workers=workers, create_rate=rate, recycle_s=1.0, failure_rate=0.2, **more)
-    for step in stepped(asked, trials, steps=3, seed=seed):
-        assert step.delivered == 16
-        assert step.hits <= 16 - min(workers, 8 if pods else 16)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 7, 8])

@@ -12,7 +12,7 @@ from typing import Any, Final
 from costmodel import Precision, Recording, Think, TrainingRun, load, load_prices
 from costmodel.attribution.replications import Replications, repeated
 from costmodel.simulation.attempts import Trials
-from costmodel.simulation.timeline import StepTaken
+from costmodel.simulation.state import StepTaken
 from costmodel.training.images import Images
 from costmodel.workload.pool import pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write

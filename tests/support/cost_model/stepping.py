@@ -9,7 +9,8 @@ from costmodel import TrainingRun
 from costmodel.simulation.attempts import Parts, Trials, timed
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.timeline import Segment, StepTaken, simulate_steps
+from costmodel.simulation.state import StepTaken
+from costmodel.simulation.timeline import Segment, simulate_steps
 from costmodel.statistics.distribution import Distribution
 
 S = 1_000_000_000
