@@ -31,7 +31,8 @@ def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bi
     before, taken = StepTaken(), []
     for end in (_in_turn if rules.policy.barrier else _stream)(state, segment):
         usd = bill(state.clocks_ns[before.sandboxes : end.sandboxes])
-        taken.append(StepTaken(*(now - then for then, now in zip(before, end, strict=True)))._replace(usd=usd))
+        added = StepTaken._make(now - then for then, now in zip(before, end, strict=True))
+        taken.append(added._replace(usd=usd))
         before = end
     return taken[segment.lead :]
 

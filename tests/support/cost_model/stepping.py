@@ -42,13 +42,10 @@ def stepped(
     failures: Sequence[Parts] = (),
     *,
     steps: int = 1,
-    sizes: Sequence[int] = (),
-    after: int = 0,
     without: Container[str] = (),
     seed: int = 0,
 ) -> list[StepTaken]:
-    """The first steps of a run whose attempts are drawn from these, or ``sizes`` of them, before one of ``after``;
-    dollars are hours of sandboxes."""
+    """The first steps of a run whose attempts are drawn from these; dollars are hours of sandboxes."""
     trials = trials_of(successes, failures)
     law = None
     if training_run.think is not None:
@@ -63,7 +60,7 @@ def stepped(
     )
     size = training_run.step_rollouts
     assert size is not None
-    segment = Segment(0, tuple(sizes) or (size,) * steps, after=after)
+    segment = Segment(0, (size,) * steps)
     return simulate_steps(StepRules.of(training_run, without), view, segment, lambda ns: sum(ns) / 3600 / S)
 
 
