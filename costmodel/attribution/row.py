@@ -65,15 +65,15 @@ def attributed(
         if training_run.step_model:
             raise
         return row
-    repeated([simulated], partial(needed, simulated, training_run, pool, prices), progress)
-    result = attribution(simulated, training_run, pool, prices, row.evidence.basis)
+    repeated([simulated], partial(needed, simulated), progress)
+    result = attribution(simulated, row.evidence.basis)
     if not training_run.step_model:
         result = _as_in_the_row(row, training_run, result)
     result = as_sure_as(row, result, training_run)
     if pool.provenance == warnings.COMPOSED:
         result = result._replace(assumptions=tuple(borrowed(result.assumptions)))
     if training_run.step_model:
-        row = _answered(row, pool, training_run, prices, simulated, result)
+        row = _answered(row, simulated, result)
     if result.waiting is not None:
         row = replace(row, gpu={training_run.effective_policy.name: result.waiting})
     return replace(row, attribution=result) if effort else row
@@ -160,17 +160,10 @@ def _full_speed(row: Row) -> float | None:
     return hours.work / (hours.work + hours.slowdown)
 
 
-def _answered(
-    row: Row,
-    pool: Pool,
-    training_run: TrainingRun,
-    prices: Prices | None,
-    simulated: Replications,
-    attribution: Attribution,
-) -> Row:
+def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Row:
     """Return the row with simulated answers where closed forms do not apply."""
-    sample, rules = simulated.sample, StepRules.of(training_run)
-    part = simulated.share
+    sample, training_run, part = simulated.sample, simulated.training_run, simulated.share
+    rules, rates = StepRules.of(training_run), Rates.of_replications(simulated)
 
     def mean(value: Callable[[StepTaken], float]) -> float:
         weighted = (zip(sample.stands_for, stream[0], strict=True) for stream in simulated.plain)
@@ -206,39 +199,21 @@ def _answered(
         steps=Steps(sample.steps, rules.size, launched, step, max(0.0, held - hours.value), wasted_hours),
         gpu=None if attribution.waiting is None else {rules.policy.name: attribution.waiting},
         warm_pool=warm_pool,
-        cost=row.cost
-        and _cost(
-            row.cost,
-            pool,
-            training_run,
-            prices,
-            part * mean(Rates.of(training_run, pool, prices).sandbox_usd),
-            idle_hours,
-            hours,
-        ),
+        cost=row.cost and _cost(row.cost, simulated, part * mean(rates.sandbox_usd), idle_hours, hours),
     )
 
 
-def _cost(
-    cost: Cost,
-    pool: Pool,
-    training_run: TrainingRun,
-    prices: Prices | None,
-    sandbox_usd: float,
-    idle_hours: float,
-    hours: Interval,
-) -> Cost:
+def _cost(cost: Cost, simulated: Replications, sandbox_usd: float, idle_hours: float, hours: Interval) -> Cost:
     """Return the bill of sandboxes, pool and workers, without GPUs and nodes.
 
     Its relative limits are at least those of the worker-hours and of the row's earlier bill.
     """
-    assert prices is not None
-    rates = Rates.of(training_run, pool, prices)
+    rates = Rates.of_replications(simulated)
     idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
     billed = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(
         sandbox_usd=billed,
         idle_pool_usd=idle,
-        worker_usd=None if prices.worker_usd_hour is None else worker,
+        worker_usd=None if cost.worker_usd is None else worker,
         total_usd=sandbox_usd + idle + worker,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
@@ -216,21 +216,18 @@ class AttemptStream:
         stream: RandomStream,
         successes: Sequence[AttemptTimes],
         failures: Sequence[AttemptTimes],
-        *,
-        failing: bool = True,
-        thinking: bool = True,
-        resuming: bool = True,
+        without: Container[str] = (),
     ) -> None:
-        """The attempts as ``attempts.timed`` returns them; unless ``failing``, every attempt succeeds.
+        """The attempts as ``attempts.timed`` returns them. Without ``failures`` every attempt succeeds.
 
-        Unless ``resuming``, a suspended sandbox continues at once.
+        Without ``dispatch`` a suspended sandbox continues at once.
         """
         self.stream = stream
-        self._thinking, self._resuming = thinking, resuming
+        self._thinking, self._resuming = "think" not in without, "dispatch" not in without
         self._successes = successes
         self._failures = failures
-        self._failure = stream.failure if failing else 0.0
-        self._hazard = stream.hazard if failing else 0.0
+        self._failure = 0.0 if "failures" in without else stream.failure
+        self._hazard = 0.0 if "failures" in without else stream.hazard
 
     def first(self, draws: StepDraws, *, warm: bool = False) -> list[AttemptTimes]:
         """Return the first attempts of a step's rollouts; ``warm``: with a pool sandbox."""

@@ -55,8 +55,7 @@ def stepped(
         RandomStream(training_run, trials, law, seed),
         timed(successes, without, 1.0, fork_ns),
         timed(failures, without, 1.0, fork_ns, ok=False),
-        failing="failures" not in without,
-        thinking="think" not in without,
+        without,
     )
     size = training_run.step_rollouts
     assert size is not None
