@@ -63,20 +63,17 @@ def peer(row: Row, candidates: Sequence[Row]) -> Row | None:
 
 def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
     """Split each row's command time into the reference's time and the slowdown."""
-    candidates = [row for row in matching(rows, spec) if row.evidence and row.evidence.work_per_success_ns]
+    works_ns = {id(row): row.evidence.work_per_success_ns for row in rows if row.evidence}
+    candidates = [row for row in matching(rows, spec) if works_ns.get(id(row))]
     result = []
     for row in rows:
-        reference = peer(row, candidates)
-        if row.by_cause_worker_hours is None or row.by_cause_worker_hours.work is None or reference is None:
+        reference, cause = peer(row, candidates), row.by_cause_worker_hours
+        if reference is None or cause is None or cause.work is None:
             result.append(row)
             continue
-        assert row.evidence is not None
-        assert row.evidence.work_per_success_ns is not None
-        assert reference.evidence is not None
-        assert reference.evidence.work_per_success_ns is not None
-        work_ns, reference_ns = row.evidence.work_per_success_ns, reference.evidence.work_per_success_ns
-        work = row.by_cause_worker_hours.work * float(reference_ns / work_ns) if work_ns else 0.0
-        cause = row.by_cause_worker_hours._replace(slowdown=row.by_cause_worker_hours.work - work, work=work)
+        work_ns, reference_ns = works_ns[id(row)], works_ns[id(reference)]
+        work = cause.work * float(reference_ns / work_ns) if work_ns and reference_ns else 0.0
+        cause = cause._replace(slowdown=cause.work - work, work=work)
         result.append(_doubting(replace(row, by_cause_worker_hours=cause), row, reference))
     return result
 

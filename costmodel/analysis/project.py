@@ -58,8 +58,6 @@ def project(
     each_level: bool = False,
     effort: float = 1.0,
     wanted: CellFilter | None = None,
-    causes: bool = True,
-    progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
     """Return a row per cell of all files, in their order.
 
@@ -68,7 +66,6 @@ def project(
 
     ``reference`` bounds the tax where in-sandbox time is unknown. ``effort`` is the simulation budget per attribution:
     1 is about fifteen seconds, 0 is none. More than 40 rows share the budget of 40. ``wanted`` selects rows.
-    Without ``causes`` attributions have no separate causes. ``progress`` receives the finished share.
 
     A cell without a success has a row of Nones with the flag ``no_success``.
 
@@ -95,10 +92,8 @@ def project(
     ]
     precision = training_run.precision.share(min(1.0, SIMULATED_ROWS / max(1, len(groups))))
     shared = replace(training_run, precision=precision)
-    alternatives = [
-        item for item in _thought_of(groups, cells, providers, shared, prices) if needed(item.value.identity)
-    ]
-    rows = rows_of(alternatives, reference, effort, wanted, causes=causes, progress=progress)
+    alternatives = [item for item in inputs_of(groups, cells, providers, shared, prices) if needed(item.value.identity)]
+    rows = rows_of(alternatives, reference, effort, wanted)
     baseline = training_run.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
@@ -158,7 +153,7 @@ def behind(
 ) -> list[Alternatives]:
     """Return the inputs of the rows of ``project``, in order, without published ones. Raises as ``project``."""
     cells = cells_of(recordings, training_run)
-    return _thought_of(by_levels(cells), cells, providers, training_run, prices)
+    return inputs_of(by_levels(cells), cells, providers, training_run, prices)
 
 
 def cells_of(recordings: Sequence[Recording | Published], training_run: TrainingRun) -> list[Pool]:
@@ -173,7 +168,7 @@ def cells_of(recordings: Sequence[Recording | Published], training_run: Training
     ]
 
 
-def _thought_of(
+def inputs_of(
     groups: Sequence[Sequence[Pool]],
     cells: Iterable[Pool],
     providers: Sequence[Provider],
@@ -205,7 +200,10 @@ def rows_of(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
-    """Return a row for each, with the range of its unmeasured inputs; further parameters are as for ``project``."""
+    """Return a row for each, with the range of its unmeasured inputs; further parameters are as for ``project``.
+
+    Without ``causes`` attributions have no separate causes. ``progress`` receives the finished share.
+    """
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
     rows = [measured_row(pool, alternative.training_run, alternative.prices, reference) for alternative, pool in cells]
     training_run = alternatives[0].training_run if alternatives else None

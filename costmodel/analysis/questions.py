@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 
 from costmodel.analysis.baseline import matches_spec
 from costmodel.analysis.bill import Side, check_prices
 from costmodel.analysis.decision import Decision, decide_between
-from costmodel.analysis.project import CellFilter, SubstrateRun, behind, cells_of, part_of, rows_of
+from costmodel.analysis.project import CellFilter, SubstrateRun, cells_of, inputs_of, part_of, rows_of
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution
 from costmodel.providers.plausible_ranges import Candidate
 from costmodel.providers.provider import Provider, known_providers, load_provider
-from costmodel.recording.reader import Data, files_of
+from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import TrainingRun
+from costmodel.workload.pool import Pool, by_levels
 from costmodel.workload.rescaling import Alternatives
 
 
@@ -41,8 +42,9 @@ def attribute(
     """
     if training_run.step_rollouts is None:
         raise TrainingRunError("causes are separated step by step: give prompts and group_size, or batch")
+    cells = cells_of(files_of(data), training_run)
     place = SubstrateRun(substrate, training_run, prices)
-    row = _side(data, _only(data, place, _workload(tier, mode)), effort).row
+    row = _side(cells, _only(cells, place, _workload(tier, mode)), effort).row
     if row.attribution is None:
         raise TrainingRunError(f"nothing attributes the time of {row.label}: no success was recorded, or no attempts")
     return row.attribution
@@ -76,8 +78,8 @@ def decide(
     start, goal = SubstrateRun(current, training_run, prices), SubstrateRun(candidate, goal_run, prices)
     workload = _workload(tier, mode)
     if provider is None and candidate.partition(":")[0] in known_providers():
-        cells = cells_of(files_of(data), training_run)
-        if not any(_is_of(pool.identity, goal, workload) for pool in cells):
+        cells = [cell for file in files_of(data) if isinstance(file, Recording) for cell in file.cells]
+        if not any(_is_of(cell.identity, goal, workload) for cell in cells):
             provider = load_provider(candidate)
     both = sides(data, start, goal, workload, provider, stated=stated, effort=effort)
     return decide_between(*both, effort=effort)
@@ -104,25 +106,25 @@ def sides(
         TrainingRunError: not exactly one row is of a side, or only one of them has a price.
         PriceError, SourceError: as ``project``.
     """
-    start_inputs, candidate = _only(data, start, workload), None
     cells = cells_of(files_of(data), start.training_run)
+    start_inputs, candidate = _only(cells, start, workload), None
     if provider is not None and not any(_is_of(pool.identity, goal, workload) for pool in cells):
         like = start_inputs.value.identity, start_inputs.value.provenance
         [pool] = [pool for pool in cells if (pool.identity, pool.provenance) == like]
         images = start.training_run.images  # an unmeasured substrate pulls the same images
         sizes_gb = () if images is None else images.sizes_gb
         candidate = Candidate(pool, provider, goal.training_run, goal.prices, stated, sizes_gb)
-    goal_inputs = _only(data, goal, workload) if candidate is None else candidate.at({})
+    goal_inputs = _only(cells, goal, workload) if candidate is None else candidate.at({})
     check_prices(start_inputs, goal_inputs)
     first, second = (None if progress is None else part_of(progress, number, 2) for number in range(2))
     return (
-        _side(data, start_inputs, effort, causes, first),
-        _side(data, goal_inputs, effort, causes, second, candidate),
+        _side(cells, start_inputs, effort, causes, first),
+        _side(cells, goal_inputs, effort, causes, second, candidate),
     )
 
 
 def _side(
-    data: Data,
+    cells: Sequence[Pool],
     inputs: Alternatives,
     effort: float,
     causes: bool = True,
@@ -130,12 +132,14 @@ def _side(
     candidate: Candidate | None = None,
 ) -> Side:
     """Return a side with its row; the reference of ``full_speed`` is projected beside it."""
-    identity, full_speed = inputs.value.identity, inputs.training_run.full_speed
-    references = [
-        item
-        for item in (behind(files_of(data), inputs.training_run, inputs.prices, ()) if full_speed else ())
-        if matches_spec(item.value.identity, full_speed or "") and item.value.identity != identity
-    ]
+    identity, full_speed, references = inputs.value.identity, inputs.training_run.full_speed, list[Alternatives]()
+    if full_speed is not None:
+        groups = [group for group in by_levels(cells) if matches_spec(group[0].identity, full_speed)]
+        references = [
+            item
+            for item in inputs_of(groups, cells, (), inputs.training_run, inputs.prices)
+            if item.value.identity != identity
+        ]
     row, *_ = rows_of(
         [inputs, *references],
         effort=effort,
@@ -146,9 +150,9 @@ def _side(
     return Side(row=row, inputs=inputs, candidate=candidate)
 
 
-def _only(data: Data, place: SubstrateRun, workload: CellFilter) -> Alternatives:
+def _only(cells: Sequence[Pool], place: SubstrateRun, workload: CellFilter) -> Alternatives:
     """Return the inputs of the only row of a substrate's workload; others are refused before any simulation."""
-    inputs = behind(files_of(data), place.training_run, place.prices, ())
+    inputs = inputs_of(by_levels(cells), cells, (), place.training_run, place.prices)
     matching = [item for item in inputs if _is_of(item.value.identity, place, workload)]
     if not matching:
         recorded = ", ".join(dict.fromkeys(item.value.identity.label for item in inputs)) or "none"

@@ -15,7 +15,6 @@ from costmodel.analysis.decision import across
 from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.attribution.shares import Rates
 from costmodel.errors import TrainingRunError
-from costmodel.projection.row import Share
 from costmodel.providers.plausible_ranges import figures
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import ACTIONS, TrainingRun
@@ -30,9 +29,6 @@ INPUTS: Final = {
 """Latencies of each action."""
 EFFORT: Final = 0.03
 """Simulation budget of a saving, relative to a row."""
-BEYOND: Final = 10
-"""A threshold is searched up to this multiple of the highest plausible latency."""
-ROUNDS: Final = 2
 
 
 class AssumedInput(NamedTuple):
@@ -49,15 +45,6 @@ class AssumedInput(NamedTuple):
         return math.sqrt(self.low * self.high) if self.low else self.high / 2
 
 
-class Threshold(NamedTuple):
-    """Value of an input with a saving of zero."""
-
-    field: str
-    value: float | None  # None: the sign is the same at every value up to ``searched``
-    searched: float
-    saves: bool  # at zero
-
-
 class Saving(NamedTuple):
     """Saving of an action per training step; negative: a loss."""
 
@@ -65,7 +52,6 @@ class Saving(NamedTuple):
     usd: Interval | None  # None: nothing has a price
     step_s: Interval
     assumed: tuple[AssumedInput, ...]
-    thresholds: tuple[Threshold, ...]
 
 
 def what_if(run: Alternatives, actions: Sequence[str], progress: Callable[[float], None] | None = None) -> list[Saving]:
@@ -84,7 +70,7 @@ def what_if(run: Alternatives, actions: Sequence[str], progress: Callable[[float
         base = _without(base, action)
     savings = []
     for place, action in enumerate(actions):
-        savings.append(_Comparison(run, base, action).saving())
+        savings.append(_saving(run, base, action))
         if progress is not None:
             progress((place + 1) / len(actions))
     return savings
@@ -97,85 +83,46 @@ def _without(training_run: TrainingRun, action: str) -> TrainingRun:
     return replace(training_run, **off)
 
 
-class _Comparison:
-    """A run without an action, and with the action at any values of its inputs."""
-
-    def __init__(self, run: Alternatives, base: TrainingRun, action: str) -> None:
-        self._run, self._action = run, action
-        self._base = run._replace(training_run=base)
-        self._shared: Shared = {}
-        self._steps = math.ceil(run.training_run.trajectories / (run.training_run.step_rollouts or 1))
-        self._priced = Rates.of(run.training_run, run.value, run.prices).priced
-        stated = getattr(run.training_run, ACTIONS[action]) is not None
-        self._assumed = () if stated else tuple(map(self._range, INPUTS[action]))
-        self._values: dict[str, Any] = {name: getattr(run.training_run, name) or 0.0 for name in INPUTS[action]}
-        self._values |= {latency.field: latency.middle for latency in self._assumed}
-
-    def _range(self, field: str) -> AssumedInput:
-        """Return the published range of a latency; a latency per GiB is multiplied by the cell's memory."""
-        gib = self._run.value.identity.memory_mib / 1024
-        printed = [
-            (figure, gib if figure.unit == "s per GiB" else 1.0) for figure in figures() if figure.input == field
-        ]
-        return AssumedInput(
-            field,
-            min(figure.low * times for figure, times in printed),
-            max(figure.high * times for figure, times in printed),
-            tuple(f"{figure.source} ({figure.date})" for figure, _ in printed),
-        )
-
-    def saving(self) -> Saving:
-        """Return the saving with its interval, and the thresholds of its inputs."""
-        ends = [{latency.field: getattr(latency, end) for latency in self._assumed} for end in ("low", "high")]
-        differences = [self._difference(values) for values in [{}, *(ends if self._assumed else [])]]
-        usd = across(*(difference.usd and difference.usd.times(1 / self._steps) for difference in differences))
-        step_s = across(*(difference.step_s for difference in differences))
-        return Saving(self._action, usd if self._priced else None, step_s, self._assumed, tuple(self._thresholds()))
-
-    def _difference(self, values: dict[str, Any]) -> Share:
-        """Return the run without the action less the run with the action."""
-        training_run, requested, values = self._base.training_run, self._run.training_run, self._values | values
-        before, shared = self._base, self._shared
-        if self._action == "prebuild":
-            before, shared = before._replace(training_run=replace(training_run, **values)), {}
-            after = replace(training_run, build_s=None, builders=None, built_images=0)
+def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
+    """Return the saving of an action beside ``base``; an assumed latency gives the interval of both its ends."""
+    requested, before = run.training_run, run._replace(training_run=base)
+    shared: Shared = {}
+    assumed: tuple[AssumedInput, ...] = ()
+    if getattr(requested, ACTIONS[action]) is None:
+        assumed = tuple(_range(field, run.value.identity.memory_mib) for field in INPUTS[action])
+    usual: dict[str, Any] = {name: getattr(requested, name) or 0.0 for name in INPUTS[action]}
+    usual |= {latency.field: latency.middle for latency in assumed}
+    if action == "suspend":
+        after_s = requested.suspend_after_s
+        usual["suspend_after_s"] = sum(usual.values()) if after_s is None else after_s
+        usual["suspended_usd_hour"] = requested.suspended_usd_hour
+    differences = []
+    for end in ("middle", "low", "high") if assumed else ("middle",):
+        values = usual | {latency.field: getattr(latency, end) for latency in assumed}
+        after = run._replace(training_run=replace(base, **values))
+        if action == "prebuild":  # without the builds
+            difference = run_difference(after, run._replace(training_run=replace(base, build_s=None)), EFFORT)
         else:
-            if self._action == "suspend":
-                after_s = requested.suspend_after_s
-                values["suspend_after_s"] = sum(self._values.values()) if after_s is None else after_s
-                values.setdefault("suspended_usd_hour", requested.suspended_usd_hour)
-            after = replace(training_run, **values)
-        difference = run_difference(before, before._replace(training_run=after), EFFORT, None, shared)
+            difference = run_difference(before, after, EFFORT, None, shared)
         if difference is None:
-            raise TrainingRunError(f"{self._action} cannot be compared: no attempt succeeds, or the steps differ")
-        return difference
+            raise TrainingRunError(f"{action} cannot be compared: no attempt succeeds, or the steps differ")
+        differences.append(difference)
+    steps = math.ceil(requested.trajectories / (requested.step_rollouts or 1))
+    usd = across(*(difference.usd and difference.usd.times(1 / steps) for difference in differences))
+    priced = Rates.of(requested, run.value, run.prices).priced
+    return Saving(action, usd if priced else None, across(*(each.step_s for each in differences)), assumed)
 
-    def _thresholds(self) -> list[Threshold]:
-        thresholds, prices, identity = [], self._run.prices, self._run.value.identity
-        if self._action == "suspend" and prices is not None:
-            thresholds.append(self._threshold("suspended_usd_hour", prices.sandbox(identity).usd_hour(identity)))
-        if self._action != "prebuild":
-            field = INPUTS[self._action][-1]
-            highest = max(self._values[field], 1.0, *(item.high for item in self._assumed if item.field == field))
-            thresholds.append(self._threshold(field, max(60.0, BEYOND * highest)))
-        return thresholds
 
-    def _threshold(self, field: str, high: float) -> Threshold:
-        """Return the value of an input up to ``high`` for a saving of zero, by the secant rule."""
-
-        def saved(value: float) -> float:
-            difference = self._difference({field: value})
-            return (difference.usd if self._priced and difference.usd else difference.step_s).value
-
-        low, searched = 0.0, high
-        at_low, at_high = saved(low), saved(high)
-        if at_low <= 0 or at_high > 0:
-            return Threshold(field, None, searched, at_low > 0)
-        for _ in range(ROUNDS):
-            middle = low + (high - low) * at_low / (at_low - at_high)
-            at_middle = saved(middle)
-            if at_middle > 0:
-                low, at_low = middle, at_middle
-            else:
-                high, at_high = middle, at_middle
-        return Threshold(field, low + (high - low) * at_low / (at_low - at_high), searched, True)
+def _range(field: str, memory_mib: int) -> AssumedInput:
+    """Return the published range of a latency; a latency per GiB is multiplied by the cell's memory."""
+    printed = [
+        (figure, memory_mib / 1024 if figure.unit == "s per GiB" else 1.0)
+        for figure in figures()
+        if figure.input == field
+    ]
+    return AssumedInput(
+        field,
+        min(figure.low * times for figure, times in printed),
+        max(figure.high * times for figure, times in printed),
+        tuple(f"{figure.source} ({figure.date})" for figure, _ in printed),
+    )

@@ -51,11 +51,8 @@ def run_difference(
         return None
 
     def both() -> list[tuple[Amount, Amount]]:
-        amounts = [
-            units(replications, run.training_run, run.value, run.prices)
-            for run, replications in zip((first, second), begun, strict=True)
-        ]
-        return list(zip(*amounts, strict=True))
+        mine, theirs = map(units, begun)
+        return list(zip(mine, theirs, strict=True))
 
     def needed() -> float:
         factor = 0.0

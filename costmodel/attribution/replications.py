@@ -20,8 +20,9 @@ from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
+from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
-from costmodel.simulation.timeline import Bill, StepTaken, simulate_steps
+from costmodel.simulation.timeline import Bill, simulate_steps
 from costmodel.statistics.repetitions import assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.workload.pool import Pool
@@ -133,6 +134,7 @@ class Replications:
             StepTooLong: a round would take minutes or hours.
             PriceError: the sheet lacks a price.
         """
+        self.pool, self.training_run, self.prices = pool, training_run, prices
         self.separate = causes  # whether each acting cause is removed alone, too
         self.causes = _acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
         everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
@@ -164,7 +166,7 @@ class Replications:
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
                 streams -= 1
             sampling = Sampling(sample, streams, scale)
-        self.sampling, self._training_run = sampling, training_run
+        self.sampling, self._simulated_run = sampling, training_run
         self._times = [self._timed(without, 1.0) for without in self._without]
         self._rules = [StepRules.of(training_run, without) for without in self._without]
         self._bill: Bill = lambda clocks_ns: 0.0
@@ -177,26 +179,19 @@ class Replications:
         spread = assumed(pool.identity.substrate, training_run.run_sd)
         self.repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0  # drawn whole by resamples
         seeds = [training_run.precision.seed + (number + 1 << 32) for number in range(sampling.streams)]
-        self._recorded = [Stream(seed, None, 1.0, [[] for _ in self._without]) for seed in seeds]
-        self._resampled = []
+        recorded = [Stream(seed, None, 1.0, [[] for _ in self._without]) for seed in seeds]
+        twins = []
         for seed in seeds:
             times, factor = resampled(pool, spread, Random(seed + (sampling.salt << 64)), halved=unchanged)
-            self._resampled.append(Stream(seed, times, factor, [[] for _ in self._without]))
+            twins.append(Stream(seed, times, factor, [[] for _ in self._without]))
+        self._streams = [*recorded, *twins]
+        self.plain = [stream.steps for stream in recorded]
+        self.twins = [stream.steps for stream in twins]  # of the same streams on resampled trials
 
     @property
     def sample(self) -> StepSample:
         """The simulated steps of all rounds."""
         return self.sampling.sample._replace(rounds=self.rounds[0])
-
-    @property
-    def plain(self) -> list[Counterfactuals]:
-        """Simulated steps of each stream on the recorded trials."""
-        return [stream.steps for stream in self._recorded]
-
-    @property
-    def twins(self) -> list[Counterfactuals]:
-        """Simulated steps of the same streams on resampled trials."""
-        return [stream.steps for stream in self._resampled]
 
     @property
     def share(self) -> float:
@@ -215,26 +210,24 @@ class Replications:
 
     def _cost(self, number: int) -> int:
         """Return the rollouts of a further round, over all streams and counterfactuals."""
-        streams = len(self._recorded) + len(self._resampled)
-        return self.sampling.sample.rollouts(number) * streams * len(self.active)
+        return self.sampling.sample.rollouts(number) * len(self._streams) * len(self.active)
 
     def simulate(self, number: int) -> Iterator[float]:
         """Simulate round ``number`` unless finished; yield the finished share."""
         if number < self.rounds[0]:
             return
-        streams = [*self._recorded, *self._resampled]
-        for place, stream in enumerate(streams, 1):
-            random_stream = RandomStream(self._training_run, self._trials, self._thinking, stream.seed, stream.times)
+        for place, stream in enumerate(self._streams, 1):
+            random_stream = RandomStream(self._simulated_run, self._trials, self._thinking, stream.seed, stream.times)
             for index in self.active:
                 stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
-            yield place / len(streams)
+            yield place / len(self._streams)
         self._budget -= self._cost(number)
         for index in self.active:
             self.rounds[index] = number + 1
 
     def _timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
         """Return the times of successes and failures in a counterfactual."""
-        fork_s = self._training_run.fork_s
+        fork_s = self.training_run.fork_s
         fork_ns = None if fork_s is None else round(fork_s * 1e9)
         return (
             timed(self._trials.successes, without, factor, fork_ns),
@@ -245,13 +238,7 @@ class Replications:
         """Return the steps of a round of a counterfactual."""
         without = self._without[index]
         times = self._times[index] if factor == 1.0 else self._timed(without, factor)
-        source = AttemptStream(
-            random_stream,
-            *times,
-            failing="failures" not in without,
-            thinking=THINK not in without,
-            resuming="dispatch" not in without,
-        )
+        source = AttemptStream(random_stream, *times, without)
         steps: list[StepTaken] = []
         for segment in self.sampling.sample.of(number):
             steps += simulate_steps(self._rules[index], source, segment, self._bill)

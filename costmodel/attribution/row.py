@@ -14,11 +14,12 @@ from costmodel.attribution.shares import Rates, attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer
-from costmodel.projection.row import Attribution, Cost, PoolUse, Row, Share, Steps, TaxBounds, WallClock
+from costmodel.projection.measured_row import pool_use
+from costmodel.projection.row import Attribution, Cost, Row, Share, Steps, TaxBounds, WallClock
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.timeline import StepTaken
+from costmodel.simulation.state import StepTaken
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
@@ -64,15 +65,15 @@ def attributed(
         if training_run.step_model:
             raise
         return row
-    repeated([simulated], partial(needed, simulated, training_run, pool, prices), progress)
-    result = attribution(simulated, training_run, pool, prices, row.evidence.basis)
+    repeated([simulated], partial(needed, simulated), progress)
+    result = attribution(simulated, row.evidence.basis)
     if not training_run.step_model:
         result = _as_in_the_row(row, training_run, result)
     result = as_sure_as(row, result, training_run)
     if pool.provenance == warnings.COMPOSED:
         result = result._replace(assumptions=tuple(borrowed(result.assumptions)))
     if training_run.step_model:
-        row = _answered(row, pool, training_run, prices, simulated, result)
+        row = _answered(row, simulated, result)
     if result.waiting is not None:
         row = replace(row, gpu={training_run.effective_policy.name: result.waiting})
     return replace(row, attribution=result) if effort else row
@@ -159,17 +160,10 @@ def _full_speed(row: Row) -> float | None:
     return hours.work / (hours.work + hours.slowdown)
 
 
-def _answered(
-    row: Row,
-    pool: Pool,
-    training_run: TrainingRun,
-    prices: Prices | None,
-    simulated: Replications,
-    attribution: Attribution,
-) -> Row:
+def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Row:
     """Return the row with simulated answers where closed forms do not apply."""
-    sample, rules = simulated.sample, StepRules.of(training_run)
-    part = simulated.share
+    sample, training_run, part = simulated.sample, simulated.training_run, simulated.share
+    rules, rates = StepRules.of(training_run), Rates.of_replications(simulated)
 
     def mean(value: Callable[[StepTaken], float]) -> float:
         weighted = (zip(sample.stands_for, stream[0], strict=True) for stream in simulated.plain)
@@ -188,13 +182,11 @@ def _answered(
     launched = rules.launched(rules.size)
     idle_hours = simulated.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     wasted_hours = part * mean(lambda step: step.wasted_ns) / NS_PER_HOUR if rules.over_provision else None
-    pool_use = None
-    if row.warm_pool is not None:
-        groups = max(1.0, training_run.usable_workers / (training_run.group_size or 1))
-        idle = (training_run.warm_pool or 0) * groups if training_run.image_pool else idle_hours / (wall.value or 1.0)
+    warm_pool = None
+    if training_run.warm_pool is not None:
         hit = part * mean(lambda step: step.hits) / (attempts or 1.0)
-        pool_use = PoolUse(hit, idle, row.warm_pool.rule)
-        idle_hours = idle * wall.value
+        warm_pool = pool_use(training_run, hit, idle_hours / (wall.value or 1.0))
+        idle_hours = warm_pool.idle_sandboxes * wall.value
     return replace(
         row,
         attempts=attempts / training_run.trajectories,
@@ -206,40 +198,22 @@ def _answered(
         wall_clock_hours=wall_clock,
         steps=Steps(sample.steps, rules.size, launched, step, max(0.0, held - hours.value), wasted_hours),
         gpu=None if attribution.waiting is None else {rules.policy.name: attribution.waiting},
-        warm_pool=pool_use,
-        cost=row.cost
-        and _cost(
-            row.cost,
-            pool,
-            training_run,
-            prices,
-            part * mean(Rates.of(training_run, pool, prices).sandbox_usd),
-            idle_hours,
-            hours,
-        ),
+        warm_pool=warm_pool,
+        cost=row.cost and _cost(row.cost, simulated, part * mean(rates.sandbox_usd), idle_hours, hours),
     )
 
 
-def _cost(
-    cost: Cost,
-    pool: Pool,
-    training_run: TrainingRun,
-    prices: Prices | None,
-    sandbox_usd: float,
-    idle_hours: float,
-    hours: Interval,
-) -> Cost:
+def _cost(cost: Cost, simulated: Replications, sandbox_usd: float, idle_hours: float, hours: Interval) -> Cost:
     """Return the bill of sandboxes, pool and workers, without GPUs and nodes.
 
     Its relative limits are at least those of the worker-hours and of the row's earlier bill.
     """
-    assert prices is not None
-    rates = Rates.of(training_run, pool, prices)
+    rates = Rates.of_replications(simulated)
     idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
     billed = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(
         sandbox_usd=billed,
         idle_pool_usd=idle,
-        worker_usd=None if prices.worker_usd_hour is None else worker,
+        worker_usd=None if cost.worker_usd is None else worker,
         total_usd=sandbox_usd + idle + worker,
     )

@@ -21,7 +21,7 @@ from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, GpuWaiting, Share
 from costmodel.recording.causes import DROPPED, policy_of
-from costmodel.simulation.timeline import StepTaken
+from costmodel.simulation.state import StepTaken
 from costmodel.statistics.intervals import Interval, student_t
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.run import TrainingRun
@@ -49,6 +49,11 @@ class Rates(NamedTuple):
     idle_sandbox: float
     suspended_sandbox: float
     priced: bool  # whether anything has a price
+
+    @classmethod
+    def of_replications(cls, replications: Replications) -> Rates:
+        """Return the rates of a simulated run."""
+        return cls.of(replications.training_run, replications.pool, replications.prices)
 
     @classmethod
     def of(cls, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Rates:
@@ -136,14 +141,14 @@ class Amount(NamedTuple):
         return interval_of(plain, twins, stands_for, repetitions=self.repetitions)
 
 
-def needed(replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> float:
+def needed(replications: Replications) -> float:
     """Return the rounds for precise printed values; only the imprecise counterfactuals stay active."""
-    step_s, hours, _, dollars = units(replications, training_run, pool, prices)
+    step_s, hours, _, dollars = units(replications)
     indexes = len(replications.rounds)
     causes = range(1, indexes - 2) if replications.separate else range(0)
     wanted = {RUN, IDEAL % indexes} | ({THINKLESS % indexes} if not replications.ideal_alike else set())
     factor = 0.0
-    for amount in (step_s, hours, *[dollars] * Rates.of(training_run, pool, prices).priced):
+    for amount in (step_s, hours, *[dollars] * Rates.of_replications(replications).priced):
         run, sandbox = abs(amount.of(RUN).value), abs(amount.saved(IDEAL).value)
         nothing = max(NOTHING * run, TINY)
         factor = max(
@@ -158,11 +163,9 @@ def needed(replications: Replications, training_run: TrainingRun, pool: Pool, pr
     return replications.rounds[0] * factor**2
 
 
-def units(
-    replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None
-) -> tuple[Amount, Amount, Amount, Amount]:
+def units(replications: Replications) -> tuple[Amount, Amount, Amount, Amount]:
     """Return the units of a share of every simulated step."""
-    rates, sample = Rates.of(training_run, pool, prices), replications.sample
+    rates, sample, training_run = Rates.of_replications(replications), replications.sample, replications.training_run
     part = replications.share  # counted amounts, without durations
     train_ns = training_run.train_s * NS_PER_S
     return (
@@ -173,12 +176,11 @@ def units(
     )
 
 
-def attribution(
-    replications: Replications, training_run: TrainingRun, pool: Pool, prices: Prices | None, basis: Basis
-) -> Attribution:
+def attribution(replications: Replications, basis: Basis) -> Attribution:
     """Return the attribution; ``basis`` is the source of the between-repetition part of the intervals."""
-    rates, sample = Rates.of(training_run, pool, prices), replications.sample
-    step_s, hours, gpu, dollars = units(replications, training_run, pool, prices)
+    pool, training_run, sample = replications.pool, replications.training_run, replications.sample
+    rates = Rates.of_replications(replications)
+    step_s, hours, gpu, dollars = units(replications)
 
     def share(interval_of_amount: Callable[[Amount], Interval]) -> Share:
         return Share(
@@ -204,7 +206,7 @@ def attribution(
         sandbox=share(lambda amount: amount.saved(IDEAL)),
         interaction=share(lambda amount: amount.together(list(indexes.values()))),
         run=share(lambda amount: amount.of(RUN)),
-        waiting=None if training_run.gpus is None else _waiting(gpu, replications, training_run, pool),
+        waiting=None if training_run.gpus is None else _waiting(gpu, replications),
         usd_per_critical_second=sample.steps * rates.lasting / 3600 if rates.lasting else None,
         assumptions=assumptions(
             training_run,
@@ -286,8 +288,9 @@ def _alike(replications: Replications, rounds: int) -> Steps:
     return times
 
 
-def _waiting(gpu: Amount, replications: Replications, training_run: TrainingRun, pool: Pool) -> GpuWaiting:
+def _waiting(gpu: Amount, replications: Replications) -> GpuWaiting:
     """Return the GPU waiting of the run under its own policy."""
+    training_run, pool = replications.training_run, replications.pool
     run, ideal, thinkless = (gpu.of(index).value for index in (RUN, IDEAL, THINKLESS))
     separated = replications.causes["dispatch"] is not None
     thinks = training_run.think is not None or any(trial.measures.think_ns for trial in pool.trials)

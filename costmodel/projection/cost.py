@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from costmodel.pricing.sheet import ACTIVE, FREE, Meter, Prices, SandboxPrice, billed_ns
 from costmodel.projection import warnings
@@ -32,22 +33,12 @@ def cost(
     known within limits only, the value is the middle.
     """
     price = prices.sandbox(pool.identity)
-    lower = _sandboxes(timed, training_run, price.meter(pool.identity, lowest=True), _LowerUse(price, pool))
-    upper = _sandboxes(timed, training_run, price.meter(pool.identity), _UpperUse(price, pool))
-    sandbox = _across(lower, upper).not_negative()
+    lower, upper = (_sandboxes(timed, training_run, price, pool, lowest=lowest) for lowest in (True, False))
     idle = 0.0
     if warm_pool is not None:
         idle = price.idle_usd_hour(pool.identity) * warm_pool.idle_sandboxes * timed.run.wall.value_ns / NS_PER_HOUR
-    worker = None if prices.worker_usd_hour is None else worker_hours.value * prices.worker_usd_hour
-    return Cost(
-        sandbox_usd=sandbox,
-        idle_pool_usd=idle,
-        worker_usd=worker,
-        total_usd=sandbox.value + idle + (worker or 0.0),
-        usd_per_sandbox_hour=price.usd_hour(pool.identity),
-        billed_ratio=_ratio(timed.tally, price),
-        sheet=price.sheet,
-    )
+    sandbox, ratio = _across(lower, upper).not_negative(), _ratio(timed.tally, price)
+    return _cost(prices, pool.identity, sandbox, worker_hours.value, ratio, idle)
 
 
 def cost_of_mean(
@@ -67,16 +58,22 @@ def cost_of_mean(
         Interval(training_run.trajectories * Meter.usd(meter.billed(trajectory_ns, cpu_ns)))
         for meter, cpu_ns in ((price.meter(identity, lowest=True), 0), (price.meter(identity), most_cpu_ns))
     )
-    sandbox = _across(lower, upper)
+    ratio = billed_ns(trajectory_ns, price.minimum_ns, price.increment_ns) / trajectory_ns
+    return _cost(prices, identity, _across(lower, upper), worker_hours, ratio)
+
+
+def _cost(
+    prices: Prices, identity: CellIdentity, sandbox: Interval, worker_hours: float, ratio: float, idle: float = 0.0
+) -> Cost:
     worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
     return Cost(
         sandbox_usd=sandbox,
-        idle_pool_usd=0.0,
+        idle_pool_usd=idle,
         worker_usd=worker,
-        total_usd=sandbox.value + (worker or 0.0),
-        usd_per_sandbox_hour=price.usd_hour(identity),
-        billed_ratio=billed_ns(trajectory_ns, price.minimum_ns, price.increment_ns) / trajectory_ns,
-        sheet=price.sheet,
+        total_usd=sandbox.value + idle + (worker or 0.0),
+        usd_per_sandbox_hour=prices.sandbox(identity).usd_hour(identity),
+        billed_ratio=ratio,
+        sheet=prices.sandbox(identity).sheet,
     )
 
 
@@ -92,45 +89,36 @@ def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> list[str]:
     return [flag for flag, holds in conditions.items() if holds]
 
 
-class _UpperUse:
-    """The most that an attempt can be billed for: idle time too, all vCPUs busy where CPU time is unknown."""
+def _usage(price: SandboxPrice, pool: Pool, sample: Sample, *, lowest: bool) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the billed existence and CPU time of each attempt, in ns.
 
-    def __init__(self, price: SandboxPrice, pool: Pool) -> None:
-        self.price = price
-        self.cpu_milli = pool.identity.cpu_milli
-
-    def exists_ns(self, sample: Sample) -> Sequence[int]:
-        return sample.sandbox_ns
-
-    def cpu_ns(self, sample: Sample) -> Sequence[int]:
-        if UNKNOWN not in sample.cpu_ns:
-            return sample.cpu_ns
-        columns = zip(sample.cpu_ns, sample.run_ns, sample.unsplit_ns, strict=True)
-        return [
-            (unsplit if run == UNKNOWN else run) * self.cpu_milli // 1000 if cpu == UNKNOWN else cpu
-            for cpu, run, unsplit in columns
+    At the lowest, idle time is free where the tariff says so, and unknown CPU time is none. At the highest, idle time
+    is billed, and all vCPUs are busy where CPU time is unknown.
+    """
+    exists, cpu = sample.sandbox_ns, sample.cpu_ns
+    if lowest:
+        if price.idle == FREE:
+            exists = [max(0, clock - think) for clock, think in zip(exists, sample.think_ns, strict=True)]
+        return exists, [max(0, ns) for ns in cpu]
+    if UNKNOWN in cpu:
+        columns = zip(cpu, sample.run_ns, sample.unsplit_ns, strict=True)
+        cpu = [
+            (unsplit if run == UNKNOWN else run) * pool.identity.cpu_milli // 1000 if ns == UNKNOWN else ns
+            for ns, run, unsplit in columns
         ]
+    return exists, cpu
 
 
-class _LowerUse(_UpperUse):
-    """Lower limit of usage: idle time is free where the tariff says so, unknown CPU time is none."""
-
-    def exists_ns(self, sample: Sample) -> Sequence[int]:
-        if self.price.idle != FREE:
-            return sample.sandbox_ns
-        return [max(0, clock - think) for clock, think in zip(sample.sandbox_ns, sample.think_ns, strict=True)]
-
-    def cpu_ns(self, sample: Sample) -> Sequence[int]:
-        return [max(0, ns) for ns in sample.cpu_ns]
-
-
-def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _UpperUse) -> Interval:
+def _sandboxes(
+    timed: TimedRun, training_run: TrainingRun, price: SandboxPrice, pool: Pool, *, lowest: bool
+) -> Interval:
     """Return the bill of all attempts, without nodes and idle pool sandboxes."""
+    meter, usage = price.meter(pool.identity, lowest=lowest), partial(_usage, price, pool, lowest=lowest)
     billed = timed.tally.per_success(
-        lambda sample: list(map(meter.billed, use.exists_ns(sample), use.cpu_ns(sample))),
+        lambda sample: list(map(meter.billed, *usage(sample))),
         lambda sample: [
             meter.exists * (exists - clock + think)
-            for exists, clock, think in zip(use.exists_ns(sample), sample.sandbox_ns, sample.think_ns, strict=True)
+            for exists, clock, think in zip(usage(sample)[0], sample.sandbox_ns, sample.think_ns, strict=True)
         ],
     )
     return billed.times(Meter.usd(float(training_run.trajectories * timed.retries.delivered)))
@@ -144,13 +132,10 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
     """
     sample = Sample([at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials])
     whole_ns = sum(sample.sandbox_ns) or 1
-    bills = {
-        (meter, sum(use.exists_ns(sample)) / whole_ns, sum(use.cpu_ns(sample)) / whole_ns)
-        for meter, use in (
-            (price.meter(pool.identity, lowest=True), _LowerUse(price, pool)),
-            (price.meter(pool.identity), _UpperUse(price, pool)),
-        )
-    }  # a single one, where both limits agree
+    bills = set()  # a single one, where both limits agree
+    for lowest in (True, False):
+        exists_ns, cpu_ns = _usage(price, pool, sample, lowest=lowest)
+        bills.add((price.meter(pool.identity, lowest=lowest), sum(exists_ns) / whole_ns, sum(cpu_ns) / whole_ns))
 
     def bill(clocks_ns: Iterable[int]) -> float:
         clocks = list(clocks_ns)

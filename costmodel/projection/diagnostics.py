@@ -12,7 +12,7 @@ from costmodel.projection.row import Evidence
 from costmodel.projection.tail_limits import TailLimits
 from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.simulation.attempts import effective_workers, throttle_floor_ns
+from costmodel.simulation.attempts import effective_workers
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
@@ -27,8 +27,7 @@ FROM_POOL: Final = "pool:"
 def evidence_of(timed: TimedRun, training_run: TrainingRun, held: Estimate, tail: TailLimits) -> Evidence:
     """The intermediate values of a row; ``held`` is per success."""
     tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
-    creates = float(retries.attempts) * training_run.trajectories
-    rate, busy_ns = training_run.create_rate, law.mean / float(retries.attempts)
+    busy_ns = law.mean / float(retries.attempts)
     return Evidence(
         successes=tally.successes,
         attempts=len(tally.trials),
@@ -39,8 +38,7 @@ def evidence_of(timed: TimedRun, training_run: TrainingRun, held: Estimate, tail
         basis=basis(held, tally.assume),
         busy_ns=law,
         usable_workers=training_run.usable_workers,
-        effective_workers=effective_workers(training_run.usable_workers, rate, busy_ns),
-        throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, training_run.create_burst),
+        effective_workers=effective_workers(training_run.usable_workers, training_run.create_rate, busy_ns),
         waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
         work_per_success_ns=tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None,
         tail=tail,

@@ -11,12 +11,7 @@ from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, options_without_data, reasons, trust
 from costmodel.projection.row import ByCause, PoolUse, Row, Steps, TaxBounds, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
-from costmodel.projection.wall_clock import (
-    WallClockLimits,
-    WholeRun,
-    limits,
-    timed_run,
-)
+from costmodel.projection.wall_clock import WallClockLimits, WholeRun, limits, timed_run
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import interval
@@ -80,7 +75,13 @@ def measured_row(
         by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
         between = between and TaxBounds(between.low + waited_hours, between.high + waited_hours)
     wall_clock = wall_clock._replace(fluid=worker_hours.value / training_run.usable_workers)
-    warm_pool = None if training_run.warm_pool is None else _pool_use(training_run, outcome)
+    warm_pool = None
+    if training_run.warm_pool is not None:
+        hit, idle = 0.0, 0.0
+        if outcome is not None:
+            hit = outcome.hits.value / outcome.attempts.value
+            idle = outcome.idle_ns.value / (outcome.wall_ns.value or 1.0)
+        warm_pool = pool_use(training_run, hit, idle)
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
@@ -113,27 +114,19 @@ def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
     return Interval(hours.value + value, low, high)
 
 
-def _pool_use(training_run: TrainingRun, outcome: SimulatedRun | None) -> PoolUse:
-    """Return the pool's share of attempts, and its idle sandboxes."""
+def pool_use(training_run: TrainingRun, hit: float, idle: float) -> PoolUse:
+    """Return the pool's share of attempts, and its idle sandboxes: for each image those of the next images."""
     assert training_run.warm_pool is not None
-    hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
-    if training_run.image_pool and training_run.group_size is not None:
-        groups = max(
-            1.0, training_run.usable_workers / training_run.group_size
-        )  # in flight; the next image of each is kept ready
+    if training_run.image_pool:
+        groups = max(1.0, training_run.usable_workers / (training_run.group_size or 1))  # in flight
         return PoolUse(hit, training_run.warm_pool * groups, "P of each image")
-    idle = outcome.idle_ns.value / outcome.wall_ns.value if outcome is not None and outcome.wall_ns.value else 0.0
-    rule = (
-        "a slot is ready T after it was taken"
-        if training_run.refill_s is not None
-        else "one is ready every 1/r, up to P"
-    )
-    return PoolUse(hit, idle, rule)
+    refilled = training_run.refill_s is not None
+    return PoolUse(hit, idle, "a slot is ready T after it was taken" if refilled else "one is ready every 1/r, up to P")
 
 
 def _trajectory(tally: Tally, doubt_ns: Interval) -> Trajectory:
     """Return times in seconds; a mean without an interval has no quantiles."""
-    mean = mean_trajectory(tally, doubt_ns)
+    mean = tally.of_successes(lambda sample: sample.trajectory_ns).widened(doubt_ns).times(1 / NS_PER_S).not_negative()
     if mean.low is None:
         return Trajectory(mean, None, None, None)
     return Trajectory(mean, *map(_in_seconds, tally.percentiles((0.5, 0.95, 0.99))))
@@ -142,11 +135,6 @@ def _trajectory(tally: Tally, doubt_ns: Interval) -> Trajectory:
 def _in_seconds(percentile: Percentile) -> Percentile:
     value, low, high = (None if ns is None else ns / NS_PER_S for ns in percentile[:3])
     return Percentile(value, low, high, percentile.needs)
-
-
-def mean_trajectory(tally: Tally, doubt_ns: Interval) -> Interval:
-    """In seconds."""
-    return tally.of_successes(lambda sample: sample.trajectory_ns).widened(doubt_ns).times(1 / NS_PER_S).not_negative()
 
 
 def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float, waiting_hours: float) -> ByCause:

@@ -196,7 +196,6 @@ class Evidence(NamedTuple):
     busy_ns: Distribution  # busy time of a worker per trajectory
     usable_workers: int
     effective_workers: float
-    throttle_floor_ns: float | None
     waited_ns: float  # for creates to be let through, by all trajectories
     work_per_success_ns: Fraction | None
     tail: TailLimits  # how much the wall-clock, or a step's, hangs on jobs rarer than any trial

@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import LEVEL
+from costmodel.training.run import TrainingRun
+from costmodel.units import NS_PER_S
 
 RISK: Final = (1 - LEVEL) / 2
 TOP: Final = 200
@@ -24,14 +26,6 @@ TOP: Final = 200
 NORMAL: Final = NormalDist().inv_cdf(1 - RISK)
 SUMMED: Final = 30
 """Largest number of excess jobs with an exact Poisson sum; beyond it the square root is normal."""
-
-
-class Timeout(NamedTuple):
-    """The time limit of an attempt."""
-
-    limit_ns: int
-    backoff_ns: int
-    max_attempts: int | None
 
 
 class TailLimits(NamedTuple):
@@ -46,20 +40,14 @@ NO_TAIL: Final = TailLimits(0.0, 0.0, None)
 
 
 def tail_limits(
-    law: Distribution,
-    jobs: int,
-    workers: int,
-    end_ns: float,
-    *,
-    tolerance: float = 0.0,
-    excess: int = 0,
-    timeout: Timeout | None = None,
+    law: Distribution, jobs: int, end_ns: float, training_run: TrainingRun, *, excess: int = 0
 ) -> TailLimits:
-    """Return limits of the end of ``jobs`` on ``workers`` at ``end_ns``, without the last ``excess`` of them.
+    """Return limits of the end of ``jobs`` on the usable workers at ``end_ns``, without the last ``excess`` of them.
 
-    There are none where the last jobs take less than the share ``tolerance`` of the time. The wall-clock is then
+    There are none where the last jobs take less than the tolerated share of the time. The wall-clock is then
     worker-hours divided by workers, equally certain.
     """
+    workers, tolerance = training_run.usable_workers, training_run.precision.tolerance
     room_ns = end_ns - jobs * law.mean / workers if law.mean else 0.0
     if not jobs or (room_ns <= tolerance * end_ns and not excess):
         return NO_TAIL
@@ -85,8 +73,8 @@ def tail_limits(
         counts = [_count(rank, 1) for rank in range(1, highest + 1)]
         rank = sum(count <= trials / behind * (1 + 1e-9) for count in counts)  # as rare with 97.5 % probability
         later = max(last(counts), values[rank - 1]) - seen
-    elif timeout is not None:
-        later = _timed_out(values[0], trials, jobs, workers, excess, timeout) - seen
+    elif training_run.timeout_s is not None:
+        later = _timed_out(values[0], trials, jobs, excess, training_run) - seen
     else:
         return TailLimits(sooner, None, needs)
     return TailLimits(sooner, max(0.0, later), None)
@@ -127,7 +115,7 @@ def _count(rank: int, side: int) -> float:
     return rank * (1 - 1 / (9 * rank) + side * NORMAL / (3 * math.sqrt(rank))) ** 3
 
 
-def _timed_out(longest_ns: int, trials: int, jobs: int, workers: int, excess: int, timeout: Timeout) -> float:
+def _timed_out(longest_ns: int, trials: int, jobs: int, excess: int, training_run: TrainingRun) -> float:
     """Return E[the last end] if unseen attempts reach the time limit, at each retry again.
 
     No distribution compatible with the trials is worse: an attempt slower than all trials is at worst ended by the
@@ -135,9 +123,10 @@ def _timed_out(longest_ns: int, trials: int, jobs: int, workers: int, excess: in
     """
     missed = -math.expm1(math.log(RISK) / trials)
     kills = math.ceil(math.log(1e-3 / jobs) / math.log(missed))
-    if timeout.max_attempts is not None:
-        kills = min(kills, timeout.max_attempts - 1)
-    lost_ns, longest = timeout.limit_ns + timeout.backoff_ns, max(longest_ns, timeout.limit_ns)
+    if training_run.max_attempts is not None:
+        kills = min(kills, training_run.max_attempts - 1)
+    workers, limit_ns = training_run.usable_workers, round((training_run.timeout_s or 0.0) * NS_PER_S)
+    lost_ns, longest = limit_ns + round(training_run.backoff_s * NS_PER_S), max(longest_ns, limit_ns)
     ends = [kill * lost_ns + longest for kill in range(kills, -1, -1)]
     more_work = jobs * missed / (1 - missed) * lost_ns / workers if jobs > workers else 0.0
     return _last(ends, [missed**kill for kill in range(kills, -1, -1)], jobs, excess) + more_work

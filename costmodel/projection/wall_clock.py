@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps
-from costmodel.projection.tail_limits import NO_TAIL, TailLimits, Timeout, tail_limits
+from costmodel.projection.tail_limits import NO_TAIL, TailLimits, tail_limits
 from costmodel.simulation.attempts import Retries, Trials, chained, with_retries
 from costmodel.simulation.makespan import Draw, Makespan, expected_makespan
 from costmodel.statistics.distribution import Distribution
@@ -103,7 +103,8 @@ def run_in_time(
 ) -> WholeRun:
     """Return the duration of a run with ``law`` as a worker's busy time per trajectory.
 
-    ``source`` returns the same trajectories by attempt; None: use ``law``. ``draw``: as for ``expected_makespan``.
+    ``source`` returns the same trajectories by attempt, for a create rate or a pool. ``draw``: as for
+    ``expected_makespan``.
     The step model replaces the result for what its fields ask.
     """
     makespan = partial(_makespan, law, training_run, draw=draw)
@@ -112,8 +113,8 @@ def run_in_time(
         if limited and training_run.trajectories:
             from costmodel.simulation.run import simulate_run
 
-            trials = source() if source is not None else Trials.of(law)
-            outcome = simulate_run(trials, training_run, law)
+            assert source is not None
+            outcome = simulate_run(source(), training_run, law)
             wall = Makespan(*outcome.wall_ns, EVENTS)
             return WholeRun(wall, wall, None, None, [], law, outcome)
         whole = makespan(training_run.trajectories)
@@ -208,24 +209,10 @@ def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: 
     """Return limits of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
     assert mean.low is not None
     assert mean.high is not None
-    jobs, timeout = size, None
+    jobs = size
     if run.parts and training_run.effective_policy.barrier:
         jobs = launched(size, training_run.over_provision)
-    if training_run.timeout_s is not None:
-        timeout = Timeout(
-            round(training_run.timeout_s * NS_PER_S),
-            round(training_run.backoff_s * NS_PER_S),
-            training_run.max_attempts,
-        )
-    tail = tail_limits(
-        run.law,
-        jobs,
-        training_run.usable_workers,
-        makespan.value_ns,
-        tolerance=training_run.precision.tolerance,
-        excess=jobs - size,
-        timeout=timeout,
-    )
+    tail = tail_limits(run.law, jobs, makespan.value_ns, training_run, excess=jobs - size)
     soonest, latest = max(0.0, makespan.value_ns - makespan.error_ns), makespan.value_ns + makespan.error_ns
     low = soonest - math.hypot(soonest * (1 - mean.low / mean.value), tail.sooner_ns)
     if tail.later_ns is None:

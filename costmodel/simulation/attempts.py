@@ -78,17 +78,6 @@ class Trials:
         if training_run.failure_rate is not None or training_run.failure_hazard is not None:
             self.failures = []
 
-    @classmethod
-    def of(cls, law: Distribution) -> Trials:
-        """Make successes with the durations of a distribution, as command time only."""
-        trials = cls.__new__(cls)
-        durations = enumerate(zip(law.values, law.counts, strict=True))
-        trials.successes = [
-            Parts(number, count, 0, False, 0, 0, 0, 0, 0, 0, 0, 0, ns, 0, 0, 0) for number, (ns, count) in durations
-        ]
-        trials.failures, trials.run_known = [], True
-        return trials
-
     def weighted(self, times: Sequence[int] | None = None) -> tuple[list[int], list[int], float]:
         """Return cumulative weights of both, and the share of failed attempts. ``times``: copies of each trial."""
         ok, failed = (
@@ -246,11 +235,6 @@ def _chain(
     busy = sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=failures))
     busy += backoff_ns * int(min(failures, longest - 1))
     return busy + success.quantile(place) if failures < longest else busy
-
-
-def throttle_floor_ns(creates: float, rate: float, burst: int) -> float:
-    """When the last of ``creates`` sandboxes is let through at the earliest, at ``rate`` per second after ``burst``."""
-    return max(0.0, creates - burst) / rate * 1e9
 
 
 def effective_workers(workers: int, rate: float | None, busy_ns: float) -> float:

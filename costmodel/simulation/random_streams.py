@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
@@ -24,8 +24,19 @@ APART: Final = 1.25
 linearly, which keeps the mean exact."""
 
 
+class Pauses(NamedTuple):
+    """Total think time of an attempt, with its suspensions. ns."""
+
+    think_ns: int = 0
+    delay_ns: int = 0  # by resuming
+    suspended_ns: int = 0
+
+
+NO_PAUSES: Final = Pauses()
+
+
 class ThinkQuantiles:
-    """Quantiles of the total think time of an attempt in ns, by number of pauses."""
+    """Quantiles of the pauses of an attempt, by their number."""
 
     def __init__(self, think: Think, trials: Trials, suspension: Suspension | None = None) -> None:
         wanted = sorted({attempt.pauses for attempt in (*trials.successes, *trials.failures)})
@@ -36,19 +47,17 @@ class ThinkQuantiles:
         self.edges.pop()
         nothing = [0.0] * (len(self.edges) + 1)
         means = {0: nothing} | {number: [stratum.mean for stratum in law] for number, law in laws.items()}
-        self.by_pauses: dict[int, list[int]] = {}
+        self.by_pauses: dict[int, list[Pauses]] = {}
         for number in wanted:
             upper = min(anchor for anchor in means if anchor >= number)
             lower = max(anchor for anchor in means if anchor <= number)
             share = (number - lower) / (upper - lower) if upper > lower else 0.0
-            self.by_pauses[number] = [
+            sums = [
                 round(think.median_ns * (low + share * (high - low)))
                 for low, high in zip(means[lower], means[upper], strict=True)
             ]
-        self.suspended: dict[int, list[tuple[int, int]]] = {}  # likewise: the delay by resuming, the suspended time
-        if suspension is not None:
-            for number, sums in self.by_pauses.items():
-                self.suspended[number] = suspended_parts(think, number, suspension, sums)
+            parts = [(0, 0)] * len(sums) if suspension is None else suspended_parts(think, number, suspension, sums)
+            self.by_pauses[number] = [Pauses(whole, *part) for whole, part in zip(sums, parts, strict=True)]
 
 
 def _anchors(low: int, high: int) -> list[int]:
@@ -63,26 +72,23 @@ class StepDraws(NamedTuple):
 
     key: int  # unique number
     rows: list[int]  # of the successes
-    think_ns: list[int]
+    pauses: list[Pauses]
     chances: list[float]  # below the failure rate: the first attempt fails; [] without failures
     patience_h: list[float]  # time of a failure at a hazard of 1 per hour; [] without hazard
     images: list[int]  # 0 without images
     shared: list[float]  # the prompt's part of log think time
-    suspended: list[tuple[int, int]]  # delay and suspended time, in ns; [] without suspension
 
 
 class AttemptDraw(NamedTuple):
     """A separately drawn attempt, and its outcome."""
 
     row: int
-    think_ns: int
+    pauses: Pauses
     chance: float
     moment: float  # share of its span before the failure
     patience_h: float  # 0 without a hazard
     failed_row: int
-    failed_think_ns: int
-    suspended: tuple[int, int] = (0, 0)  # delay and suspended time, in ns
-    failed_suspended: tuple[int, int] = (0, 0)
+    failed_pauses: Pauses
 
 
 class RandomStream:
@@ -109,14 +115,10 @@ class RandomStream:
         self._burst = training_run.failure_burst
         self._images = 1 if training_run.images is None else training_run.images.count
         self._edges = law.edges if law else []
-        self._thinks = [law.by_pauses[attempt.pauses] for attempt in successes] if law else []
+        self._pauses = [law.by_pauses[attempt.pauses] for attempt in successes] if law else []
         retries_all = training_run.on_failure is not None  # independent of the removed causes
         self.dropped = [attempt.dropped and not retries_all for attempt in failures]
-        self._failed_thinks = [law.by_pauses[attempt.pauses] for attempt in failures] if law else []
-        self._suspended = [law.suspended[attempt.pauses] for attempt in successes] if law and law.suspended else []
-        self._failed_suspended = (
-            [law.suspended[attempt.pauses] for attempt in failures] if law and law.suspended else []
-        )
+        self._failed_pauses = [law.by_pauses[attempt.pauses] for attempt in failures] if law else []
         forks = training_run.fork_s is not None
         self.prepare_ns = [attempt.create + attempt.ready + attempt.preload for attempt in successes] if forks else []
         self._own, self._common = (
@@ -149,30 +151,29 @@ class RandomStream:
         shared = [rng.gauss(0, 1) for _ in range(prompts)] if self._common else [0.0]
         weights = self._weights
         rows = [bisect_right(weights, random() * total) for _ in range(rollouts)]
-        thinks, strata = [0] * rollouts, [0] * rollouts
+        pauses = [NO_PAUSES] * rollouts
         if self._edges:
-            edges, table = self._edges, self._thinks
+            edges, table = self._edges, self._pauses
             if self._common:
                 of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
                 ranks = self._ranks(of_prompt, [rng.gauss(0, 1) for _ in range(rollouts)])
                 strata = [bisect_right(edges, rank) for rank in ranks]
             else:
                 strata = [bisect_right(edges, random()) for _ in rows]
-            thinks = [table[row][place] for row, place in zip(rows, strata, strict=True)]
-        elif self._thinks:
-            thinks = [self._thinks[row][0] for row in rows]
+            pauses = [table[row][place] for row, place in zip(rows, strata, strict=True)]
+        elif self._pauses:
+            pauses = [self._pauses[row][0] for row in rows]
         chances = [random() for _ in rows] if self.failure else []
         if self._burst > 1:  # neighbours fail together
             chances = [chances[place - place % self._burst] for place in range(len(chances))]
         return StepDraws(
             key,
             rows,
-            thinks,
+            pauses,
             chances,
             [rng.expovariate(1.0) for _ in rows] if self.hazard else [],
             [image for image in images for _ in range(self.group)][:rollouts],
             shared,
-            [self._suspended[row][place] for row, place in zip(rows, strata, strict=True)] if self._suspended else [],
         )
 
     def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
@@ -197,14 +198,12 @@ class RandomStream:
             place = bisect_right(self._edges, rank)
             cached = self._attempt_draws[key] = AttemptDraw(
                 row,
-                self._thinks[row][place] if self._thinks else 0,
+                self._pauses[row][place] if self._pauses else NO_PAUSES,
                 rng.random(),
                 rng.random(),
                 rng.expovariate(1.0) if self.hazard else 0.0,
                 failed,
-                self._failed_thinks[failed][place] if self._failed_thinks else 0,
-                self._suspended[row][place] if self._suspended else (0, 0),
-                self._failed_suspended[failed][place] if self._failed_suspended else (0, 0),
+                self._failed_pauses[failed][place] if self._failed_pauses else NO_PAUSES,
             )
         return cached
 
@@ -217,34 +216,23 @@ class AttemptStream:
         stream: RandomStream,
         successes: Sequence[AttemptTimes],
         failures: Sequence[AttemptTimes],
-        *,
-        failing: bool = True,
-        thinking: bool = True,
-        resuming: bool = True,
+        without: Container[str] = (),
     ) -> None:
-        """The attempts as ``attempts.timed`` returns them; unless ``failing``, every attempt succeeds.
+        """The attempts as ``attempts.timed`` returns them. Without ``failures`` every attempt succeeds.
 
-        Unless ``resuming``, a suspended sandbox continues at once.
+        Without ``dispatch`` a suspended sandbox continues at once.
         """
         self.stream = stream
-        self._thinking, self._resuming = thinking, resuming
+        self._thinking, self._resuming = "think" not in without, "dispatch" not in without
         self._successes = successes
         self._failures = failures
-        self._failure = stream.failure if failing else 0.0
-        self._hazard = stream.hazard if failing else 0.0
+        self._failure = 0.0 if "failures" in without else stream.failure
+        self._hazard = 0.0 if "failures" in without else stream.hazard
 
     def first(self, draws: StepDraws, *, warm: bool = False) -> list[AttemptTimes]:
         """Return the first attempts of a step's rollouts; ``warm``: with a pool sandbox."""
-        if self._thinking:
-            pairs = zip(draws.rows, draws.think_ns, strict=True)
-            times = [self._success(row, think_ns, warm) for row, think_ns in pairs]
-            if draws.suspended:
-                times = [
-                    self._asleep(times_of_attempt, suspension)
-                    for times_of_attempt, suspension in zip(times, draws.suspended, strict=True)
-                ]
-        else:
-            times = [self._success(row, 0, warm) for row in draws.rows]
+        drawn = zip(draws.rows, draws.pauses, strict=True)
+        times = [self._paused(self._successes[row], pauses, warm) for row, pauses in drawn]
         if self._hazard:
             pairs_h = zip(times, draws.patience_h, strict=True)
             return [self._struck(attempt, patience_h) for attempt, patience_h in pairs_h]
@@ -257,25 +245,18 @@ class AttemptStream:
     def attempt(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
         """Return attempt number ``tries`` of a rollout with failed attempts only."""
         draw = self.stream.attempt_draw(draws, rollout, tries)
-        if self._hazard:
-            return self._struck(
-                self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended), draw.patience_h
-            )
         if draw.chance < self._failure:
             return self._failed(draw, warm)
-        if self.stream.limited and self._spent(draws, rollout, tries):
-            return self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
-        attempt = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
-        return self._asleep(attempt, draws.suspended[rollout]) if draws.suspended else attempt
+        if self._hazard or (self.stream.limited and self._spent(draws, rollout, tries)):
+            attempt = self._paused(self._successes[draw.row], draw.pauses, warm)
+            return self._struck(attempt, draw.patience_h) if self._hazard else attempt
+        return self._paused(self._successes[draws.rows[rollout]], draws.pauses[rollout], warm)
 
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
         """Whether an earlier attempt was the rollout's success, ended by the time limit."""
         first = draws.chances[rollout] if draws.chances else 1.0
         later = (self.stream.attempt_draw(draws, rollout, before).chance for before in range(1, tries))
         return first >= self._failure or any(chance >= self._failure for chance in later)
-
-    def _success(self, row: int, think_ns: int, warm: bool) -> AttemptTimes:
-        return _shifted(self._successes[row], think_ns * self._thinking, warm)
 
     def _struck(self, attempt: AttemptTimes, patience_h: float) -> AttemptTimes:
         """Return the attempt, failed if the hazard strikes before its end."""
@@ -284,27 +265,18 @@ class AttemptStream:
 
     def _failed(self, draw: AttemptDraw, warm: bool) -> AttemptTimes:
         if self.stream.as_recorded:
-            failed = _shifted(self._failures[draw.failed_row], draw.failed_think_ns * self._thinking, warm)
-            failed = self._asleep(failed, draw.failed_suspended)
+            failed = self._paused(self._failures[draw.failed_row], draw.failed_pauses, warm)
             return failed._replace(ok=None) if self.stream.dropped[draw.failed_row] else failed
-        attempt = self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
+        attempt = self._paused(self._successes[draw.row], draw.pauses, warm)
         queued = attempt.queued
         return _cut(attempt, queued + round(draw.moment * (attempt.span - queued)))
 
-    def _asleep(self, attempt: AttemptTimes, suspended: tuple[int, int]) -> AttemptTimes:
-        """Return the attempt with its suspended time, and with the delay of resuming."""
-        if not self._thinking or suspended == (0, 0):
-            return attempt
-        delay_ns, suspended_ns = suspended
-        return attempt._replace(span=attempt.span + delay_ns * self._resuming, suspended=suspended_ns)
-
-
-def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
-    """Return the attempt with think time, and without startup on a pool hit."""
-    if not think_ns and not warm:
-        return attempt
-    ok, span, queued, cleanup, startup, _ = attempt
-    return AttemptTimes(ok, span + think_ns - startup * warm, queued, cleanup, startup)
+    def _paused(self, attempt: AttemptTimes, pauses: Pauses, warm: bool) -> AttemptTimes:
+        """Return the attempt with its pauses, and without startup on a pool hit."""
+        think_ns, delay_ns, suspended_ns = pauses if self._thinking else NO_PAUSES
+        ok, span, queued, cleanup, startup, _ = attempt
+        span += think_ns + delay_ns * self._resuming - startup * warm
+        return AttemptTimes(ok, span, queued, cleanup, startup, suspended_ns)
 
 
 def _cut(attempt: AttemptTimes, span: int) -> AttemptTimes:

@@ -33,7 +33,6 @@ class StepRules:
     burst: int = 1
     pool: WarmPool | None = None
     over_provision: float = 0.0  # excess share of launched rollouts
-    partial: bool = False
     train_ns: int = 0
     cluster: NodeSet | None = None
     timeout_ns: int = 0  # 0: none
@@ -69,7 +68,6 @@ class StepRules:
             burst=training_run.create_burst if throttled else 1,
             pool=pool,
             over_provision=training_run.over_provision if policy.barrier else 0.0,
-            partial=training_run.partial_rollouts and policy.barrier,
             train_ns=round(training_run.train_s * 1e9),
             cluster=NodeSet.of(training_run, pulls="image_pull" not in without),
             timeout_ns=round((training_run.timeout_s or 0.0) * 1e9),

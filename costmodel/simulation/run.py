@@ -16,8 +16,9 @@ from costmodel.simulation.attempts import Trials, timed
 from costmodel.simulation.makespan import CONFIDENCE, expected_max, unseen_chance
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
+from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import sample_steps, settling, smaller
-from costmodel.simulation.timeline import StepTaken, simulate_steps
+from costmodel.simulation.timeline import simulate_steps
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
 from costmodel.training.run import ASYNC, TrainingRun

@@ -8,12 +8,12 @@ ordered by worker number.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
 from typing import Final
 
 from costmodel.simulation.attempts import AttemptTimes
-from costmodel.simulation.state import SimulatedSandbox, State, Totals
+from costmodel.simulation.state import SimulatedSandbox, State, StepTaken
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
 DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, EXPIRED = range(7)
@@ -27,8 +27,7 @@ class SimulatedWorker:
     """A worker with its current attempt and next event. Times are ns from the start of the run."""
 
     __slots__ = (
-        *("attempt", "due", "earlier_ns", "event", "hit", "limit", "number", "rollout", "sandbox", "since", "stage"),
-        *("tries", "used"),
+        *("attempt", "due", "event", "hit", "limit", "number", "rollout", "sandbox", "since", "stage", "tries", "used"),
     )
 
     def __init__(self, number: int, now: int) -> None:
@@ -37,7 +36,6 @@ class SimulatedWorker:
         self.rollout = NONE
         self.tries = 0  # attempts at this rollout so far
         self.since = now  # start of the rollout or of the step, plus waits for creates
-        self.earlier_ns = 0  # occupied time of the rollout in earlier steps
         self.stage = ASKS
         self.due = now  # time of the next event
         self.event = 0  # number of the next event
@@ -57,7 +55,7 @@ class Simulator:
         self.state = state
         self.now = start
         self.ended = 0
-        self.trained: list[tuple[int, int, Totals, int]] = []  # batches of a stream, for ``timeline``
+        self.trained: list[StepTaken] = []  # batches of a stream
         self.steps_trained = 0
         self._more = more
         self._cuts = state.rules.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
@@ -66,20 +64,12 @@ class Simulator:
         self._idle: list[SimulatedWorker] = []
         self._heap: list[tuple[int, int, int]] = []
 
-    def start(self, carried: Iterable[SimulatedWorker]) -> None:
-        """Begin with the rollouts of ``carried`` workers of the last step, then with the queue."""
-        state, now, first = self.state, self.now, 0
-        for first, old in enumerate(carried, 1):
-            worker = self._workers[first - 1]
-            worker.rollout, worker.tries, worker.earlier_ns = old.rollout, old.tries, old.earlier_ns
-            if old.sandbox is not None:
-                worker.sandbox = old.sandbox.later(now)
-                state.occupy(worker.sandbox)
-            self._next(worker, now + old.due, old.stage)
-        if state.rules.workers_only:
+    def start(self) -> None:
+        """Begin with the queue."""
+        if self.state.rules.workers_only:
             self._one_after_another()
         else:
-            self._begin(self._workers[first:], now)
+            self._begin(self._workers, self.now)
 
     def _one_after_another(self) -> None:
         """Run the queue where rollouts wait for workers only: each starts on the worker that is free first."""
@@ -144,13 +134,9 @@ class Simulator:
                 else:
                     self._let_through(worker, now)
 
-    def cut(self, *, over: bool = False) -> list[SimulatedWorker]:
-        """End the step: unfinished rollouts continue in the next step where permitted, else they are cut.
-
-        ``over``: no step follows. Times of continuing workers count from now.
-        """
-        state, now, beyond = self.state, self.now, []
-        partial = state.rules.partial and not over
+    def cut(self) -> None:
+        """End the step with its unfinished rollouts."""
+        state, now = self.state, self.now
         for worker in self._workers:
             if worker.rollout == NONE:
                 continue
@@ -160,27 +146,12 @@ class Simulator:
                 state.waited_ns -= worker.due - now
                 spent += worker.due - now
             state.held_ns += spent
-            sandbox, worker.sandbox = worker.sandbox, None
-            in_line = worker.attempt is not None
-            if partial and worker.tries:
-                worker.earlier_ns += spent
-                if in_line or worker.stage == GRANTED:  # another request
-                    worker.tries -= in_line
-                    worker.stage, worker.due = ASKS, 0
-                else:
-                    worker.due -= now
-                    if sandbox is not None and sandbox.end > now:
-                        state.vacate(sandbox)
-                        worker.sandbox = sandbox.later(-now)
-                beyond.append(worker)
-                continue
             if worker.tries:
-                state.wasted_ns += worker.earlier_ns + spent
-            if sandbox is not None:
-                state.drop(sandbox, now)
+                state.wasted_ns += spent
+            if worker.sandbox is not None:
+                state.drop(worker.sandbox, now)
         state.launched = len(state.first)
         state.waiting.clear()
-        return beyond
 
     def _begin(self, workers: list[SimulatedWorker], now: int) -> None:
         """Give rollouts to idle workers, in their order."""
@@ -202,7 +173,7 @@ class Simulator:
             self._idle.append(worker)
             return False
         rollout = state.launched if state.rules.recycle_ns is None else state.take_waiting(image)
-        worker.rollout, worker.tries, worker.since, worker.earlier_ns = rollout, 0, now, 0
+        worker.rollout, worker.tries, worker.since = rollout, 0, now
         state.launched += 1
         if used is not None and state.image[rollout] == image:  # the sandbox is reset, and not cleaned up
             worker.used = used
@@ -303,9 +274,9 @@ class Simulator:
 
     def _train(self, now: int) -> None:
         """Train a batch of a stream."""
-        before = self.trained[-1][0] if self.trained else 0
+        before = int(self.trained[-1].wall_ns) if self.trained else 0
         trained = max(now, before) + self.state.rules.train_ns
-        self.trained.append((trained, now, self.state.totals(now), len(self.state.clocks_ns)))
+        self.trained.append(self.state.totals(now, trained))
         if self.state.rules.staleness:
             heappush(self._heap, (trained, len(self._workers), 0))
 

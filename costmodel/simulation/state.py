@@ -24,14 +24,12 @@ class SimulatedSandbox(NamedTuple):
     bill: int  # index of its clock
     suspended: int = 0  # suspended time
 
-    def later(self, ns: int) -> SimulatedSandbox:
-        """The same sandbox so much later."""
-        return self._replace(begin=self.begin + ns, end=self.end + ns)
 
+class StepTaken(NamedTuple):
+    """Contribution of one step to a run, or of all steps so far; ns are sums over workers or sandboxes."""
 
-class Totals(NamedTuple):
-    """Totals since the start of the run; ns are sums over workers or sandboxes."""
-
+    wall_ns: float = 0  # between the ends of training of this and the previous step
+    sandboxes: int = 0
     held_ns: float = 0  # by workers
     waited_ns: float = 0  # for creates; part of the above
     wasted_ns: float = 0  # by cut rollouts; part of the above
@@ -40,7 +38,8 @@ class Totals(NamedTuple):
     hits: float = 0
     idle_ns: float = 0  # of ready sandboxes, before use
     pulled_gb: float = 0.0
-    suspended_ns: float = 0  # of sandboxes
+    suspended_ns: float = 0  # of sandboxes; not in ``usd``
+    usd: float = 0.0  # of sandboxes; of one step only
 
 
 class Redone(NamedTuple):
@@ -91,19 +90,21 @@ class State:
         self.finished: Counter[int] = Counter()  # finished rollouts by prompt
         self.dead: set[int] = set()
 
-    def totals(self, now: int) -> Totals:
-        pulled = 0.0 if self.nodes is None else self.nodes.pulled_gb
-        idle = self._idle_ns + self._stock * now + sum(now - since for since in self._ready if since < now)
-        return Totals(
-            self.held_ns + self.waited_ns,
-            self.waited_ns,
-            self.wasted_ns,
-            self.delivered,
-            self.attempts,
-            self.hits,
-            idle,
-            pulled,
-            self.suspended_ns,
+    def totals(self, now: int, trained: int) -> StepTaken:
+        """Return the contribution of all steps until ``now``, the last of them ``trained``."""
+        ready = sum(now - since for since in self._ready if since < now)
+        return StepTaken(
+            wall_ns=trained,
+            sandboxes=len(self.clocks_ns),
+            held_ns=self.held_ns + self.waited_ns,
+            waited_ns=self.waited_ns,
+            wasted_ns=self.wasted_ns,
+            delivered=self.delivered,
+            attempts=self.attempts,
+            hits=self.hits,
+            idle_ns=self._idle_ns + self._stock * now + ready,
+            pulled_gb=0.0 if self.nodes is None else self.nodes.pulled_gb,
+            suspended_ns=self.suspended_ns,
         )
 
     def load(self, draws: StepDraws, count: int, step: int) -> None:

@@ -121,7 +121,7 @@ def sample_steps(
     like = full if last else count
     first = 0 if _alike(rules) else highest // 2
     stands_for = (1.0,) * first + ((like - first) / (highest - first),) * (highest - first) + (1.0,) * len(last)
-    segment = Segment(0, (rules.size,) * highest + last, stands_for, after=0 if last else rules.size)
+    segment = Segment(0, (rules.size,) * highest + last, stands_for)
     return StepSample(count, (segment,), float(count) if last else whole)
 
 
@@ -167,7 +167,6 @@ def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
         prompts=prompts,
         batch=None if prompts is not None else size_kept,
         quota=less(training_run.quota),
-        builders=less(training_run.builders),
         create_rate=None if training_run.create_rate is None else training_run.create_rate * share,
         create_burst=max(1, round(training_run.create_burst * share)),
         warm_pool=training_run.warm_pool if training_run.image_pool else less(training_run.warm_pool),
@@ -190,7 +189,7 @@ def is_alike(rules: StepRules) -> bool:
 
 def _alike(rules: StepRules) -> bool:
     """Whether nothing but images is carried from step to step."""
-    alike = not rules.policy.overlaps and not rules.gap_ns and not rules.partial
+    alike = not rules.policy.overlaps and not rules.gap_ns
     return alike and (rules.pool is None or rules.pool.group is not None)
 
 
@@ -247,7 +246,7 @@ def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
 def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: int, whole: float) -> StepSample:
     """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
     the last place if disks are full there."""
-    lead = LEAD if rules.policy.overlaps or rules.partial else 0
+    lead = LEAD if rules.policy.overlaps else 0
     wanted = max(3, highest // (lead + 1))
     before = _filling(rules, stream, count, wanted, lead)
     at = sorted(before)
@@ -267,7 +266,7 @@ def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: 
         for _ in range(times):
             disks, built = before[number]
             sizes = (rules.size,) * (lead_steps + 1)
-            segments.append(Segment(drawn, sizes, (weight / times,), lead_steps, disks, built, rules.size))
+            segments.append(Segment(drawn, sizes, (weight / times,), lead_steps, disks, built))
             drawn += lead_steps + 1
     later = [segments[-1]._replace(first=place * len(segments[-1].sizes)) for place in range(wanted)]
     return StepSample(count, tuple(segments), whole, later=tuple(later) if full else (), alike=copies)

@@ -7,28 +7,11 @@ from typing import NamedTuple
 
 from costmodel.simulation.random_streams import AttemptStream
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.simulator import SimulatedWorker, Simulator
-from costmodel.simulation.state import State, Totals
+from costmodel.simulation.simulator import Simulator
+from costmodel.simulation.state import State, StepTaken
 
 Bill = Callable[[Sequence[int]], float]
 """Function from lifetimes of sandboxes in ns to dollars."""
-
-
-class StepTaken(NamedTuple):
-    """Contribution of one step to a run. ns."""
-
-    wall_ns: float  # between the ends of training of this and the previous step
-    rollouts_ns: float  # from the first start to the last end of rollouts; of a stream, from the end of the last batch
-    usd: float  # of sandboxes
-    held_ns: float  # by workers
-    waited_ns: float  # for creates; part of the above
-    wasted_ns: float  # by cut rollouts; part of the above
-    delivered: float
-    attempts: float
-    hits: float
-    idle_ns: float  # of ready sandboxes
-    pulled_gb: float
-    suspended_ns: float = 0.0  # of sandboxes; not in ``usd``
 
 
 class Segment(NamedTuple):
@@ -40,54 +23,39 @@ class Segment(NamedTuple):
     lead: int = 0  # first steps that do not count
     disks: Sequence[Iterable[int]] = ()  # images on nodes before the first step
     built: Sequence[int] = ()  # images built before the first step
-    after: int = 0  # rollouts kept by the following step; 0: the end of the run
 
 
 def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:
     """Return the steps of a segment after its lead."""
     state = State(rules, source, segment.disks, segment.built)
-    steps = (_in_turn if rules.policy.barrier else _stream)(state, segment)
-    trained, totals, clocks, taken = 0, Totals(), 0, []
-    for step in steps:
-        usd = bill(state.clocks_ns[clocks : step.clocks])
-        added = (now - before for before, now in zip(totals, step.totals, strict=True))
-        taken.append(StepTaken(step.trained - trained, step.rollouts_ns, usd, *added))
-        trained, totals, clocks = step.trained, step.totals, step.clocks
+    before, taken = StepTaken(), []
+    for end in (_in_turn if rules.policy.barrier else _stream)(state, segment):
+        usd = bill(state.clocks_ns[before.sandboxes : end.sandboxes])
+        added = StepTaken._make(now - then for then, now in zip(before, end, strict=True))
+        taken.append(added._replace(usd=usd))
+        before = end
     return taken[segment.lead :]
 
 
-class _Step(NamedTuple):
-    """How things stand at the end of a step. ns since the start of the run."""
-
-    trained: int
-    rollouts_ns: int
-    totals: Totals
-    clocks: int  # how many sandboxes there were
-
-
-def _in_turn(state: State, segment: Segment) -> list[_Step]:
+def _in_turn(state: State, segment: Segment) -> list[StepTaken]:
     """Steps with a barrier."""
     rules = state.rules
     start = trained = 0
-    carried: list[SimulatedWorker] = []
     ends = []
-    following = (*segment.sizes[1:], segment.after)
-    for number, (keep, coming) in enumerate(zip(segment.sizes, following, strict=True), segment.first):
+    for number, keep in enumerate(segment.sizes, segment.first):
         launched = rules.launched(keep)
-        fresh = max(0, launched - len(carried))
-        state.load(state.source.stream.step(number, launched), fresh, number)
-        crew = Simulator(state, start, min(rules.workers, len(carried) + fresh))
-        crew.start(carried)
+        state.load(state.source.stream.step(number, launched), launched, number)
+        crew = Simulator(state, start, min(rules.workers, launched))
+        crew.start()
         crew.work(keep)
-        carried = crew.cut(over=not coming)
-        rollouts_ns = crew.now - start
+        crew.cut()
         before, trained = trained, max(crew.now, trained) + rules.train_ns
         start = max(crew.now, before) if rules.policy.overlaps else trained
-        ends.append(_Step(trained, rollouts_ns, state.totals(start), len(state.clocks_ns)))
+        ends.append(state.totals(start, trained))
     return ends
 
 
-def _stream(state: State, segment: Segment) -> list[_Step]:
+def _stream(state: State, segment: Segment) -> list[StepTaken]:
     """Simulate rollouts without a barrier."""
     rules = state.rules
     coming = list(enumerate(segment.sizes, segment.first))
@@ -102,10 +70,6 @@ def _stream(state: State, segment: Segment) -> list[_Step]:
 
     total = sum(segment.sizes)
     crew = Simulator(state, 0, min(rules.workers, total), more)
-    crew.start([])
+    crew.start()
     crew.work(total)
-    ends = [0, *(now for _, now, _, _ in crew.trained)]
-    return [
-        _Step(trained, now - before, totals, clocks)
-        for before, (trained, now, totals, clocks) in zip(ends, crew.trained, strict=False)
-    ]
+    return crew.trained

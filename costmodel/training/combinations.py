@@ -57,7 +57,7 @@ _CAPPED = "when it fails: leave --max-attempts and --backoff-seconds out"
 
 RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
     # training steps
-    Needs("train_s over_provision partial_rollouts gpus effective_policy.barrier", "step_rollouts", _STEPS),
+    Needs("train_s over_provision gpus effective_policy.barrier", "step_rollouts", _STEPS),
     Needs("gpu_usd_hour", "gpus", "a GPU price needs a number of GPUs: add --gpus G"),
     Needs("prompts", "group_size", "prompts need a number of rollouts each: add --group-size G"),
     Contradiction(
@@ -76,8 +76,7 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
         lambda run: run.step_rollouts is not None and run.step_rollouts > run.trajectories > 0,
         "a batch of {run.step_rollouts} is more than the {run.trajectories} trajectories of the run",
     ),
-    Needs("over_provision partial_rollouts", "effective_policy.barrier", _BARRIER),
-    Needs("partial_rollouts", "over_provision", "partial rollouts are excess rollouts: add --over-provision SHARE"),
+    Needs("over_provision", "effective_policy.barrier", _BARRIER),
     # limits and pool
     Needs("create_burst", "create_rate", "a burst is an exception to a rate: add --create-rate R"),
     Needs("refill_s refill_rate", "warm_pool", "a refill describes a warm pool: add --warm-pool P"),
@@ -137,14 +136,7 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
         "--recycle-seconds does not go with {excluded}: leave either out",
     ),
     Needs(
-        "builders built_images", "build_s", "builders and built images need the time of a build: add --build-seconds S"
-    ),
-    Needs(
         "build_s", "images", "each image is built on its first use: add --images SET, --nodes N and --pods-per-node P"
-    ),
-    Contradiction(
-        lambda run: run.images is not None and run.built_images > run.images.count,
-        "built_images must be at most the {run.images.count} images, not {run.built_images}",
     ),
 )
 

@@ -86,7 +86,6 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             ),
             _option("--staleness", "K", "Most steps of async rollouts ahead of training.", type=COUNT),
             _option("--over-provision", "X", "Launch B(1+X) rollouts per step and keep the first B.", type=float),
-            _option("--partial-rollouts", None, "Carry unfinished rollouts into the next step.", is_flag=True),
         ),
     ),
     "trainer": OptionGroup(
@@ -165,8 +164,6 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--fork-seconds", "S", "Start of a sandbox from a snapshot of its prompt.", type=float),
             _option("--recycle-seconds", "S", "Reset of a sandbox for the next rollout of its image.", type=float),
             _option("--build-seconds", "S", "Build of an image on its first use.", type=float),
-            _option("--builders", "N", "Builds at a time.  [without limit]", type=COUNT),
-            _option("--built-images", "N", "Images built before the run.  [0]", type=COUNT),
         ),
     ),
     "providers": OptionGroup(

@@ -54,7 +54,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "policy": '"sync"',
     "staleness": "2",
     "over_provision": "0.2",
-    "partial_rollouts": "true",
     "train_s": "120",
     "gpus": "512",
     "gpu_usd_hour": "2.5",
@@ -86,8 +85,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "fork_s": "1",
     "recycle_s": "0.5",
     "build_s": "600",
-    "builders": "20",
-    "built_images": "100",
     "compose": '["e2b"]',
     "prices": '"aws-fargate"',
 }

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from costmodel import Interval, Pool, TrainingRun, load, pools
 from costmodel.projection.diagnostics import beyond_recorded_ns
-from costmodel.projection.measured_row import mean_trajectory
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import attempts
 
@@ -38,10 +37,14 @@ class HeldOut(NamedTuple):
 Steps = dict[tuple[int, int], list[tuple[str, HeldOut]]]
 
 
+def mean_s(tally: Tally, margin: Interval) -> Interval:
+    return tally.of_successes(lambda sample: sample.trajectory_ns).widened(margin).times(1e-9)
+
+
 def predicted(short: Pool, long: Pool) -> HeldOut:
     tally = Tally(attempts(short, long.length, ONCE), short.trials)
-    measured = mean_trajectory(Tally(attempts(long, long.length, ONCE), long.trials), Interval(0.0, 0.0, 0.0))
-    return HeldOut(mean_trajectory(tally, beyond_recorded_ns(tally, short)), measured)
+    measured = mean_s(Tally(attempts(long, long.length, ONCE), long.trials), Interval(0.0, 0.0, 0.0))
+    return HeldOut(mean_s(tally, beyond_recorded_ns(tally, short)), measured)
 
 
 def held_out() -> Steps:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from itertools import accumulate
 from random import Random
 
-from costmodel.simulation.timeline import StepTaken
+from costmodel.simulation.state import StepTaken
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 
 SYSTEMS = ((120, 240, 0.63), (120, 120, 0.67), (240, 120, 0.86), (240, 120, 0.92), (64, 64, 0.3), (32, 128, 0.5))

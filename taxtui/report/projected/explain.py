@@ -113,8 +113,7 @@ def _worker_hours(row: Row, evidence: Evidence, training_run: TrainingRun) -> It
             "launched per step",
             f"⌈B·(1 + {training_run.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
         )
-        carried = ", continued in the next step" if training_run.partial_rollouts else ""
-        yield "held", f"each launch from its start to its end or the end of the step{carried}: simulated"
+        yield "held", "each launch from its start to its end or the end of the step: simulated"
         yield "worker-hours", f"{exact(row.worker_hours.value - wasted)} kept + {exact(wasted)} thrown away"
     if training_run.create_rate is not None and training_run.step_rollouts is None:
         yield "throttled", f"+ {exact(evidence.waited_ns / S / 3600)} with a worker held: simulated"

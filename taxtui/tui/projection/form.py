@@ -133,7 +133,7 @@ def words(typed: Typed) -> list[str]:
 
 
 def _option_words(spelling: Sequence[str], value: str, option: click.Option) -> list[str]:
-    """Return the words of an option: ``--gpus 8``, ``--partial-rollouts`` or ``--set nodes=125``."""
+    """Return the words of an option: ``--gpus 8``, ``--include-cleanup`` or ``--set nodes=125``."""
     flag, *key = spelling
     collected: list[str] = []
     for item in value.split() if option.multiple else ["true" if option.is_flag else value]:

@@ -26,7 +26,6 @@ from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.sections import page as page_of
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
-from taxtui.report.formats.plain_tables import to_text
 from tests.support.cost_model.attributed import attribution
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -300,13 +299,6 @@ def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_
 def test_the_command_refuses_to_leave_a_substrate_that_was_not_recorded(recording: str) -> None:
     code, told = asked(recording, "--from", "daytona", "--to", "docker", "--compose", "daytona", "--tier", "T2")
     assert (code, told.startswith("nothing was recorded of daytona; only the substrate of --to")) == (2, True)
-
-
-def test_the_command_of_a_page_can_be_copied(rows: list[Row]) -> None:
-    command = "taxtui decide " + " ".join(f"recording-{number}.msgpack" for number in range(9))
-    sections = page_of(decided(rows, 3600, 1800), [], [], command)
-    assert f"\n  {command}\n" in to_text(sections, 80)
-    assert f"```sh\n{command}\n```" in to_markdown(sections)
 
 
 def test_the_command_names_what_to_measure_of_a_provider(recording: str) -> None:

@@ -24,15 +24,14 @@ from costmodel import (
 from costmodel.attribution import replications
 from costmodel.attribution.resamples import interval_of
 from costmodel.projection.row import CAUSES, Share
-from costmodel.simulation.attempts import Trials
 from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import sample_steps
-from costmodel.statistics.distribution import Distribution
 from costmodel.workload.pool import pools
 from tests.support.cost_model.attributed_worlds import AMOUNTS, holds, recorded, two_sided
 from tests.support.cost_model.attributed_worlds import attributed as attributed_run
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.stepping import parts, trials_of
 
 HOUR = 3600
 STEPS = {"trajectories": 1600, "workers": 16, "prompts": 4, "group_size": 4}
@@ -253,7 +252,7 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     for count in (1, 7, 160, 161, 5000, 160_000):
         for more in ({}, {"create_rate": 1.0}, images, {"policy": "async"}):
             asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
-            world = RandomStream(asked, Trials.of(Distribution.of([1])), None, 0)
+            world = RandomStream(asked, trials_of([parts(work=1)]), None, 0)
             plan = sample_steps(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
             assert plan.simulated <= (26 if "policy" in more else 12)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import math
-import re
 from fractions import Fraction
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from costmodel import Images, NoPrice, PriceError, Think, TrainingRun, TrainingRunError, load_prices
+from costmodel import Images, NoPrice, Think, TrainingRun, TrainingRunError, load_prices
 from costmodel.recording.trial import CellIdentity
 from costmodel.simulation.attempts import Retries
 from costmodel.statistics.distribution import Distribution
@@ -79,32 +78,6 @@ def test_price_sheets(tmp_path: Path) -> None:
     assert str(raised.value) == f"{raised.value.problem}; add to it\n\n{raised.value.stanza}"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[worker]\nusd_per_hour = 1", "needs its date"),
-        ('date = 2026-01-01\ncurrency = "EUR"', r":2: currency: invalid enum value 'EUR'; known: USD"),
-        (
-            'date = 2026-01-01\n[[sandbox]]\nsubstrat = "x"',
-            r":3: sandbox\[1\].substrat: unknown key; did you mean",
-        ),
-        (
-            'date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"',
-            r":2: sandbox\[1\]: .*missing required field `source`; add source = ",
-        ),
-        (re.sub("usd_per_.*_hour = .*\n", "", SHEET), r":3: sandbox\[1\]: no price; give at least one of"),
-        (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = -2"), "usd_per_vcpu_hour: expected `float` >= 0"),
-        (SHEET.replace("minimum_s = 60\n", ""), "missing required field `minimum_s`"),
-    ],
-)
-def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "sheet.toml"
-    path.write_text(text)
-    with pytest.raises(PriceError, match=message) as error:
-        load_prices(path)
-    assert "\n" not in str(error.value)
-
-
 def test_students_quantiles() -> None:
     tabulated = {1: 12.7062, 2: 4.3027, 3: 3.1824, 10: 2.2281, 30: 2.0423, 200: 1.9719, 1000: 1.9623}
     for freedom, value in tabulated.items():
@@ -161,6 +134,8 @@ def test_images_of_a_range_lie_evenly_in_it() -> None:
     [
         ({"trajectories": -1}, "trajectories must be"),
         ({"workers": 0}, "workers must be"),
+        ({"trajectories": 1.5}, "trajectories must be"),
+        ({"workers": True}, "workers must be"),
         ({"actions": 0}, "actions must be"),
         ({"quota": 0}, "quota must be"),
         ({"timeout_s": 0.0}, "timeout_s must be"),
@@ -176,7 +151,6 @@ def test_images_of_a_range_lie_evenly_in_it() -> None:
         ({"batch": 10, "gpu_usd_hour": 2.0}, "--gpus"),
         ({"batch": 1000}, "more than the 100 trajectories"),
         ({"batch": 10, "over_provision": 0.1, "policy": "async"}, "barrier"),
-        ({"batch": 10, "partial_rollouts": True}, "--over-provision"),
         ({"refill_s": 1.0}, "--warm-pool"),
         ({"warm_pool": 5}, "exactly one of"),
         ({"warm_pool": 5, "refill_s": 1.0, "group_size": 8}, "exactly one of"),
@@ -219,6 +193,7 @@ def test_contradictory_training_runs_are_one_line(wrong: dict[str, object], mess
 
 
 def test_laws_refuse_nonsense() -> None:
-    with pytest.raises(TrainingRunError, match="at least one"):
-        Distribution({})
+    for sample in ([-1], [math.nan], [math.inf], []):
+        with pytest.raises(TrainingRunError):
+            Distribution.of(sample)
     assert Distribution.of([2, 4]).scaled(1, 4).values == [1]

@@ -131,11 +131,6 @@ def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="cannot read"):
-        load(tmp_path / "none.toml")
-
-
 def test_the_same_row_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "twice.toml"
     path.write_text(ROW + SECOND)

@@ -11,6 +11,7 @@ import pytest
 
 from costmodel import Attribution, Images, Precision, Recording, Row, Think, TrainingRun, load, project
 from costmodel.analysis.decision import Side, decide_between
+from costmodel.analysis.project import behind, rows_of
 from costmodel.attribution import replications
 from costmodel.projection.row import Share
 from costmodel.workload.pool import pools
@@ -95,11 +96,8 @@ def test_ten_seeds_give_one_answer(recording: Recording) -> None:
 def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
     share: list[float] = []
     found = told(
-        project(
-            [recording],
-            TrainingRun(**LAB | {"run_sd": 0.0}),
-            wanted=lambda identity: identity.substrate == "docker",
-            progress=share.append,
+        rows_of(
+            behind([recording], TrainingRun(**LAB | {"run_sd": 0.0}), None, ())[:1], effort=1.0, progress=share.append
         )[0]
     )
     assert found.error_s < 0.08 * found.run.step_s.value  # 99.7 % are within that, 95 % within 5 %

@@ -11,11 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from costmodel import Precision, TrainingRun
-from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import expected_max, makespan_bounds, renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
 from costmodel.statistics.distribution import Distribution
-from tests.support.cost_model.stepping import parts, stepped
+from tests.support.cost_model.stepping import parts, parts_of, stepped, trials_of
 
 S = 10**9
 few = settings(max_examples=25, deadline=None)
@@ -26,7 +25,7 @@ laws = durations.map(Distribution.of)
 def expect(law: Distribution, jobs: int, workers: int, *, effort: float = 0.03, **asked: Any) -> SimulatedRun:
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
     training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
-    return simulate_run(Trials.of(law), training_run, law)
+    return simulate_run(trials_of(parts_of(law)), training_run, law)
 
 
 def retried(
@@ -40,14 +39,11 @@ def retried(
     **asked: Any,
 ) -> SimulatedRun:
     """Attempts of these ns, of which the second fail and ``startup`` is saved by a ready sandbox."""
-    trials = Trials.of(Distribution.of([1]))
-    trials.successes, trials.failures = (
-        [parts(create=startup / S, work=(ns - startup) / S)._replace(trial=0) for ns in each] for each in (good, bad)
-    )
+    attempts = ([parts(create=startup / S, work=(ns - startup) / S) for ns in each] for each in (good, bad))
     law = Distribution.of([*good, *bad])
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
     training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
-    return simulate_run(trials, training_run, law)
+    return simulate_run(trials_of(*attempts), training_run, law)
 
 
 @few
@@ -55,7 +51,7 @@ def retried(
 def test_no_create_is_let_through_before_the_bucket_has_a_token(
     law: Distribution, jobs: int, workers: int, gap: int, burst: int
 ) -> None:
-    trials = Trials.of(law).successes
+    trials = parts_of(law)
     ask: dict[str, Any] = {"trajectories": jobs, "workers": workers, "batch": jobs, "policy": "async"}
     (free,) = stepped(TrainingRun(**ask), trials)
     (limited,) = stepped(TrainingRun(**ask, create_rate=1e9 / gap, create_burst=burst), trials)
@@ -131,43 +127,22 @@ def test_retries_are_walds_identity(good: list[int], bad: list[int], cap: int, b
 
 
 @few
-@given(laws, st.integers(1, 30), st.integers(1, 30), st.integers(1, 50), st.booleans())
-@example(Distribution.of([1, 4]), 26, 1, 1, False)
-def test_what_is_launched_is_kept_or_wasted(
-    law: Distribution, batch: int, extra: int, workers: int, partial: bool
-) -> None:
-    over = {"over_provision": extra / batch, "partial_rollouts": partial}
-    ask = TrainingRun(trajectories=3 * batch, workers=workers, batch=batch, **over)
-    steps = stepped(ask, Trials.of(law).successes, steps=3)
+@given(laws, st.integers(1, 30), st.integers(1, 30), st.integers(1, 50))
+@example(Distribution.of([1, 4]), 26, 1, 1)
+def test_what_is_launched_is_kept_or_wasted(law: Distribution, batch: int, extra: int, workers: int) -> None:
+    ask = TrainingRun(trajectories=3 * batch, workers=workers, batch=batch, over_provision=extra / batch)
+    steps = stepped(ask, parts_of(law), steps=3)
     assert [step.delivered for step in steps] == [batch] * 3
     assert 0 <= sum(step.wasted_ns for step in steps) <= sum(step.held_ns for step in steps)
     for step in steps:
         assert step.held_ns <= workers * step.wall_ns
-        assert partial or step.usd * 3600 * S == pytest.approx(step.held_ns)
-
-
-def test_more_launches_end_sooner_and_cutting_a_straggler_may_save_more_than_they_cost() -> None:
-    def steps(law: Distribution, over: float) -> list[float]:
-        ask = TrainingRun(trajectories=200, workers=1000, batch=20, over_provision=over)
-        found = stepped(ask, Trials.of(law).successes, steps=100)
-        return [sum(getattr(step, name) for step in found) for name in ("wall_ns", "wasted_ns", "held_ns")]
-
-    even = [steps(Distribution.of([S * n for n in range(60, 140)]), over) for over in (0.0, 0.2, 0.5, 1.0)]
-    assert [wall for wall, *_ in even] == sorted((wall for wall, *_ in even), reverse=True)
-    assert [wasted for _, wasted, _ in even] == sorted(wasted for _, wasted, _ in even)
-    straggling = Distribution({S: 9, 1000 * S: 1})
-    assert steps(straggling, 0.5)[2] < steps(straggling, 0.0)[2] / 10
+        assert step.usd * 3600 * S == pytest.approx(step.held_ns)
 
 
 def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
     ask = TrainingRun(trajectories=10**6, workers=10, batch=2, over_provision=4.0, create_rate=1.0, train_s=96.0)
     first, second = stepped(ask, [parts(work=3)], steps=2)
-    assert first.rollouts_ns == 4 * S  # begun at 0 and 1 s, done at 3 and 4 s
+    assert first.wall_ns == 100 * S  # begun at 0 and 1 s, done at 3 and 4 s
     assert first.attempts in (4, 5)  # at 2, 3, and perhaps at 4 s, which is when the step ends
-    assert second.rollouts_ns == 4 * S  # nothing that was promised to the first step is still owed
+    assert second.wall_ns == 100 * S  # nothing that was promised to the first step is still owed
     assert first.waited_ns == pytest.approx(sum((1, 2, 3, *[4] * 6)) * S, rel=0.1)
-
-
-def test_a_pool_larger_than_any_run_is_a_number() -> None:
-    found = retried([S], [], 10**4, 50, warm_pool=10**12, refill_s=1.0)
-    assert found.hits.value == pytest.approx(10**4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from pathlib import Path
@@ -13,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Row, Think, TrainingRun, TrainingRunError, load, load_prices, project
-from costmodel.simulation.attempts import Trials, timed
+from costmodel.simulation.attempts import timed
 from costmodel.simulation.makespan import random_makespan
 from costmodel.simulation.random_streams import AttemptStream, RandomStream
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.simulating import attribute_coarsely
-from tests.support.cost_model.stepping import parts, stepped, training_run
+from tests.support.cost_model.stepping import parts, parts_of, stepped, training_run, trials_of
 
 HOUR = 3600
 
@@ -89,14 +88,6 @@ def test_a_step_too_long_to_simulate_is_its_closed_form_or_refused_at_once(file:
     assert 1 <= most.attempts <= 1.05  # only rollouts in flight are launched in excess
 
 
-def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
-    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--set=over_provision=0.5"]
-    told = " ".join(CliRunner().invoke(command, [*ask, "--explain", "--full"]).output.split())
-    (row,) = json.loads(CliRunner().invoke(command, [*ask, "--format=json"]).output)
-    assert "= 150, B = 100 are kept" in told
-    assert f"{row['steps']['wasted_worker_hours']:,.9g} thrown away = {row['worker_hours']['value']:,.9g}" in told
-
-
 def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,21 +109,10 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(
     assert unknown["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
 
 
-@pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("think", [[], ["--think=8s"]])
-def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
-    file: Path, form: str, think: list[str]
-) -> None:
-    ask = [
-        str(file),
-        "--trajectories=2000",
-        "--workers=500",
-        "--batch=100",
-        "--gpus=8",
-        "--set=gpu_usd_hour=2",
-        "--full",
-    ]
-    told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
+def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(file: Path, think: list[str]) -> None:
+    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--full", *think]
+    told = " ".join(CliRunner().invoke(command, ask).output.split())
     assert "Waiting time of 8 GPUs" in told
     assert "stalled: for the sandbox, and only this part is tax." in told
     assert told.count("stalled") == 2  # the head of its column, and what that is
@@ -156,8 +136,8 @@ def test_one_step_off_with_rare_slow_rollouts_takes_as_long_as_its_steps_one_by_
     rng = Random(1)
     ends = [one_step_off(law, 100, 101, 100, 10 * S, rng) for _ in range(40)]
     noise = 3 * statistics.stdev(ends) / math.sqrt(len(ends))
-    trials = Trials.of(law).successes
-    walls = [sum(step.wall_ns for step in stepped(training_run, trials, steps=100, seed=seed)) for seed in range(40)]
+    runs = [stepped(training_run, parts_of(law), steps=100, seed=seed) for seed in range(40)]
+    walls = [sum(step.wall_ns for step in steps) for steps in runs]
     error = 3 * statistics.stdev(walls) / math.sqrt(len(walls))
     assert abs(statistics.mean(walls) - statistics.mean(ends)) <= error + noise
     assert error + noise < 0.1 * statistics.mean(ends)
@@ -166,8 +146,7 @@ def test_one_step_off_with_rare_slow_rollouts_takes_as_long_as_its_steps_one_by_
 def test_the_time_of_a_failed_attempt_tells_nothing_of_its_success() -> None:
     """Otherwise long failed attempts precede long successes, and a failure costs a step too much."""
     asked = training_run(prompts=256, failure_rate=0.5, max_attempts=2)
-    trials = Trials.of(Distribution.of([1]))
-    trials.successes = [parts(work=1), parts(work=100)]
+    trials = trials_of([parts(work=1), parts(work=100)])
     stream = RandomStream(asked, trials, None, 0)
     source = AttemptStream(stream, *(timed(some, (), 1.0, None) for some in (trials.successes, [])))
     draws = stream.step(0, 1024)

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Interval, TrainingRun
-from costmodel.projection.tail_limits import Timeout, tail_limits
+from costmodel import Interval, Precision, TrainingRun
+from costmodel.projection.tail_limits import TailLimits, tail_limits
 from costmodel.projection.wall_clock import WallClockLimits, limits, run_in_time
 from costmodel.simulation.makespan import expected_makespan, expected_max, list_makespan
 from costmodel.statistics.distribution import Distribution
@@ -22,6 +22,13 @@ from tests.support.cost_model.costmodel_files import S, trial, write
 
 BY_NAME = {law.name: law for law in LAWS}
 HOUR = 3600
+
+
+def tail(law: Distribution, excess: int = 0, end_ns: float = 2 * S, **asked: float | None) -> TailLimits:
+    """Limits of 512 jobs on 512 workers."""
+    exact = Precision(tolerance=1e-12)
+    training_run = TrainingRun(trajectories=512, workers=512, precision=exact, **asked)  # type: ignore[arg-type]
+    return tail_limits(law, 512, end_ns, training_run, excess=excess)
 
 
 def law_of(name: str, trials: int, seed: int = 1) -> Distribution:
@@ -62,9 +69,9 @@ def test_where_the_tail_is_nothing_the_interval_is_the_means() -> None:
 def test_how_many_trials_an_upper_limit_takes() -> None:
     needs = math.ceil(2 * 512 * -math.log(0.025))  # one job in 1,024 is among them with 97.5 %
     few, enough = law_of("gamma, CV 0.3", needs - 1), law_of("gamma, CV 0.3", needs)
-    assert tail_limits(few, 512, 512, 2 * S)[1:] == (None, needs)
-    assert tail_limits(enough, 512, 512, 2 * S).later_ns is not None
-    assert tail_limits(few, 512, 512, 2 * S, excess=30).later_ns is not None  # the fourth longest is less rare
+    assert tail(few)[1:] == (None, needs)
+    assert tail(enough).later_ns is not None
+    assert tail(few, excess=30).later_ns is not None  # the fourth longest is less rare
 
 
 def test_a_timeout_bounds_what_no_trial_showed() -> None:
@@ -77,8 +84,8 @@ def test_a_timeout_bounds_what_no_trial_showed() -> None:
 
 def test_a_retry_after_the_timeout_is_part_of_the_bound() -> None:
     law = law_of("gamma, CV 0.3", 100)
-    once, thrice = (tail_limits(law, 512, 512, 2 * S, timeout=Timeout(9 * S, 0, cap)).later_ns for cap in (1, 3))
-    again = tail_limits(law, 512, 512, 2 * S, timeout=Timeout(9 * S, S, 3)).later_ns
+    once, thrice = (tail(law, timeout_s=9.0, max_attempts=cap).later_ns for cap in (1, 3))
+    again = tail(law, timeout_s=9.0, backoff_s=1.0, max_attempts=3).later_ns
     seen = expected_max(law, 512)
     assert seen + once <= 9 * S
     assert 9 * S < seen + thrice < seen + again
@@ -86,7 +93,7 @@ def test_a_retry_after_the_timeout_is_part_of_the_bound() -> None:
 
 def test_cutting_the_last_ones_leaves_less_to_guess() -> None:
     law = law_of("lognormal, sigma 1", 300)
-    later = [tail_limits(law, 512, 512, 20 * S, excess=excess).later_ns for excess in (0, 1, 25, 100)]
+    later = [tail(law, excess, 20 * S).later_ns for excess in (0, 1, 25, 100)]
     assert later[:2] == [None, None]
     assert None not in later[2:]
     assert (later[3] or 0.0) < 0.5 * (later[2] or 0.0)

@@ -20,11 +20,11 @@ def told(scale: int = 1, **asked: Any) -> dict[str, tuple[str, str]]:
 
 
 def test_what_is_asked_for_is_told_with_its_unit_and_what_is_usual_is_not() -> None:
-    found = told(train_s=60.0, gpus=8, gpu_usd_hour=2.5, timeout_s=900.0, partial_rollouts=True, over_provision=0.5)
+    found = told(train_s=60.0, gpus=8, gpu_usd_hour=2.5, timeout_s=900.0, include_cleanup=True)
     assert found["train_s"] == ("60 s", REQUESTED)
     assert found["gpu_usd_hour"] == ("2.5 $ an hour", REQUESTED)
     assert found["timeout_s"] == ("900 s", REQUESTED)
-    assert found["partial_rollouts"] == ("yes", REQUESTED)
+    assert found["include_cleanup"] == ("yes", REQUESTED)
     assert "policy" not in found
 
 

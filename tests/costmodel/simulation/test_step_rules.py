@@ -229,16 +229,6 @@ def test_async_rollouts_wait_for_training_only_if_they_would_run_ahead() -> None
     assert wall_s(training_run(**ask | {"policy": "sync"}), trial, steps=4) == [40, 40, 40, 40]
 
 
-def test_carried_rollouts_keep_their_pods_and_go_on() -> None:
-    """12 launched, 8 kept at 10 s; the 4 others take 20 s and are half done."""
-    asked = training_run(batch=8, over_provision=0.5, partial_rollouts=True, nodes=1, pods_per_node=12, workers=12)
-    found = stepped(asked, [parts(work=10), parts(work=20)], steps=6, seed=3)
-    assert sum(step.delivered for step in found) == 48
-    held = sum(step.held_ns for step in found) / S
-    assert held <= 6 * 12 * 20
-    assert all(step.wall_ns / S in (10, 20) for step in found)
-
-
 def test_what_a_step_no_longer_needs_is_cleaned_up_before_its_pod_is_free() -> None:
     """One token a second: 8 of 12 are done by 17 s, and the others, which run for 6 to 9 s then, are cut."""
     asked = training_run(batch=8, over_provision=0.5, workers=12, nodes=1, pods_per_node=12, create_rate=1.0)

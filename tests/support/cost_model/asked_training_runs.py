@@ -28,7 +28,6 @@ ASKED: dict[str, dict[str, Any]] = {  # each field of a training run, with what 
     "train_s": {"train_s": 60.0, "batch": 10},
     "policy": {"policy": "async"},
     "over_provision": {"over_provision": 0.2, "batch": 10},
-    "partial_rollouts": {"partial_rollouts": True, "over_provision": 0.2, "batch": 10},
     "gpus": {"gpus": 8, "batch": 10},
     "gpu_usd_hour": {"gpu_usd_hour": 2.0, "gpus": 8, "batch": 10},
     "precision": {"precision": Precision(seed=7)},
@@ -60,6 +59,4 @@ STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
     "fork_s": {"fork_s": 0.5, "batch": 40},
     "recycle_s": {"recycle_s": 0.5, "batch": 40},
     "build_s": {"build_s": 600.0} | _IMAGES,
-    "builders": _IMAGES | {"builders": 1, "build_s": 600.0, "prompts": 20, "group_size": 2},
-    "built_images": {"built_images": 20, "build_s": 600.0} | _IMAGES,
 }

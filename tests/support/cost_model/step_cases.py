@@ -12,7 +12,7 @@ from typing import Any, Final
 from costmodel import Precision, Recording, Think, TrainingRun, load, load_prices
 from costmodel.attribution.replications import Replications, repeated
 from costmodel.simulation.attempts import Trials
-from costmodel.simulation.timeline import StepTaken
+from costmodel.simulation.state import StepTaken
 from costmodel.training.images import Images
 from costmodel.workload.pool import pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -168,7 +168,6 @@ def a_life_case(kind: str, seed: int) -> StepCase:
             both("pull_gb_s", "pull_gb_s", 1.0)
     if kind == "build":
         both("build_s", "build_s", rng.choice((5.0, 60.0)))
-        both("builders", "builders", rng.choice((1, 2, None)))
     if rng.random() < 0.5:
         both("create_rate", "rate", round(workers / 10, 3))
     if rng.random() < 0.5 and kind != "suspend":

@@ -9,7 +9,8 @@ from costmodel import TrainingRun
 from costmodel.simulation.attempts import Parts, Trials, timed
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.timeline import Segment, StepTaken, simulate_steps
+from costmodel.simulation.state import StepTaken
+from costmodel.simulation.timeline import Segment, simulate_steps
 from costmodel.statistics.distribution import Distribution
 
 S = 1_000_000_000
@@ -22,21 +23,30 @@ def parts(**seconds: float) -> Parts:
     return Parts(**empty | told)
 
 
+def trials_of(successes: Sequence[Parts], failures: Sequence[Parts] = ()) -> Trials:
+    """Trials of these attempts."""
+    trials = Trials.__new__(Trials)
+    trials.successes, trials.failures, trials.run_known = list(successes), list(failures), True
+    return trials
+
+
+def parts_of(law: Distribution) -> list[Parts]:
+    """Attempts with the durations of a distribution, as command time only."""
+    counted = enumerate(zip(law.values, law.counts, strict=True))
+    return [parts()._replace(trial=number, weight=count, work=ns) for number, (ns, count) in counted]
+
+
 def stepped(
     training_run: TrainingRun,
     successes: Sequence[Parts],
     failures: Sequence[Parts] = (),
     *,
     steps: int = 1,
-    sizes: Sequence[int] = (),
-    after: int = 0,
     without: Container[str] = (),
     seed: int = 0,
 ) -> list[StepTaken]:
-    """The first steps of a run whose attempts are drawn from these, or ``sizes`` of them, before one of ``after``;
-    dollars are hours of sandboxes."""
-    trials = Trials.of(Distribution.of([1]))
-    trials.successes, trials.failures = list(successes), list(failures)
+    """The first steps of a run whose attempts are drawn from these; dollars are hours of sandboxes."""
+    trials = trials_of(successes, failures)
     law = None
     if training_run.think is not None:
         law = ThinkQuantiles(training_run.think, trials, training_run.suspension)
@@ -45,12 +55,11 @@ def stepped(
         RandomStream(training_run, trials, law, seed),
         timed(successes, without, 1.0, fork_ns),
         timed(failures, without, 1.0, fork_ns, ok=False),
-        failing="failures" not in without,
-        thinking="think" not in without,
+        without,
     )
     size = training_run.step_rollouts
     assert size is not None
-    segment = Segment(0, tuple(sizes) or (size,) * steps, after=after)
+    segment = Segment(0, (size,) * steps)
     return simulate_steps(StepRules.of(training_run, without), view, segment, lambda ns: sum(ns) / 3600 / S)
 
 

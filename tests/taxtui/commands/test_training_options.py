@@ -46,7 +46,6 @@ actions = "80-120"
 think = "lognormal:8s,1.2"
 [policy]
 batch = "1,024"
-partial_rollouts = true
 over_provision = 0.2
 [trainer]
 train_s = 60
@@ -58,7 +57,7 @@ gpu_usd_hour = 2
 def test_a_file_is_the_options_that_it_stands_for(tmp_path: Path) -> None:
     options = """
         --trajectories 1000000 --workers 2000 --length 80-120 --think lognormal:8s,1.2
-        --batch 1024 --partial-rollouts --over-provision 0.2 --train-seconds 60 --gpus 512
+        --batch 1024 --over-provision 0.2 --train-seconds 60 --gpus 512
         --set gpu_usd_hour=2""".split()  # noqa: SIM905
     training_run, sheet = asked("--training", written(tmp_path, WHOLE))
     assert (training_run, sheet) == asked(*options)
@@ -93,7 +92,7 @@ def test_the_example_of_every_key_is_valid(tmp_path: Path) -> None:
         ("[run]\nworkers = [3]", "[run] workers must be a number or a text"),
         ("[run]\nworkers = 1979-05-27", "[run] workers must be a number or a text"),
         ("[run]\nworkers = 'many'", "[run] workers: 'many' is no count.*; write [run] workers = 2000"),
-        ("[policy]\npartial_rollouts = 'yes'", "[policy] partial_rollouts must be true or false, not 'yes'"),
+        ("[run]\ninclude_cleanup = 'yes'", "[run] include_cleanup must be true or false, not 'yes'"),
         ("[policy]\npolicy = 'chaos'", "[policy] policy: 'chaos' is not one of.*; write [policy] policy = \"sync\""),
         ("[sources]\nworker = 'x'", "[sources] worker = 'x' is not the source of a key"),
         ("[sources]\nworkers = 3", "[sources] workers = 3 is not the source of a key of this file as text"),
@@ -152,7 +151,7 @@ def test_a_change_replaces_the_value_of_the_file_and_every_table_of_a_substrate(
         ("quota", "--set quota: a value is missing; write --set nodes=125"),
         ("quotas=1", "--set quotas=1: unknown key 'quotas'; did you mean 'quota'?"),
         ("quota=x", "--set: quota: 'x' is no count"),
-        ("partial_rollouts=1", "--set partial_rollouts=1: partial_rollouts is true or false"),
+        ("include_cleanup=1", "--set include_cleanup=1: include_cleanup is true or false"),
     ],
 )
 def test_a_change_that_cannot_be_read_is_one_line(word: str, line: str) -> None:
