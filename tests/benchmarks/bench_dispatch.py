@@ -1,6 +1,6 @@
 """What a dispatch costs beside the least that it could cost, each pair interleaved in one run.
 
-python tests/benchmarks/bench_dispatch.py [ACTIONS]      exit 1 where a ratio is above what was promised
+python -m tests.benchmarks.bench_dispatch [ACTIONS]      exit 1 where a ratio is above what was promised
 
 local session   a command in the persistent shell         beside posix_spawn("/bin/true") and wait
 docker exec     our whole exec path                        beside the same three requests, raw and blocking
@@ -9,7 +9,9 @@ docker exec     our whole exec path                        beside the same three
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import socket
 import statistics
 import sys
 import time
@@ -20,14 +22,43 @@ from taxtui.runner.trial import bracket
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 from taxtui.substrates.local.substrate import LocalSubstrate
-from tests.benchmarks.figures import tell
-from tests.support.raw_docker import RawDocker
 
 PLAIN = Command(script="true")
 NONCE = "0123456789abcdef"
 BRACKETED = Command(script=bracket.wrap("true", NONCE, "bash"))
 
 Step = Callable[[], Awaitable[object]]
+
+
+class RawDocker:
+    """``create + start + inspect`` as plain blocking HTTP: kept-alive for the first and last, one taken over."""
+
+    def __init__(self, path: str, container: str) -> None:
+        self._path, self._container = path, container
+        self._kept = self._connect()
+
+    def _connect(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._path)
+        return connection
+
+    @staticmethod
+    def _ask(connection: socket.socket, method: str, path: str, body: object) -> bytes:
+        data = json.dumps(body).encode() if body else b""
+        head = f"{method} {path} HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        return connection.recv(65536)
+
+    async def exec(self) -> None:
+        wanted = {"Cmd": ["bash", "-c", "true"], "AttachStdout": True, "AttachStderr": True}
+        created = self._ask(self._kept, "POST", f"/containers/{self._container}/exec", wanted)
+        number = json.loads(created.partition(b"\r\n\r\n")[2])["Id"]
+        with self._connect() as taken:
+            self._ask(taken, "POST", f"/exec/{number}/start", {"Detach": False, "Tty": False})
+            while taken.recv(65536):
+                pass
+        state = self._ask(self._kept, "GET", f"/exec/{number}/json", None)
+        assert json.loads(state.partition(b"\r\n\r\n")[2])["ExitCode"] == 0
 
 
 async def spawn() -> None:
@@ -56,8 +87,6 @@ def report(what: str, ours: float, floor: float, promised: float | None = None) 
     kept = promised is None or ours / floor <= promised
     verdict = "" if promised is None else f"   promised ≤ {promised:.2f}: {'kept' if kept else 'NOT KEPT'}"
     print(f"{what:44} {ours:8.3f} ms   {ours / floor:6.2f} × {floor:7.3f} ms{verdict}")
-    ours_of, _, against = what.partition(" beside ")
-    tell(ours_of, ours, "ms", floor, against, wanted="" if promised is None else f"≤ {promised:.2f}")
     return kept
 
 

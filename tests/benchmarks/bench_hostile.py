@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.benchmarks.figures import Taken, taken, tell
+from tests.benchmarks.bench_in_flight import Taken, taken
 from tests.support.cost_model.many_cells import SHAPES, many_cells
 
 ASK: Final = ("--trajectories", "1000000", "--workers", "500")
@@ -63,12 +63,11 @@ def pair(folder: Path, shape: str, cells: int, trials: int) -> tuple[Path, Path]
 
 
 def main(shapes: Sequence[str]) -> None:
-    """Print the table, the worst of each command."""
+    """Print the table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         head = f"{'':24}{'shape':14}{'cells':>6}{'MB':>6}{'CPU s':>8}{'small':>8}"
         print(f"{head}{'s per MB more':>15}{'MB of memory':>14}  exit")
-        worst: dict[str, tuple[float, float, float, float]] = {}
         for shape in shapes:
             small = pair(folder, shape, SMALL, 1)
             drawn = pair(folder, shape, SMALL, 8)
@@ -88,18 +87,6 @@ def main(shapes: Sequence[str]) -> None:
                         f"{used.memory_mb:14.0f}  {used.exit_code}{over}",
                         flush=True,
                     )
-                    if trials > 1:
-                        found = (more, used.cpu_s, megabytes, floor[what])
-                        worst[what] = max(worst.get(what, found), found)
-        for what, (_, took_s, megabytes, small_s) in worst.items():
-            tell(
-                f"{what}, hostile",
-                took_s,
-                "s",
-                small_s + megabytes,
-                "a small file and 1 s/MB",
-                wanted="≤ 1",
-            )
 
 
 if __name__ == "__main__":

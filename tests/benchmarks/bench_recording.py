@@ -1,6 +1,6 @@
 """Encoding and reading a recording of a million actions, beside plain ``json`` doing the same in the same run.
 
-python tests/benchmarks/bench_recording.py [ACTIONS]
+python -m tests.benchmarks.bench_recording [ACTIONS]
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from costmodel.recording.events import (
 )
 from costmodel.recording.follower import read_events
 from taxtui.recording.writer import Recorder
-from tests.benchmarks.figures import tell
 
 LENGTH = 150
 CREATE_NS, READY_NS, CLEANUP_NS = 200_000_000, 45_000_000, 50_000_000
@@ -98,7 +97,6 @@ def main(actions: int) -> None:
         print(f"{'':24} {'M actions/s':>12} {'json':>8} {'ratio':>8}")
         for name, ours, json_s in rows:
             print(f"{name:24} {actions / ours / 1e6:12.2f} {actions / json_s / 1e6:8.2f} {json_s / ours:7.1f}x")
-            tell(name, actions / ours / 1e6, "M actions/s", actions / json_s / 1e6, "json")
 
 
 if __name__ == "__main__":

@@ -26,11 +26,6 @@ def test_a_problem_and_its_fix_are_one_line_together_and_known_apart(kind: type[
     assert (str(kind("it broke")), kind("it broke").fix) == ("it broke", "")
 
 
-def test_a_throttle_and_a_damage_keep_what_they_know() -> None:
-    assert vars(errors.Throttled("wait", 2.0)) == {"problem": "wait", "fix": "", "retry_after_s": 2.0}
-    assert vars(errors.RecordingError("cut", 7, fix="x")) == {"problem": "cut", "fix": "x", "offset": 7}
-
-
 def test_an_error_that_is_told_with_its_place_keeps_its_fix() -> None:
     block = scenario.CellBlock(substrates=["local"], tiers=["T1"], actions=[1], think="soon")
     with pytest.raises(errors.ScenarioError) as raised:

@@ -27,32 +27,16 @@ class TellingSubstrate(PacedSubstrate):
 """
 
 
-@pytest.mark.parametrize("words", [[], ["--processes", "2"], ["--repeat", "2"]], ids=["one", "workers", "repetitions"])
+@pytest.mark.parametrize("words", [[], ["--processes", "2"]], ids=["one", "workers"])
 def test_whoever_makes_sandboxes_is_settled(tmp_path: Path, words: list[str]) -> None:
     there = paced_fake.environment(tmp_path)
     (tmp_path / "telling.py").write_text(TELLER)
     entry_points = tmp_path / "paced-0.dist-info" / "entry_points.txt"
     entry_points.write_text(f"[taxtui.substrates]\n{paced_fake.NAME} = telling:TellingSubstrate\n")
-    run = [
-        "run",
-        "-s",
-        paced_fake.NAME,
-        "-t",
-        str(paced_fake.tier(tmp_path)),
-        "-n",
-        "1",
-        "--mode",
-        "exec",
-        "--set",
-        "bracket=false",
-    ]
-    run += ["--trials", "4", "--warmup", "0", "--concurrency", "2", "--progress", "none"]
-    subprocess.run(
-        [sys.executable, "-m", "taxtui", *run, *words, "-o", str(tmp_path / "r.msgpack")],
-        env=os.environ | there,
-        capture_output=True,
-        check=True,
-    )
+    run = ["run", "-s", paced_fake.NAME, "-t", str(paced_fake.tier(tmp_path)), "-n", "1", "--mode", "exec"]
+    run += ["--set", "bracket=false", "--trials", "4", "--warmup", "0", "--concurrency", "2", "--progress", "none"]
+    argv = [sys.executable, "-m", "taxtui", *run, *words, "-o", str(tmp_path / "r.msgpack")]
+    subprocess.run(argv, env=os.environ | there, capture_output=True, check=True)
     told = list(tmp_path.glob("told.*"))
     assert len(told) == (2 if words else 1), "not as many processes as were asked for made sandboxes"
     for process in told:

@@ -99,24 +99,3 @@ def test_measure_verify_and_project_own_and_shipped_files(environment: Path, pla
     assert {row["trials"] for row in rows} == {2}
     for shipped in ("essay", "paper", "recordings/small.msgpack"):
         assert json.loads(run(environment, place, "taxtui", "project", shipped, *training_run))
-
-
-OPEN_AND_QUIT: Final = """
-import asyncio
-from taxtui.tui.app import TaxtuiApp
-
-async def main():
-    app = TaxtuiApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        print(app.screen.__class__.__name__, [str(path) for path in app.css_path])
-
-asyncio.run(main())
-"""
-
-
-def test_the_screens_open_with_their_styles(environment: Path, place: Path) -> None:
-    shown = run(environment, place, "python", "-c", OPEN_AND_QUIT)
-    assert shown.startswith("SetupScreen ")
-    assert str(environment) in shown
-    assert "setup/screen.tcss" in shown

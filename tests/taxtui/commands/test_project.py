@@ -18,37 +18,16 @@ from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.options.training_file import TEMPLATE
 from taxtui.report import numbers
-from taxtui.report.formats import csv_rows
 from taxtui.report.words import FAMILY
 from taxtui.terminal_text import width
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.simulating import simulate_once
 
-ROW = {
-    "cell_id",
-    "substrate",
-    "variant",
-    "tier",
-    "actions",
-    "mode",
-    "concurrency",
-    "arrival",
-    "levels",
-    "environment",
-    "recordings",
-    "trials",
-    "failures",
-    "provenance",
-    "trajectory_s",
-    "held_per_success_s",
-    "worker_hours",
-    "tax_worker_hours",
-    "by_cause",
-    "wall_clock_hours",
-    "cost",
-    "vs_baseline",
-    "flags",
-}
+ROW = """
+    cell_id substrate variant tier actions mode concurrency arrival levels environment recordings trials failures
+    provenance trajectory_s held_per_success_s worker_hours tax_worker_hours by_cause wall_clock_hours cost
+    vs_baseline flags
+""".split()  # noqa: SIM905  # the names of a row's fields
 ESSAY = "scenarios/published/essay.toml"
 ASK = ("--trajectories", "10000", "--workers", "500")
 
@@ -115,15 +94,6 @@ def test_a_published_baseline_is_compared_with_a_selection_too() -> None:
     assert row["vs_baseline"]["baseline"]
 
 
-def test_a_selection_ignores_no_section_and_hides_no_recorded_substrate(recording: str, tmp_path: Path) -> None:
-    training = tmp_path / "lab.toml"
-    training.write_text("[run]\ntrajectories = 10\nworkers = 2\n[at.kubernetes.limits]\nquota = 4\n")
-    shown = run("project", recording, "--training", str(training), "--substrate", "docker")
-    assert (shown.exit_code, "ignored" in shown.output) == (0, False)
-    refused = run("project", recording, *ASK, "--substrate", "docker", "--substrate", "nosuch")
-    assert "kubernetes" in str(refused.exception)
-
-
 def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = output("project", ESSAY, *ASK)
     monkeypatch.chdir(tmp_path)
@@ -163,7 +133,7 @@ def test_every_flag_is_explained_in_words(recording: str) -> None:
 
 def test_json_rows_hold_the_contract(recording: str) -> None:
     docker, kata = json.loads(projected(recording, *ASK, "--set", "baseline=docker", "--format", "json"))
-    assert set(docker) >= ROW
+    assert set(docker) >= set(ROW)
     assert set(docker["trajectory_s"]) == {
         *("mean", "low", "high"),
         *(f"p{p}{part}" for p in (50, 95, 99) for part in ("", "_low", "_high", "_needs_trials")),
@@ -208,13 +178,6 @@ def test_csv_has_one_line_per_row(recording: str) -> None:
     assert "by_cause" not in rows[0]
 
 
-HOSTILE = "=cmd|'/c'!A1\x1b[31m\u202e<b>|x`_*"
-
-
-def test_numbers_of_csv_stay_numbers() -> None:
-    assert csv_rows.to_text([{"delta": -3.5, "name": "-3.5"}]) == '"delta","name"\n-3.5,"\'-3.5"'
-
-
 def test_explain_can_be_followed_by_hand(recording: str) -> None:
     (row,) = [
         row for row in json.loads(projected(recording, *ASK, "--format", "json")) if row["substrate"] == "kubernetes"
@@ -246,56 +209,34 @@ def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, for
     assert "vs docker" not in alone
 
 
-def test_explain_of_published_failed_and_blocked_rows(tmp_path: Path) -> None:
+def test_explain_of_published_and_failed_rows(tmp_path: Path) -> None:
     published = output("project", ESSAY, *ASK, "--explain")
     assert "N·L/3600 = 10,000 · 14.1 / 3600 = 39.1666667" in " ".join(published.split())
     cells = cell(0), cell(1, tier="T9")
     failed = str(write(tmp_path / "both", [trial(1), trial(2, cell=1, outcome="failed")], *cells))
     assert "Nothing to compute: no_success" in output("project", failed, *ASK, "--explain")
-    blocks = str(write(tmp_path / "blocks", [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]))
-    assert "over blocks if wider" in " ".join(output("project", blocks, *ASK, "--explain").split())
 
 
 BAD = [
     (["--trajectories", "x", "--workers", "5"], 2),
     (["--trajectories", "-1", "--workers", "5"], 2),
     (["--trajectories", "5", "--workers", "0"], 2),
-    ([*ASK, "--length", "0"], 2),
     ([*ASK, "--set", "baseline=podman"], 2),
-    ([*ASK, "--set", "full_speed=podman"], 2),
     ([*ASK, "--set", "policy=sync"], 2),
     ([*ASK, "--train-seconds", "nan", "--batch", "5"], 2),
     ([*ASK, "--set", "create_rate=inf"], 2),
     ([*ASK, "--think", "soon"], 2),
     ([*ASK, "--format", "json", "--explain"], 2),
-    ([*ASK, "--format", "json", "--full"], 2),
-    ([*ASK, "--tier", "T9"], 2),
     ([*ASK, "--tier", "T2", "--substrate", "local"], 2),
-    ([*ASK, "--prices", "nowhere.toml"], 2),
     ([*ASK, "--prices", "aws-fargate"], 2),
-    ([ESSAY, *ASK, "--think", "8s"], 2),
     ([ESSAY, *ASK, "--batch", "5", "--gpus", "8"], 2),
     (["nowhere.msgpack", *ASK], 4),
-    (["../nowhere", *ASK], 4),
-    (["/nowhere", *ASK], 4),
 ]
 
 
 @pytest.mark.parametrize(("words", "code"), BAD)
 def test_bad_input_is_one_line_and_a_documented_exit_code(recording: str, words: list[str], code: int) -> None:
     assert run("project", recording, *words).exit_code == code
-
-
-def test_a_recording_without_a_success_is_exit_code_4(tmp_path: Path) -> None:
-    failed = write(tmp_path / "failed.msgpack", [trial(1, outcome="failed")])
-    assert run("project", str(failed), *ASK).exit_code == 4
-
-
-def test_incomplete_recordings_project_with_a_flag(tmp_path: Path) -> None:
-    torn = write(tmp_path / "torn", [trial(1)], complete=False)
-    torn.write_bytes(torn.read_bytes() + b"\xc9")
-    (row,) = json.loads(output("project", str(torn), *ASK, "--format", "json"))
-    assert "incomplete_recording" in row["flags"]
 
 
 def test_decide_refuses_missing_node_prices_before_it_simulates(

@@ -72,16 +72,6 @@ def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
             assert piece in text
 
 
-def test_the_terminal_says_how_wide_a_table_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = ("report", SHORT, str(RECORDINGS / "gvisor.msgpack"))
-    monkeypatch.setenv("COLUMNS", "60")
-    narrow = said(*both)
-    monkeypatch.setenv("COLUMNS", "160")
-    wide = said(*both)
-    assert max(map(width, narrow.splitlines())) <= 60
-    assert narrow.count("T1 50 exec") > wide.count("T1 50 exec"), "columns that do not fit follow below, with names"
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -92,14 +82,6 @@ def test_the_terminal_says_how_wide_a_table_may_be(monkeypatch: pytest.MonkeyPat
 def test_rows_are_chosen_before_they_are_ranked(words: tuple[str, ...], expected: list[str]) -> None:
     for command in (("project", SHORT, *ASK), ("report", SHORT)):
         assert works(said(*command, *words)) == expected
-
-
-def test_lengths_are_chosen_where_they_are_not_projected() -> None:
-    assert works(said("report", SHORT, "--actions", "50", "-n", "10", "--tier", "T0", "--mode", "exec")) == [
-        "T0 10 exec",
-        "T0 50 exec",
-    ]
-    assert "--actions 70" in said("report", SHORT, "--actions", "70", code=2)
 
 
 @pytest.mark.parametrize(

@@ -153,15 +153,6 @@ def test_rows_without_a_success_are_said_and_draw_nothing(tmp_path: Path) -> Non
     assert "No trajectory succeeded" in Reader(page_of(only)).text
 
 
-def test_what_was_not_measured_here_stands_apart(tmp_path: Path) -> None:
-    trials = [trial(n, cell=n % 2) for n in range(12)]
-    path = write(tmp_path / "r.msgpack", trials, cell(0), cell(1, substrate="daytona", provenance="stand_in"))
-    html = page_of(path)
-    apart = html.partition("Not measured here")[2]
-    assert apart
-    assert "STAND-IN, Time of one delivered trajectory by cause, T2" in apart
-
-
 def test_each_amount_of_a_group_has_a_column_and_a_heading() -> None:
     group = CellGroup((TableCell(2e9, NS, 1e9, 3e9), TableCell(1.5, TIMES)))
     section = Section("T", ["work", "docker"], [["a", group], ["b", "–"]], [], amounts=["time", "ratio"])
@@ -193,25 +184,6 @@ def test_a_page_is_a_new_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="exists; choose another name with --html, nothing is overwritten"):
         invoke("report", path, "--html", out)
     assert out.read_bytes() == before
-
-
-def test_a_recording_that_cannot_be_read_leaves_no_file(tmp_path: Path) -> None:
-    path = tmp_path / "r.msgpack"
-    path.write_bytes(b"no recording")
-    with pytest.raises(Exception, match="not a taxtui recording"):
-        invoke("report", path, "--html", tmp_path / "page.html")
-    assert not (tmp_path / "page.html").exists()
-
-
-def test_the_sentence_and_the_choice_are_those_of_the_command_line(tmp_path: Path) -> None:
-    first, second = recordings(tmp_path)
-    chosen = ("--mode", "exec")
-    said = invoke("report", first, second, *chosen).split("\n\n")[0]
-    invoke("report", first, second, *chosen, "--html", tmp_path / "page.html")
-    found = Reader((tmp_path / "page.html").read_text())
-    assert " ".join(said.split()) in found.text
-    assert "T1 10 session" not in found.text
-    assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --html page.html" in found.text
 
 
 SHEET = """

@@ -21,10 +21,8 @@ from taxtui.report.page.drawing import drawn, inline_svg
 from taxtui.report.page.figure import Figure, Panel
 from taxtui.report.page.figures import by_length, causes, cold_start
 from taxtui.report.page.material import Material
-from taxtui.report.page.palette import OTHERS, RULE, SHADES, SUBSTRATES, SURFACE
-from taxtui.report.page.palette import colours as colours_of
+from taxtui.report.page.palette import RULE, SHADES, SURFACE
 from taxtui.report.page.scales import amounts, durations, limits
-from taxtui.tui import colours
 from tests.support.documents.page_recordings import recordings
 
 NS = 1e-9
@@ -155,30 +153,6 @@ def test_every_colour_is_readable_on_its_background() -> None:
             assert contrast(SHADES[role].light, SHADES[ground].light) >= READABLE, role
             assert contrast(SHADES[role].dark, SHADES[ground].dark) >= READABLE, role
     assert len({shade.light for shade in SHADES.values()}) == len(set(SHADES.values())), "a drawn colour has one shade"
-
-
-def test_substrates_have_the_colours_of_the_screens_and_variants_other_colours() -> None:
-    for name in SUBSTRATES:
-        colour = colours.SUBSTRATES[name][1].lower()
-        if contrast(colour, SHADES[SURFACE].dark) >= 5.5:
-            assert SHADES[name].dark == colour
-    roles = colours_of(["docker:runc", "docker:runsc", "local:bwrap", "modal", "e2b"])
-    assert roles["docker:runc"] == "docker"
-    assert roles["docker:runsc"] in OTHERS
-    assert len(set(roles.values())) == 5
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        (0.008, 0.6, ["10 ms", "50 ms", "100 ms", "500 ms"]),
-        (3.0, 22.0, ["5 s", "10 s", "20 s"]),
-        (0.2, 0.3, ["200 ms", "220 ms", "240 ms", "260 ms", "280 ms"]),
-        (30.0, 1200.0, ["2 min", "20 min"]),
-    ],
-)
-def test_a_logarithmic_axis_of_times_has_a_few_round_ticks(low: float, high: float, words: list[str]) -> None:
-    assert [tick.label for tick in durations(low, high, log=True)] == words
 
 
 @settings(max_examples=60)

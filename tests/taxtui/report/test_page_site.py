@@ -18,7 +18,6 @@ from taxtui.report.page.figures import frontier
 from taxtui.report.page.figures.frontier import OFF, ON, TIED, PlaceStanding, standings
 from taxtui.report.page.palette import colours
 from taxtui.report.page.providers import address_of
-from taxtui.report.page.site import _projected
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.documents.page_recordings import recordings
 
@@ -104,25 +103,6 @@ def test_a_site_without_prices_says_so(tmp_path: Path) -> None:
     assert 'id="frontier"' not in index
     assert frontier.figure(works(tmp_path), colours(["docker", "local"])) is None
     assert "None: every recording of the folder is complete" in index
-
-
-def test_a_cell_at_several_concurrencies_keeps_its_price_and_its_row(tmp_path: Path) -> None:
-    cells = cell(0), cell(1, concurrency=10), cell(2, substrate="local", variant="", concurrency=10)
-    write(tmp_path / "levels.msgpack", [trial(n, cell=n % 3) for n in range(24)], *cells, run_id="levels")
-    site(tmp_path, "-o", tmp_path / "site", "--prices", sheet(tmp_path, docker=1.0, local=1.0))
-    index = (tmp_path / "site" / "index.html").read_text()
-    assert 'id="frontier"' in index
-
-
-def test_a_size_without_a_price_takes_no_price_from_another_size(tmp_path: Path) -> None:
-    cells = cell(0), cell(1, tier="T3", memory_mib=512 << 10)
-    path = write(tmp_path / "sizes.msgpack", [trial(n, cell=n % 2) for n in range(8)], *cells)
-    prices = sheet(tmp_path, docker=1.0, local=1.0)
-    prices.write_text(prices.read_text().replace('substrate = "docker"', 'substrate = "docker"\nsizes = "fargate"'))
-    answer, gaps = _projected([load(path)], DEMAND, load_prices(prices))
-    priced = {line.work.tier: entry.row.cost is not None for line in answer.lines for entry in line.entries}
-    assert priced == {"T2": True, "T3": False}
-    assert ["fargate sells nothing with" in gap.why for gap in gaps] == [True]
 
 
 def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:

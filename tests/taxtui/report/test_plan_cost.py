@@ -76,12 +76,6 @@ def test_the_least_that_is_billed_counts_where_nothing_was_measured() -> None:
     assert f"at least ${least:.2f} (not measured yet), stops at $1.82." in found.questions["ecs"]
 
 
-def test_a_budget_makes_it_cheaper(measured: list[PastTrial]) -> None:
-    whole, part = (cost({"substrates": ["ecs"]}, measured, budget=text) for text in ("", "20m"))
-    assert whole.words == "ecs ~$0.18 (max $0.28)"
-    assert part.words == "ecs ~$0.02 (max $0.03)"  # 10 of 101 trials of two minutes
-
-
 def test_without_a_price_only_the_number_is_limited() -> None:
     found = cost({"substrates": ["daytona"]})
     assert found.words == "daytona: price unknown; without a price sheet, no limit in dollars"
@@ -102,13 +96,6 @@ def test_a_run_is_counted_by_one_sheet_or_by_none(measured: list[PastTrial], tmp
     assert found.words == "ecs ~$101.00 · daytona from $202.00 (max $555.50 in all)"
     assert found.options[2:] == ("--max-cost", "555.50", "--prices", str(sheet))
     assert found.questions["ecs"].endswith("the whole run stops at $555.50.")
-
-
-def test_the_variant_decides_the_price(measured: list[PastTrial], tmp_path: Path) -> None:
-    sheet = tmp_path / "mine.toml"
-    stanza = '[[sandbox]]\nsubstrate="ecs"\n{}usd_per_hour={}\nminimum_s=3600\nincrement_s=1\nsource="s"\n'
-    sheet.write_text("date=2026-01-01\n" + stanza.format("", 9) + stanza.format('variant="fargate"\n', 1))
-    assert cost({"substrates": ["ecs"]}, measured, str(sheet)).words.startswith("ecs ~$101.00")
 
 
 @pytest.mark.parametrize(
@@ -134,11 +121,6 @@ def test_a_limit_that_cannot_be_kept_is_refused(
     assert obstacle in found.obstacle
     assert "\n" not in found.obstacle
     assert found.options == ()
-
-
-def test_a_scenario_keeps_its_own_limits() -> None:
-    found = cost({"substrates": ["ecs"]}, max_sandboxes=7, max_cost_usd=0.5)
-    assert found.options == ("--max-sandboxes", "7", "--max-cost", "0.50", "--prices", "aws-fargate")
 
 
 @pytest.mark.parametrize("sheet", ["", "no-such-sheet", "../prices/aws-fargate"])

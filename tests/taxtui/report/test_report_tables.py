@@ -18,7 +18,6 @@ from click.testing import CliRunner
 from taxtui.commands.report import command
 from taxtui.errors import RecordingError
 from taxtui.report.formats import Section, markdown_tables
-from taxtui.report.formats.plain_tables import to_text
 from tests.support.cost_model.costmodel_files import S, cell, health, trial, write
 
 MS = S // 1000
@@ -54,7 +53,7 @@ def enclosing(ascending: list[int], p: float) -> tuple[int | None, int | None]:
     return ascending[max(low) - 1] if low else None, ascending[min(high) - 1] if high else None
 
 
-@pytest.mark.parametrize("count", [3, 6, 71, 72, 100, 368])
+@pytest.mark.parametrize("count", [3, 72, 368])
 def test_json_has_exact_percentiles_with_their_intervals(tmp_path: Path, count: int) -> None:
     path, cold_starts = spread(tmp_path, count)
     ascending = sorted(cold_starts)
@@ -71,17 +70,10 @@ def test_json_has_exact_percentiles_with_their_intervals(tmp_path: Path, count: 
 
 def test_a_table_prints_what_the_data_need_instead_of_what_they_do_not_support(tmp_path: Path) -> None:
     path, cold_starts = spread(tmp_path, 71)
-    text = report(path, "--table", "cold-start")
-    assert "needs  needs" in text
-    assert "n≥72  n≥368" in text
+    assert "n≥72  n≥368" in report(path, "--table", "cold-start")
     path, cold_starts = spread(tmp_path, 72)
-    ascending = sorted(cold_starts)
-    value, (low, high) = ascending[68], enclosing(ascending, 0.95)
-    assert low is not None
-    assert high is not None
     text = report(path, "--table", "cold-start", "--run-sd", "0")
-    assert f"{value / S:.2f} s" in text
-    assert f"{low / S:.2f}–{high / S:.2f}" in text
+    assert f"{sorted(cold_starts)[68] / S:.2f} s" in text
     assert "n≥72" not in text
     assert "n≥368" in text
 
@@ -187,13 +179,6 @@ def test_a_cell_without_a_success_is_a_row_of_nulls(tmp_path: Path) -> None:
     assert "docker" in report(path, "--table", "tax")
 
 
-def test_an_incomplete_recording_says_so(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.msgpack", [trial(0)], complete=False)
-    text = report(path)
-    assert "INCOMPLETE" in text
-    assert "taxtui recordings verify" in report(path, "--full")
-
-
 def test_markdown_escapes_what_comes_from_a_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.msgpack", [trial(0)], cell(0, variant="<b>|\x1b[31m"))
     text = report(path, "--format", "markdown", "--table", "fresh")
@@ -202,19 +187,10 @@ def test_markdown_escapes_what_comes_from_a_file(tmp_path: Path) -> None:
     assert "\x1b" not in report(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
-        ("- a", "\\- a"),
-        ("+ a", "\\+ a"),
-        ("1. a", "1\\. a"),
-        ("see http://a.b", "see http\\://a.b"),
-        ("www.a.b", "www\\.a.b"),
-        ("2.5x of a", "2.5x of a"),
-    ],
-)
-def test_a_line_of_markdown_begins_no_list_and_holds_no_link(text: str, escaped: str) -> None:
-    assert markdown_tables.to_text([Section("", [], [], [text])]) == escaped
+def test_a_line_of_markdown_begins_no_list_and_holds_no_link() -> None:
+    lines = ["- a", "1. a", "see http://a.b", "www.a.b", "2.5x of a"]
+    told = [markdown_tables.to_text([Section("", [], [], [line])]) for line in lines]
+    assert told == ["\\- a", "1\\. a", "see http\\://a.b", "www\\.a.b", "2.5x of a"]
 
 
 def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
@@ -223,20 +199,3 @@ def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
         report(path)
     with pytest.raises(RecordingError, match="there is no "):
         report(tmp_path / "b.msgpack")
-
-
-def test_many_reasons_of_one_family_are_one_line_with_every_value(tmp_path: Path) -> None:
-    cells = [cell(number, think=f"{number + 1}s") for number in range(30)]
-    path = write(tmp_path / "a.msgpack", [trial(number, cell=number) for number in range(30)], *cells)
-    text = report(path, "--table", "fresh")
-    assert text.count("All rows: environments differ (") == 1
-    assert all(f"think {number + 1}s" in " ".join(text.split()) for number in range(30))
-
-
-def test_a_heading_of_several_words_is_broken_before_the_name_of_the_rows_is_cut() -> None:
-    head = ["sandbox\ntier actions mode", "ready again\n", "start delay\n"]
-    section = Section("", head, [["local\nT0 10 exec c1", "2.00 ms", "1,000,000 ms"]], [])
-    assert "ready again" in to_text([section], 42).splitlines()[0]
-    narrower = to_text([section], 41).splitlines()
-    assert narrower[0].split() == ["sandbox", "ready", "start", "delay"]
-    assert narrower[1].split() == ["tier", "actions", "mode", "again"]

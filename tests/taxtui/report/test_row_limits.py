@@ -16,9 +16,8 @@ from costmodel.training.run import Precision
 from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.report.page.site import opened
-from taxtui.report.row_limits import ANSWER, PAGE, TABLES
 from tests.support.cost_model.costmodel_files import cell, frame, header
-from tests.support.cost_model.many_cells import SHAPES, many_cells
+from tests.support.cost_model.many_cells import many_cells
 
 ASK = ("--trajectories", "1000000", "--workers", "10")  # so many that nothing is simulated
 COMMANDS = (
@@ -62,14 +61,6 @@ def test_what_is_chosen_of_them_is_told(most: Path, command: tuple[str, ...]) ->
     assert "T3" in told(most, *command, "--tier", "T3")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_run_of_108_cells_has_all_its_rows(tmp_path: Path, shape: str) -> None:
-    path = many_cells(tmp_path / "run.msgpack", shape, 108)
-    many_cells(tmp_path / "other.msgpack", shape, 108, run_id="other")
-    for command in COMMANDS:
-        assert told(path, *command)
-
-
 @pytest.mark.parametrize("command", ["report", "project"])
 def test_a_page_has_fewer_rows_than_an_answer(tmp_path: Path, command: str) -> None:
     path, page = many_cells(tmp_path / "many.msgpack", "tiers", 250), tmp_path / "page.html"
@@ -89,20 +80,6 @@ def test_a_site_leaves_out_what_has_more_rows_than_a_page_may_have(tmp_path: Pat
     book = opened(tmp_path)
     assert [path.name for path in book.paths] == ["run.msgpack"]
     assert ["many.msgpack: 250 cells are more than a page" in f"{gap.name}: {gap.why}" for gap in book.gaps] == [True]
-
-
-def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> None:
-    path = many_cells(tmp_path / "levels.msgpack", "levels", MAX_CELLS)
-    assert "T2" in told(path, "project", "FILE", *ASK)
-
-
-def test_the_limit_grows_with_the_size(tmp_path: Path) -> None:
-    path = tmp_path / "one"
-    path.write_bytes(bytes(16_000))
-    for limit, most in ((ANSWER, 386), (TABLES, 130), (PAGE, 129)):
-        limit.check(most, [path], "--tier")
-        with pytest.raises(RecordingError, match=f"{most + 1} cells are more than .* {most}"):
-            limit.check(most + 1, [path], "--tier")
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

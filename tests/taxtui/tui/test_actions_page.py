@@ -13,7 +13,6 @@ from taxtui.live import catalogue
 from taxtui.tui.command_dialog import CommandProgress
 from taxtui.tui.numbered_screen import NumberedScreen
 from tests.taxtui.tui.driving import SIZE, looking_at, until
-from tests.taxtui.tui.shelf import said
 from tests.taxtui.tui.story import record
 
 
@@ -68,13 +67,6 @@ async def test_a_page_that_cannot_be_written_is_one_line_and_leaving_writes_none
         await pilot.press("escape", "h")
         await until(pilot, lambda: isinstance(pilot.app.screen, CommandProgress))
     assert not path.with_name("story.html").exists()
-
-
-async def test_without_a_recording_there_is_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "newest", lambda **_: None)
-    async with looking_at().run_test(size=SIZE) as pilot:
-        await pilot.press("3", "h")
-        await until(pilot, lambda: "there is no recording yet; 1 measures, 5 lists recordings" in said(pilot))
 
 
 def test_what_is_made_of_a_shipped_recording_lies_where_runs_are_written(

@@ -88,19 +88,6 @@ async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_lo
     assert replay.path.with_suffix(".html").read_text().startswith("<!doctype html>")
 
 
-async def test_the_log_stays_at_its_end_until_a_person_scrolls() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
-        log = pilot.app.screen.query_one(LogView)
-        await focus(pilot, log)
-        await until(pilot, lambda: log.scroll_offset.y)
-        await pilot.press("home")
-        await pilot.pause()
-        assert log.scroll_offset.y == 0
-        await pilot.press("end")
-        await pilot.pause()
-        assert log.scroll_offset.y == log.max_scroll_y > 0
-
-
 async def test_frames_of_a_measurement_wait_for_their_share_of_a_core_but_events_and_keys_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

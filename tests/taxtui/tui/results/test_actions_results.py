@@ -118,14 +118,6 @@ async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
         await until(pilot, lambda: lines(pilot) != before)
 
 
-async def test_y_copies_the_command_of_the_table(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", "y")
-        assert pilot.app.clipboard == f"taxtui report {path}"
-        await pilot.press("right_square_bracket", "y")
-        assert pilot.app.clipboard == f"taxtui report {path} --table cold-start"
-
-
 @pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"text", "not a taxtui recording"), (None, "cannot")])
 async def test_an_unreadable_recording_is_refused_in_one_line(
     content: bytes | None, words: str, tmp_path: Path

@@ -95,19 +95,6 @@ async def test_a_paid_substrate_is_launched_only_after_its_name_is_typed(
     assert [options for _, options in launched] == [["--yes", "--max-sandboxes", "84"]]
 
 
-async def test_a_check_picks_nothing_that_a_person_has_dropped() -> None:
-    async with app().run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: setup(pilot).choices.substrates == ("docker", "local"))
-        place = setup(pilot).substrates.offered.index("docker")
-        setup(pilot).substrates.highlighted = place
-        setup(pilot).substrates.focus()
-        await pilot.press("space")
-        assert setup(pilot).choices.substrates == ("local",)
-        await pilot.press("r")
-        await until(pilot, lambda: setup(pilot)._checked.is_set())
-        assert setup(pilot).choices.substrates == ("local",)
-
-
 async def test_where_the_price_is_known_the_run_is_held_to_it(launched: list[tuple[object, list[str]]]) -> None:
     async with TaxtuiApp(None, priced).run_test(size=SIZE) as pilot:
         await pick(pilot, substrates=["ecs"])
