@@ -82,14 +82,6 @@ def test_the_reader_of_the_format_page_reads_what_taxtui_reads(name: str) -> Non
     assert 0 < reader.mean_held_s(path) < 60
 
 
-def test_the_reader_of_the_format_page_notices_a_flipped_bit(tmp_path: Path) -> None:
-    data = bytearray((ROOT / "recordings/small.msgpack").read_bytes())
-    data[5000] ^= 1
-    (tmp_path / "damaged").write_bytes(data)
-    with pytest.raises(ValueError, match="damaged at byte"):
-        list(own_reader().events(tmp_path / "damaged"))
-
-
 def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: Path) -> None:
     sheet, profile, provider, figures = blocks("command-line.md", "toml")
     (tmp_path / "acme-prices.toml").write_text(sheet)

@@ -13,8 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from click.testing import CliRunner
+
+from costmodel import CostModelError
 from costmodel.recording.events import Event, Header, RunFinished
 from costmodel.recording.follower import read_events
+from taxtui.cli import app
+from taxtui.errors import TaxtuiError
 from tests.support import waiting
 
 TAXTUI: Final = (sys.executable, "-m", "taxtui")
@@ -24,6 +29,19 @@ CLOCK: Final = r"\d+(:\d\d)+"
 SHORT: Final = ("-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0", "--mode", "exec")
 
 BUSY: Final = re.compile(r"taxtui: this machine is busy: .*\n")
+
+
+def printed(*words: object, code: int = 0) -> str:
+    """Run ``taxtui`` in this process; return its standard output, or its one-line error with this exit code."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if isinstance(result.exception, TaxtuiError | CostModelError):
+        assert result.exception.exit_code == code, result.exception
+        assert "\n" not in str(result.exception)
+        return str(result.exception)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.stdout
 
 
 class Finished(NamedTuple):

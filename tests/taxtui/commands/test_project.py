@@ -9,17 +9,14 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from costmodel.analysis import questions
-from costmodel.errors import CostModelError
 from costmodel.projection.warnings import DO, WORDS
-from taxtui.cli import app
-from taxtui.errors import TaxtuiError
 from taxtui.options.training_file import TEMPLATE
 from taxtui.report import numbers
 from taxtui.report.words import FAMILY
 from taxtui.terminal_text import width
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.simulating import simulate_once
 
@@ -32,27 +29,10 @@ ESSAY = "scenarios/published/essay.toml"
 ASK = ("--trajectories", "10000", "--workers", "500")
 
 
-def run(*words: str) -> Result:
-    """The command with its exit code and one-line errors, as ``main`` handles them."""
-    result = CliRunner().invoke(app, words)
-    if isinstance(result.exception, TaxtuiError | CostModelError):
-        result.exit_code = result.exception.exit_code
-        assert "\n" not in str(result.exception) or "[[sandbox]]" in str(result.exception)
-    elif result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def output(*words: str) -> str:
-    result = run(*words)
-    assert result.exit_code == 0, result.output or result.exception
-    return result.stdout
-
-
 @functools.cache
 def projected(*words: str) -> str:
     """The output about a recording that never changes: what several tests look at is computed once."""
-    return output("project", *words)
+    return printed("project", *words)
 
 
 @pytest.fixture(autouse=True)
@@ -71,9 +51,9 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_essays_table_is_printed() -> None:
     """To three digits, where the essay has two."""
-    lines = [line.split() for line in output("project", ESSAY, *ASK, "--full").splitlines()]
-    printed = {line[0]: " ".join(line[1:]) for line in lines if len(line) == 7 and line[5] == "min"}
-    assert printed == {
+    lines = [line.split() for line in printed("project", ESSAY, *ASK, "--full").splitlines()]
+    rows = {line[0]: " ".join(line[1:]) for line in lines if len(line) == 7 and line[5] == "min"}
+    assert rows == {
         "Docker": "14.1 s 39.2 4.70 min -16.7",
         "EC2": "30.5 s 84.7 10.2 min +28.9",
         "K8's": "20.1 s 55.8 6.70 min –",
@@ -84,21 +64,16 @@ def test_the_essays_table_is_printed() -> None:
 
 def test_the_papers_tables_are_printed() -> None:
     size = ("--trajectories", "1000000", "--workers", "500")
-    text = output("project", "scenarios/published/paper.toml", *size, "--full")
+    text = printed("project", "scenarios/published/paper.toml", *size, "--full")
     for number in ("11,811", "6,495", "+5,316", "42.5 s", "23.4 s"):
         assert number in text
 
 
-def test_a_published_baseline_is_compared_with_a_selection_too() -> None:
-    [row] = json.loads(output("project", ESSAY, *ASK, "--substrate", "daytona", "--format", "json"))
-    assert row["vs_baseline"]["baseline"]
-
-
 def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = output("project", ESSAY, *ASK)
+    here = printed("project", ESSAY, *ASK)
     monkeypatch.chdir(tmp_path)
     for name in (ESSAY, "published/essay.toml", "essay.toml", "essay", "./" + ESSAY):
-        assert output("project", name, *ASK) == here
+        assert printed("project", name, *ASK) == here
 
 
 EVERYTHING = """
@@ -153,23 +128,6 @@ def test_json_rows_hold_the_contract(recording: str) -> None:
     assert 0 < everything[0]["warm_pool"]["hit"] <= 1
 
 
-def test_money_and_the_warm_pool_in_every_format(tmp_path: Path) -> None:
-    cells = [cell(0, actions=2), cell(1, actions=4), cell(2, actions=4, substrate="local")]
-    trials = [trial(n, cell=n % 3, create=(2 + n % 5) * S, actions=[S] * (2, 4, 4)[n % 3]) for n in range(30)]
-    file = str(write(tmp_path / "run.msgpack", trials, *cells))
-    prices = tmp_path / "prices.toml"
-    for name in ("docker", "local"):
-        stanza = f'[[sandbox]]\nsubstrate = "{name}"\nusd_per_hour = 1\nminimum_s = 60\nincrement_s = 1\nsource = "x"\n'
-        prices.write_text((prices.read_text() if prices.exists() else "date = 2026-01-01\n") + stanza)
-    ask = (*ASK, "--prices", str(prices), "--set", "baseline=docker", "--set", "warm_pool=2", "--group-size", "4")
-    short, *_ = json.loads(output("project", file, *ask, "--format", "json"))
-    assert short["cost"]["sandbox_usd"]["value"] == pytest.approx(10_000 / 60)  # each is billed its minute
-    text = output("project", file, *ask, "--full", "--explain")
-    for part in ("Money", "Warm pool of 2"):
-        assert part in text
-    assert max(map(width, text.splitlines())) <= 80
-
-
 def test_csv_has_one_line_per_row(recording: str) -> None:
     rows = list(csv.DictReader(io.StringIO(projected(recording, ESSAY, *ASK, "--format", "csv"))))
     assert len(rows) == 7
@@ -210,11 +168,11 @@ def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, for
 
 
 def test_explain_of_published_and_failed_rows(tmp_path: Path) -> None:
-    published = output("project", ESSAY, *ASK, "--explain")
+    published = printed("project", ESSAY, *ASK, "--explain")
     assert "N·L/3600 = 10,000 · 14.1 / 3600 = 39.1666667" in " ".join(published.split())
     cells = cell(0), cell(1, tier="T9")
     failed = str(write(tmp_path / "both", [trial(1), trial(2, cell=1, outcome="failed")], *cells))
-    assert "Nothing to compute: no_success" in output("project", failed, *ASK, "--explain")
+    assert "Nothing to compute: no_success" in printed("project", failed, *ASK, "--explain")
 
 
 BAD = [
@@ -236,7 +194,7 @@ BAD = [
 
 @pytest.mark.parametrize(("words", "code"), BAD)
 def test_bad_input_is_one_line_and_a_documented_exit_code(recording: str, words: list[str], code: int) -> None:
-    assert run("project", recording, *words).exit_code == code
+    assert printed("project", recording, *words, code=code)
 
 
 def test_decide_refuses_missing_node_prices_before_it_simulates(
@@ -246,6 +204,5 @@ def test_decide_refuses_missing_node_prices_before_it_simulates(
     monkeypatch.setattr(questions, "rows_of", lambda *_, **__: pytest.fail("simulated"))
     file = str(write(tmp_path / "r.msgpack", [trial(n) for n in range(8)], cell(substrate="docker", tier="T1")))
     (tmp_path / "lab.toml").write_text(TEMPLATE)
-    result = run("decide", file, "--to", "daytona", "--training", str(tmp_path / "lab.toml"))
     line = "docker costs nothing here and daytona is billed: add nodes, pods_per_node and node_usd_hour"
-    assert line in str(result.exception)
+    assert line in printed("decide", file, "--to", "daytona", "--training", tmp_path / "lab.toml", code=2)

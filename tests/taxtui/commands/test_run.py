@@ -31,7 +31,6 @@ from tests.support.command_line import (
 
 pytestmark = pytest.mark.processes
 
-CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\n'
 TINY = (*PLAIN, "-t", "T0", "-n", "1", "--trials", "2", "--warmup", "0", "--mode", "exec", "-o", "r.msgpack")
 READY = {"ok": True, "detail": "ready", "fix": "", "capabilities": {"paid": False}}
 NO_IMAGE = READY | {"ok": False, "detail": f"there is no image {image.DEFAULT_IMAGE} here", "fix": "taxtui setup"}
@@ -180,25 +179,6 @@ def test_a_bad_option_is_one_line_and_exit_code_2(options: str, line: str) -> No
     assert "\n" not in text
     assert error.exit_code == 2  # type: ignore[union-attr]
     assert "quick:" not in text
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "line"),
-    [
-        ("b.toml", CELLS + "actionz = [1]\n", "b.toml:4: cells[1].actionz: unknown key; did you mean 'actions'?"),
-        ("c.toml", '[[cells]]\nsubstrates = ["local"]\ntiers = "T0"\nactions = [1]\n', "c.toml:3: cells[1].tiers: "),
-        ("g.toml", "\xff", "g.toml: not text in UTF-8"),
-        ("h.toml", CELLS + "actions = [1]\n[limits]\ncpus = inf\n", "h.toml:6: limits.cpus: must be a finite number"),
-    ],
-)
-def test_a_malformed_scenario_names_file_and_line(
-    name: str, text: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(text.encode("latin-1"))
-    error = CliRunner().invoke(app, ["run", name]).exception
-    assert isinstance(error, UsageError)
-    assert line in str(error)
 
 
 def refused(home: Home, code: int, *args: str, **popen: object) -> str:

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
@@ -15,11 +14,11 @@ from costmodel.projection.row import CAUSES as ATTRIBUTED
 from costmodel.projection.row import ByCause
 from costmodel.recording.reader import load
 from costmodel.training.run import TrainingRun
-from taxtui.cli import app
 from taxtui.report import bars
 from taxtui.report.palette import LOOKS
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import width
+from tests.support.command_line import printed
 
 RUN = Path(__file__).parents[3] / "recordings" / "run.msgpack"
 
@@ -29,12 +28,6 @@ def chart() -> bars.BarChart:
     found = bars.chart(answer_of(project([load(RUN)], TrainingRun(trajectories=10**6, workers=500))))
     assert found is not None
     return found
-
-
-def printed(*words: str) -> str:
-    done = CliRunner().invoke(app, list(words), catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def test_every_cause_has_one_name_one_letter_one_hatch_and_one_colour() -> None:

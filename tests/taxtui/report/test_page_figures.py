@@ -80,18 +80,6 @@ def test_bars_are_the_answer_of_each_workload(material: Material, found: dict[st
     assert sorted(totals(panels)) == pytest.approx(sorted(amounts_s))
 
 
-def test_lines_over_length_are_the_medians(material: Material, found: dict[str, Figure]) -> None:
-    (panel,) = found["length"].panels
-    lines = {tuple(zip(xs(line), ys(line), strict=True)) for line in axes_of(panel).lines}
-    for label, mode in {(row.own_label, row.identity.mode) for row in material.rows}:
-        group = [row for row in material.rows if (row.own_label, row.identity.mode) == (label, mode)]
-        summaries = [(float(row.length.mean), row.summary("trajectory")) for row in group]
-        medians = sorted(
-            (length, summary.p50.value * NS) for length, summary in summaries if summary and summary.p50.value
-        )
-        assert tuple(medians) in lines
-
-
 def test_a_picture_has_a_name_a_description_text_and_the_page_s_colours_only(found: dict[str, Figure]) -> None:
     panels = [panel for figure in found.values() for panel in figure.panels]
     assert len({panel.name for panel in panels}) == len(panels)

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel.pricing.sheet import load_prices, priced_cell
 from taxtui.report.plan_cost import CheckedSubstrate, Expense, expense
 from taxtui.report.plan_time import HistoryReader, PastTrial, expect
 from tests.taxtui.tui import story
@@ -128,8 +127,3 @@ def test_only_a_sheet_that_ships_is_taken_unasked(sheet: str) -> None:
     answer = msgspec.structs.replace(ECS, prices=sheet, detail="billed by the second: --prices aws-fargate")
     asked = plan({"substrates": ["ecs"]})
     assert "price unknown" in expense(asked, expect(asked, [], {}), {"ecs": answer}).words
-
-
-def test_the_shipped_sheet_is_the_one_that_these_numbers_are_from() -> None:
-    identity = priced_cell("ecs", "fargate", 1.0, 1024)
-    assert load_prices("aws-fargate").sandbox(identity).usd_hour(identity) == pytest.approx(HOUR_USD)

@@ -13,24 +13,16 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from taxtui.commands.report import command
-from taxtui.errors import RecordingError
 from taxtui.report.formats import Section, markdown_tables
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, health, trial, write
 
 MS = S // 1000
 
 
-def report(*arguments: object) -> str:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def records(*arguments: object) -> list[dict[str, Any]]:
-    found = json.loads(report(*arguments, "--format", "json"))
+    found = json.loads(printed("report", *arguments, "--format", "json"))
     assert isinstance(found, list)
     return found
 
@@ -70,9 +62,9 @@ def test_json_has_exact_percentiles_with_their_intervals(tmp_path: Path, count: 
 
 def test_a_table_prints_what_the_data_need_instead_of_what_they_do_not_support(tmp_path: Path) -> None:
     path, cold_starts = spread(tmp_path, 71)
-    assert "n≥72  n≥368" in report(path, "--table", "cold-start")
+    assert "n≥72  n≥368" in printed("report", path, "--table", "cold-start")
     path, cold_starts = spread(tmp_path, 72)
-    text = report(path, "--table", "cold-start", "--run-sd", "0")
+    text = printed("report", path, "--table", "cold-start", "--run-sd", "0")
     assert f"{sorted(cold_starts)[68] / S:.2f} s" in text
     assert "n≥72" not in text
     assert "n≥368" in text
@@ -88,7 +80,7 @@ def test_breakdown_adds_up_to_completion(tmp_path: Path) -> None:
     whole = records(path, "--table", "completion")[0]["trajectory_ns"]["mean"]["value"]
     assert sum(found[part] for part in parts) == pytest.approx(whole) == fmean(n * S + 6.3 * S for n in range(1, 6))
     assert found["harness"] == pytest.approx(0.3 * S)
-    text = report(path, "--table", "breakdown")
+    text = printed("report", path, "--table", "breakdown")
     assert "harness" in text
     assert "unsplit" not in text
     line = next(line for line in text.splitlines() if line.startswith("T2 3 exec c1"))
@@ -101,7 +93,7 @@ def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_pat
         trials = [trial(n, create=S, runs=[S // 4] * 3, wrappers=wrappers) for n in range(1, 6)]
         path = write(tmp_path / f"{len(wrappers)}.msgpack", trials)
         row = records(path, "--table", "breakdown")[0] | records(path, "--table", "tax")[0]
-        return row, report(path, "--table", "breakdown")
+        return row, printed("report", path, "--table", "breakdown")
 
     (before, text_before), (after, text) = told([]), told([S // 8, S // 4, -1])
     assert before["mean_ns"]["wrapper"] is None
@@ -114,23 +106,11 @@ def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_pat
     assert "wrapper" not in text_before
 
 
-def test_tax_in_worker_hours(tmp_path: Path) -> None:
-    trials = [trial(n, create=n * S, runs=[S // 4] * 3) for n in range(1, 6)]
-    path = write(tmp_path / "a.msgpack", trials)
-    row = records(path, "--table", "tax")[0]
-    tax_s = fmean(n + 4 - 0.75 for n in range(1, 6))
-    assert row["tax_per_success_ns"]["value"] == pytest.approx(tax_s * S)
-    assert row["tax_share_of_held"] == pytest.approx(tax_s / (tax_s + 0.75))
-    assert row["tax_worker_hours_per_million"] == pytest.approx(tax_s * 1e6 / 3600)
-    assert sum(ns or 0 for ns in row["tax_by_cause_ns"].values()) == pytest.approx(tax_s * S)
-    assert f"{100 * tax_s / (tax_s + 0.75):.0f} %" in report(path, "--table", "tax")
-
-
 def test_csv_has_a_row_per_cell_and_units_in_its_names(tmp_path: Path) -> None:
     cells = [cell(0, substrate="=cmd"), cell(1, tier="T0")]
     trials = [trial(n, cell=n % 2, create=n * S) for n in range(20)]
     path = write(tmp_path / "a.msgpack", trials, *cells)
-    rows = list(csv.DictReader(io.StringIO(report(path, "--format", "csv"))))
+    rows = list(csv.DictReader(io.StringIO(printed("report", path, "--format", "csv"))))
     whole = records(path)
     assert [row["substrate"] for row in rows] == ["docker", "'=cmd"]
     for row, found in zip(rows, whole, strict=True):
@@ -157,10 +137,11 @@ def test_each_table_alone_and_all_of_them_within_80_columns(tmp_path: Path) -> N
     ]
     path = write(tmp_path / "a-recording-with-a-name-of-some-length.msgpack", [*slow, *fast, [health(9 * MS)]], *cells)
     alone = ["cold-start", "fresh", "completion", "actions", "breakdown", "tax"]
-    texts = [report(path, "--table", name) for name in alone]
-    assert max(len(line) for text in [*texts, report(path), report(path, "--full")] for line in text.splitlines()) == 80
+    texts = [printed("report", path, "--table", name) for name in alone]
+    all_lines = [line for options in ([], ["--full"]) for line in printed("report", path, *options).splitlines()]
+    assert max(map(len, [*all_lines, *(line for text in texts for line in text.splitlines())])) == 80
     titles = [text.splitlines()[0] for text in texts]
-    whole = report(path, "--full").splitlines()
+    whole = printed("report", path, "--full").splitlines()
     places = [whole.index(title) for title in titles]
     assert all(one < other for one, other in pairwise(places))
     assert all("a environments differ" in text for text in texts)
@@ -173,18 +154,18 @@ def test_a_cell_without_a_success_is_a_row_of_nulls(tmp_path: Path) -> None:
     assert (row["trials"], row["failures"], row["failure_rate"]["value"]) == (1, 1, 1.0)
     assert row["trajectory_ns"]["p50"] == {"value": None, "low": None, "high": None, "needs": None}
     assert row["tax_per_success_ns"] == {"value": None, "low": None, "high": None}
-    text = report(path)
+    text = printed("report", path)
     assert "100 %" in text
     assert "Cells without a finished trial are not listed (1)." in text
-    assert "docker" in report(path, "--table", "tax")
+    assert "docker" in printed("report", path, "--table", "tax")
 
 
 def test_markdown_escapes_what_comes_from_a_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.msgpack", [trial(0)], cell(0, variant="<b>|\x1b[31m"))
-    text = report(path, "--format", "markdown", "--table", "fresh")
+    text = printed("report", path, "--format", "markdown", "--table", "fresh")
     assert "docker:\\<b\\>\\|\N{REPLACEMENT CHARACTER}\\[31m" in text
     assert "\x1b" not in text
-    assert "\x1b" not in report(path)
+    assert "\x1b" not in printed("report", path)
 
 
 def test_a_line_of_markdown_begins_no_list_and_holds_no_link() -> None:
@@ -195,7 +176,5 @@ def test_a_line_of_markdown_begins_no_list_and_holds_no_link() -> None:
 
 def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
     path = write(tmp_path / "a.msgpack", [trial(0, warm_up=True)])
-    with pytest.raises(RecordingError, match="no trial has ended"):
-        report(path)
-    with pytest.raises(RecordingError, match="there is no "):
-        report(tmp_path / "b.msgpack")
+    assert "no trial has ended" in printed("report", path, code=4)
+    assert "there is no " in printed("report", tmp_path / "b.msgpack", code=4)

@@ -88,26 +88,6 @@ async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_lo
     assert replay.path.with_suffix(".html").read_text().startswith("<!doctype html>")
 
 
-async def test_frames_of_a_measurement_wait_for_their_share_of_a_core_but_events_and_keys_do_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    feed = running()
-    monkeypatch.setattr("taxtui.tui.live.screen.MAX_FRAME_GAP_S", 1000)
-    monkeypatch.setattr("taxtui.tui.live.screen.CPU_SHARE", 1e-9)
-    async with app(feed).run_test(size=SIZE) as pilot:
-        screen = live(pilot)
-        await pilot.pause()
-        painted = []
-        monkeypatch.setattr(screen, "paint", lambda: painted.append(feed.state.now_unix_ns))
-        before = feed.state.now_unix_ns
-        feed.goes_on(story.run(20)[-200:])
-        screen.look()
-        assert feed.state.now_unix_ns > before
-        assert painted == []
-        await pilot.press("right_square_bracket")
-        assert painted
-
-
 async def test_a_replay_can_be_paused_and_another_recording_can_take_its_place(tmp_path: Path) -> None:
     feed = ReplayFeed(record(tmp_path / "story.msgpack", story.run()), speed=1.0)
     other = tmp_path / "other.msgpack"

@@ -19,7 +19,7 @@ from taxtui.tui.live.feed import RunFeed, RunStarter
 from taxtui.tui.live.replay import ReplayFeed
 from tests.support.waiting import block_until
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import finished, live
+from tests.taxtui.tui.driving import SIZE, finished, live
 from tests.taxtui.tui.driving import until as until_holds
 from tests.taxtui.tui.feeds import app
 from tests.taxtui.tui.shelf import text
@@ -175,15 +175,12 @@ def test_a_replay_shows_no_event_before_its_instant_and_none_while_paused(path: 
     feed.close()
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=["80x24", "160x50"])
-async def test_the_last_frame_of_a_replay_equals_the_last_frame_of_the_measurement(
-    path: Path, size: tuple[int, int]
-) -> None:
+async def test_the_last_frame_of_a_replay_equals_the_last_frame_of_the_measurement(path: Path) -> None:
     run, feed = finished(), ReplayFeed(path)
     run.path = feed.path
     frames = []
     for each in (run, feed):
-        async with app(each).run_test(size=size) as pilot:
+        async with app(each).run_test(size=SIZE) as pilot:
             await until_holds(pilot, lambda: live(pilot).over)
             lines = text(pilot).split("\n")
             frames.append([line.rstrip() for line in lines[1:]])  # the status differs

@@ -15,13 +15,10 @@ from textual.widgets import Static
 
 from costmodel import Row
 from taxtui.commands.project import command
-from taxtui.report.bars import Bar
-from taxtui.report.numbers import number
 from taxtui.tui.command_dialog import CommandProgress
 from taxtui.tui.dialogs import Choose, Tell
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
-from taxtui.tui.stacked_bars import StackedBars
 from tests.support.cost_model.simulating import run_coarsely
 from tests.taxtui.tui.driving import SIZE, looking_at, until
 from tests.taxtui.tui.story import record
@@ -132,19 +129,6 @@ async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monke
         await pilot.press("4")
         await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)
         await pilot.press("w", "m")  # nothing to show, and no error
-
-
-async def test_bars_show_the_causes_of_worker_hours_and_of_the_cost_for_a_run_in_steps(path: Path) -> None:
-    async with looking_at(path).run_test(size=(160, 50)) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        bars = pilot.app.screen.query_one(StackedBars)
-        drawn = [item for item in bars.items if isinstance(item, Bar)]
-        assert [bar.name for bar in drawn] == ["docker:runc", "local:bwrap"]
-        assert drawn[0].text == number(rows(pilot)[1].worker_hours.value)  # type: ignore[union-attr]
-        panel(pilot).set("batch", "64")
-        await until(pilot, lambda: all(row.attribution for row in rows(pilot)) and projection(pilot).settled)
-        assert "Cost of the sandbox in worker-hours by cause" in str(bars.border_title)
 
 
 async def test_l_loads_a_training_file_whose_values_are_shown(path: Path) -> None:

@@ -118,19 +118,6 @@ async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
         await until(pilot, lambda: lines(pilot) != before)
 
 
-@pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"text", "not a taxtui recording"), (None, "cannot")])
-async def test_an_unreadable_recording_is_refused_in_one_line(
-    content: bytes | None, words: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "x.msgpack"
-    if content is not None:
-        path.write_bytes(content)
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
-        await until(pilot, lambda: words in results(pilot).refusal)
-        await pilot.press("y", "escape", "enter")
-
-
 async def test_d_shows_what_compare_prints_of_an_earlier_recording(
     path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
