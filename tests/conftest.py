@@ -38,7 +38,7 @@ gc.set_threshold(*COLLECT_AFTER)  # what is collected now is no garbage, and a t
 os.environ["COLUMNS"] = "80"  # tables are as wide as the terminal, which differs from one developer to the next
 
 # What an example takes on a busy machine says nothing about it.
-hypothesis.settings.register_profile("no clock", deadline=None)
+hypothesis.settings.register_profile("no clock", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("no clock")
 
 

@@ -260,6 +260,8 @@ def output(command: str) -> str:
 
 
 SHOWN: Final = re.compile(r"```console\n\$ (taxtui [^\n]*)\n```\n\n```text\n((?:(?!```).)*?)\n```", re.DOTALL)
+LONG: Final = "--training scenarios/training/lab-question.toml"
+"""What makes a projection take a minute."""
 GENERATED: Final = re.compile(r"<!-- generated: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -294,12 +296,18 @@ def with_results(text: str) -> str:
     return "".join(lines)
 
 
-def redrawn(text: str, *, outputs: bool = True) -> str:
-    """A page with everything that code can write, as code writes it today."""
+def redrawn(text: str, *, outputs: bool = True, long: bool = True) -> str:
+    """A page with everything that code can write, as code writes it today; ``long``: outputs that take a minute too."""
     text = GENERATED.sub(lambda m: f"<!-- generated: {m[1]} -->\n\n{BLOCKS[m[1]]()}\n\n<!-- end -->", text)
     if not outputs:
         return text
-    text = SHOWN.sub(lambda m: f"```console\n$ {m[1]}\n```\n\n```text\n{excerpt(m[1], m[2])}\n```", text)
+
+    def shown(match: re.Match[str]) -> str:
+        if LONG in match[1] and "--quick" not in match[1] and not long:
+            return match[0]
+        return f"```console\n$ {match[1]}\n```\n\n```text\n{excerpt(match[1], match[2])}\n```"
+
+    text = SHOWN.sub(shown, text)
     return with_results(text) if ">>>" in text else text
 
 

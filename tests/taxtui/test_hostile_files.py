@@ -111,8 +111,8 @@ def test_every_importer_refuses_what_is_no_regular_file(name: str, tmp_path: Pat
 # -- mangled files --------------------------------------------------------------------------------------------------
 
 SEED = 20
-EACH = {"importers": 500, "documents": 80, "projections": 60}
-EXECUTIONS = 1500
+EACH = {"importers": 250, "documents": 80, "projections": 60}
+EXECUTIONS = 600
 """Of a target that is in memory."""
 FOUND = list(corpus())
 

@@ -10,8 +10,16 @@ from costmodel import Recording, Row, TrainingRun, load, project
 from taxtui.report.projected.explain import to_text
 from taxtui.report.projected.record import record
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.simulating import attribute_coarsely
 
 MS = S // 1000
+
+
+@pytest.fixture(autouse=True)
+def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
+
+
 SLOWER = {1: 1.0, 4: 1.5, 16: 3.0}
 AT_1, AT_4, AT_16 = 2 + 3 * 1.2, 2 + 3 * 1.7, 2 + 3 * 3.2
 """Occupied seconds of a success: 2 s of start, and 3 actions with 200 ms of dispatch each."""

@@ -19,6 +19,7 @@ from taxtui.report.palette import LOOKS
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import width
 from tests.support.command_line import printed
+from tests.support.cost_model.simulating import attribute_coarsely
 
 RUN = Path(__file__).parents[3] / "recordings" / "run.msgpack"
 
@@ -72,7 +73,8 @@ def test_widths_are_in_proportion_and_fit_the_terminal(chart: bars.BarChart, col
     assert "".join(lines).count("startup") == 1, "the legend is printed once"
 
 
-def test_the_bars_of_a_run_in_steps_are_ordered_by_the_cost_that_they_show() -> None:
+def test_the_bars_of_a_run_in_steps_are_ordered_by_the_cost_that_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
     asked = TrainingRun(trajectories=512, workers=16, batch=64, gpus=8, gpu_usd_hour=2.0)
     for line in (answer := answer_of(project([load(RUN)], asked))).lines:
         sizes = [sum(bar.parts.values()) for bar in bars.bars_of(answer, line)]

@@ -23,6 +23,7 @@ from taxtui.report.page.figures import by_length, causes, cold_start
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import RULE, SHADES, SURFACE
 from taxtui.report.page.scales import amounts, durations, limits
+from tests.support.cost_model.simulating import attribute_coarsely
 from tests.support.documents.page_recordings import recordings
 
 NS = 1e-9
@@ -94,7 +95,10 @@ def test_a_picture_has_a_name_a_description_text_and_the_page_s_colours_only(fou
 
 
 @pytest.mark.parametrize("steps", [False, True])
-def test_bars_of_a_training_run_are_those_of_the_projection(tmp_path: Path, steps: bool) -> None:
+def test_bars_of_a_training_run_are_those_of_the_projection(
+    tmp_path: Path, steps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attribute_coarsely(monkeypatch)
     paths = recordings(tmp_path)[:1]
     cells, sources = read_samples(paths)
     rows = [row for row in rows_of(cells) if row.identity.actions == 10 and row.identity.mode == "exec"]

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.processes
 if TYPE_CHECKING:
     from tests.support.standins.ec2_standin import Ec2Standin
 
-KILLS = 50
+KILLS = 20
 CREATE_TIMEOUT_S = 5.0
 """What a run asked for before it was killed, a busy stand-in may answer much later: so long nothing may come."""
 
