@@ -29,10 +29,11 @@ from taxtui.sandboxes.kit import text_command
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.captured_command import captured, wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv
-from tests.benchmarks.bench_dispatch import NONCE, Step, p50s_ms
+from tests.benchmarks.bench_dispatch import Step, p50s_ms
 
 SCRIPTS: Final = {"true": "true", "a line": "echo hello", "4 kB": "seq 1000"}
 LIMIT: Final = 1.5
+NONCE: Final = "0123456789abcdef"
 UNLIMITED: Final = ("inside", "text")
 """Paths that need two files for a command, which cost more than the fork: their ratio is only reported."""
 ENV: Final = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}

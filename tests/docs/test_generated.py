@@ -9,7 +9,7 @@ import pytest
 from tests.docs.pages import name_of, text_of
 from tests.support import reference
 
-SHOWING = [page for page in reference.PAGES if reference.SHOWN.search(text_of(page)) or ">>>" in text_of(page)]
+SHOWING = [page for page in reference.PAGES if reference.SHOWN.search(text_of(page))]
 GENERATED = [page for page in reference.PAGES if reference.GENERATED.search(text_of(page))]
 
 
@@ -28,3 +28,8 @@ def test_shown_outputs_are_up_to_date() -> None:
     """All pages in one process: several of them show one command. ``make reference`` runs those that take a minute."""
     for page in SHOWING:
         assert reference.redrawn(text_of(page), long=False) == text_of(page), f"make reference: {name_of(page)}"
+
+
+def test_python_examples_print_what_the_page_shows() -> None:
+    for page in reference.PAGES:
+        assert reference.failures(page) == 0, name_of(page)

@@ -201,38 +201,16 @@ def tier(path: Path, script: str, **more: str) -> Path:
 
 def without_modules(folder: Path, *names: str) -> Mapping[str, str]:
     """Variables under which Python behaves as if these packages were not installed."""
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(
-        "import sys\n"
-        "class Blocker:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name.partition('.')[0] in {names!r}:\n"
-        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
-        "sys.meta_path.insert(0, Blocker())\n"
-    )
-    return {"PYTHONPATH": str(folder)}
+    return _customized(folder, f"import sys; sys.modules.update(dict.fromkeys({names!r}))\n")
 
 
 def with_a_bug(folder: Path, module: str, method: str, statement: str) -> Mapping[str, str]:
     """Variables under which a method of taxtui's, ``Class.name``, executes this statement instead."""
+    bug = f"def bug(*args, **kwargs):\n    {statement}\n"
+    return _customized(folder, f"import {module} as module\n{bug}module.{method} = bug\n")
+
+
+def _customized(folder: Path, program: str) -> Mapping[str, str]:
     folder.mkdir()
-    owner, name = method.split(".")
-    (folder / "sitecustomize.py").write_text(
-        "import importlib.util, sys\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name != {module!r}:\n"
-        "            return None\n"
-        "        sys.meta_path.remove(self)\n"
-        "        spec = importlib.util.find_spec(name)\n"
-        "        sound = spec.loader.exec_module\n"
-        "        def exec_module(module):\n"
-        "            sound(module)\n"
-        f"            setattr(module.{owner}, {name!r}, bug)\n"
-        "        spec.loader.exec_module = exec_module\n"
-        "        return spec\n"
-        "def bug(*args, **kwargs):\n"
-        f"    {statement}\n"
-        "sys.meta_path.insert(0, Finder())\n"
-    )
+    (folder / "sitecustomize.py").write_text(program)
     return {"PYTHONPATH": str(folder)}

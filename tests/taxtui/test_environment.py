@@ -16,7 +16,6 @@ from platformdirs.unix import Unix
 
 from taxtui import folders, installed
 from taxtui.commands import doctor
-from taxtui.errors import UsageError
 from taxtui.sandboxes import registry
 
 # ------------------------------------------------------------------------------------------------------- folders
@@ -48,18 +47,6 @@ def test_an_absolute_xdg_variable_names_the_folder_else_the_platform_does(
     for relative in ("data", ""):
         monkeypatch.setenv(variable, relative)
         assert folder() == tmp_path / home[platform] / within
-
-
-@pytest.mark.parametrize("folder", [folders.recordings, folders.ledger, folders.cache])
-def test_a_user_without_a_home_reads_one_line(
-    folder: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)
-    for variable, *_ in PLACES:
-        monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(UsageError, match=r"^could not determine the home directory .* set an absolute HOME or XDG"):
-        folder()
 
 
 # -------------------------------------------------------------------------------------------------------- extras

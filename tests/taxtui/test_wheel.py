@@ -83,8 +83,6 @@ def test_the_files_in_use_are_the_wheels(environment: Path, place: Path) -> None
     assert model.is_relative_to(environment)
     assert not third_party.is_relative_to(environment)
     assert run(environment, place, "taxtui", "--version") == f"taxtui {taxtui.__version__}\n"
-    facts = [line.split()[0] for line in run(environment, place, "taxtui", "doctor").splitlines() if line[:1] == " "]
-    assert {"docker", "local"} <= set(facts)
 
 
 def test_measure_verify_and_project_own_and_shipped_files(environment: Path, place: Path) -> None:
@@ -94,8 +92,7 @@ def test_measure_verify_and_project_own_and_shipped_files(environment: Path, pla
     training_run = ("--trajectories", "1000000", "--workers", "500", "--format", "json")
     rows = json.loads(run(environment, place, "taxtui", "project", path, *training_run))
     assert {(row["substrate"], row["tier"], row["mode"]) for row in rows} == {
-        ("local", tier, mode) for tier in ("T1",) for mode in ("exec", "session")
+        ("local", "T1", mode) for mode in ("exec", "session")
     }
     assert {row["trials"] for row in rows} == {2}
-    for shipped in ("essay", "paper", "recordings/small.msgpack"):
-        assert json.loads(run(environment, place, "taxtui", "project", shipped, *training_run))
+    assert json.loads(run(environment, place, "taxtui", "project", "essay", *training_run))

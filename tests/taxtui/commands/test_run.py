@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel.recording.events import Clock, Header, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.events import RunFinished, TrialEnded
 from taxtui import installed
 from taxtui.cli import app
 from taxtui.commands import run as run_command
@@ -31,7 +31,6 @@ from tests.support.command_line import (
 
 pytestmark = pytest.mark.processes
 
-TINY = (*PLAIN, "-t", "T0", "-n", "1", "--trials", "2", "--warmup", "0", "--mode", "exec", "-o", "r.msgpack")
 READY = {"ok": True, "detail": "ready", "fix": "", "capabilities": {"paid": False}}
 NO_IMAGE = READY | {"ok": False, "detail": f"there is no image {image.DEFAULT_IMAGE} here", "fix": "taxtui setup"}
 NO_DAEMON = READY | {"ok": False, "detail": "no daemon", "fix": "start it"}
@@ -220,16 +219,3 @@ def test_a_missing_extra_is_named(home: Home, tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- repetitions
-
-
-def test_repetitions_are_workers_of_one_recording(home: Home) -> None:
-    result = home.run("run", *TINY, "--repeat", "3")
-    assert (result.code, result.out) == (0, "r.msgpack\n"), result.err
-    recorded = events(home.cwd / "r.msgpack")
-    clocks = dict.fromkeys(event.worker for event in recorded if isinstance(event, Clock))
-    assert list(clocks) == [0, 1, 2, 3], "the run itself, and a worker for each repetition"
-    starts = [(event.trial, event.repetition) for event in recorded if isinstance(event, TrialStarted)]
-    assert starts == [(number, number // 2) for number in range(6)]
-    assert sum(isinstance(event, Header) for event in recorded) == 1
-    assert last(home.cwd / "r.msgpack") == RunFinished("finished", {"ok": 6})
-    assert "finished: 6 of 6 trials, 0 failed" in result.err

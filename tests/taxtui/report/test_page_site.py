@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +12,6 @@ from costmodel import TrainingRun, load, load_prices, project
 from costmodel.analysis.ranking import answer_of
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
-from taxtui.report.page.drawing import drawn
 from taxtui.report.page.figures import frontier
 from taxtui.report.page.figures.frontier import OFF, ON, TIED, PlaceStanding, standings
 from taxtui.report.page.palette import colours
@@ -72,27 +70,6 @@ def test_places_that_cannot_be_told_apart_tie(tmp_path: Path) -> None:
     write(tmp_path / "r.msgpack", trials, cell(0), cell(1, substrate="local"))
     (own,) = works(tmp_path, docker=1.0, local=1.0).values()
     assert {one.frontier for one in own} == {ON, TIED}
-
-
-def test_the_cost_figure_draws_the_frontier(tmp_path: Path) -> None:
-    recordings(tmp_path)
-    workloads = works(tmp_path, docker=1.0, local=1.0)
-    figure = frontier.figure(workloads, colours(["docker", "local"]))
-    assert figure is not None
-    assert len(figure.panels) == len(workloads) == 4
-    for panel, standings_of_work in zip(figure.panels, workloads.values(), strict=True):
-        lines: list[Any] = list(drawn(panel).figure.axes[0].lines)
-        [dashed] = [line for line in lines if line.get_linestyle() == "--"]
-        frontier_points = [
-            (item.hours.value, item.usd.value) for item in standings_of_work if item.frontier == ON and item.usd
-        ]
-        assert list(zip(dashed.get_xdata(), dashed.get_ydata(), strict=True)) == sorted(frontier_points)
-        points = {(line.get_xdata()[0], line.get_ydata()[0]): line for line in lines if line.get_marker() == "o"}
-        assert len(points) == len(standings_of_work)
-        for item in standings_of_work:
-            assert item.usd is not None
-            line = points[item.hours.value, item.usd.value]
-            assert (line.get_markerfacecolor() == line.get_color()) == (item.frontier != OFF)
 
 
 def test_a_site_without_prices_says_so(tmp_path: Path) -> None:

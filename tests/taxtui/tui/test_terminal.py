@@ -13,8 +13,6 @@ import pytest
 from costmodel.recording.follower import read_events
 from taxtui.live.state import RunState
 from tests.support.waiting import block_until
-from tests.taxtui.tui import story
-from tests.taxtui.tui.story import record
 from tests.taxtui.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow]
@@ -60,16 +58,6 @@ def test_a_run_is_launched_watched_paused_and_left_by_keys(tmp_path: Path) -> No
     assert state.outcome == "cancelled"
     assert state.run_id == path.stem
     assert sum(cell.ok for cell in state.cells.values()) > 0
-
-
-def test_a_replay_ends_in_the_state_of_the_recording(tmp_path: Path) -> None:
-    path = record(tmp_path / "story.msgpack", story.run(30))
-    with Terminal(tmp_path, "replay", str(path), "--speed", "0", width=120, height=40) as terminal:
-        terminal.until("REPLAY END")
-        terminal.until(r"30/30 +ok 30 +fail 0")
-        terminal.until(r"30/30 +ok 26 +fail 4")
-        terminal.keys("q")
-        terminal.until("EXIT=0")
 
 
 def test_killing_the_interface_leaves_a_cancelled_and_cleaned_up_run(tmp_path: Path) -> None:

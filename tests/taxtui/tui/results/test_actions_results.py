@@ -105,19 +105,6 @@ async def test_brackets_and_tabs_go_through_the_tables_of_taxtui_report(path: Pa
         await shown(pilot, "Action: submission to exit code")
 
 
-async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
-    events = story.run(40)
-    path = record(tmp_path / "grows.msgpack", events[: len(events) // 2])
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", "right_square_bracket")
-        await shown(pilot, "Cold start")
-        before = lines(pilot)
-        path.unlink()
-        record(path, events)
-        await pilot.press("r")
-        await until(pilot, lambda: lines(pilot) != before)
-
-
 async def test_d_shows_what_compare_prints_of_an_earlier_recording(
     path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

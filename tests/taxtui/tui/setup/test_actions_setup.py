@@ -19,10 +19,8 @@ from taxtui.tui.live.feed import RunStarter
 from taxtui.tui.setup.panels import PickList
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, live, setup, until
-from tests.taxtui.tui.earlier import only_here
 from tests.taxtui.tui.feeds import ANSWERS, StoryRun, answers, app, priced
 from tests.taxtui.tui.shelf import said
-from tests.taxtui.tui.story import record
 
 
 def shown(pilot: Pilot[None]) -> str:
@@ -158,16 +156,3 @@ async def test_a_check_that_fails_says_so_and_changes_nothing() -> None:
         assert shown(pilot).count("not checked") == 5  # four substrates, and the cost
         await pilot.press("y")
         assert pilot.app.clipboard.startswith("taxtui run -s local")
-
-
-async def test_the_estimate_comes_from_the_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    only_here(tmp_path, monkeypatch)
-    async with app().run_test(size=SIZE) as pilot:
-        await pick(pilot, tiers=["T0"], modes=["exec"])
-        await until(pilot, lambda: "no recording of it yet" in shown(pilot))
-        record(tmp_path / "a.msgpack")
-        await pilot.press("2", "1")
-        await until(pilot, lambda: "estimated from 1 recording" in shown(pilot))
-        (tmp_path / "a.msgpack").unlink()
-        await pilot.press("a", "escape")  # a dialog was over it
-        await until(pilot, lambda: "no recording of it yet" in shown(pilot))
