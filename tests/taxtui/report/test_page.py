@@ -18,7 +18,7 @@ from taxtui.report.page.content import page
 from taxtui.report.page.material import Material
 from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.documents.page_recordings import recordings
+from tests.support.documents.page_recordings import price_sheet, recordings
 
 HOSTILE = "<script>alert(1)</script>\"'>{{ 7*7 }}&amp;]]>$x$\x1b[31m\u202e漢字"
 
@@ -158,27 +158,8 @@ def test_a_page_is_a_new_file(tmp_path: Path) -> None:
     assert out.read_bytes() == before
 
 
-SHEET = """
-title = "Ours"
-date = 2026-10-01
-[[sandbox]]
-substrate = "docker"
-usd_per_hour = 1.0
-minimum_s = 0
-increment_s = 0.001
-source = "invoice"
-[[sandbox]]
-substrate = "local"
-usd_per_hour = 0.5
-minimum_s = 0
-increment_s = 0.001
-source = "invoice"
-"""
-
-
 def test_a_page_tells_the_names_of_files_and_no_folders(tmp_path: Path) -> None:
-    path, out, sheet = recordings(tmp_path)[0], tmp_path / "page.html", tmp_path / "sheet.toml"
-    sheet.write_text(SHEET)
+    path, out, sheet = recordings(tmp_path)[0], tmp_path / "page.html", price_sheet(tmp_path, docker=1, local=0.5)
     printed("project", path, "--trajectories", 100, "--workers", 5, "--prices", sheet, "--set=seed=3", "--html", out)
     assert "--set seed=3" in Reader(out.read_text()).text
     assert str(tmp_path) not in out.read_text()

@@ -17,31 +17,9 @@ from taxtui.report.page.figures.frontier import OFF, ON, TIED, PlaceStanding, st
 from taxtui.report.page.palette import colours
 from taxtui.report.page.providers import address_of
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.documents.page_recordings import recordings
+from tests.support.documents.page_recordings import price_sheet, recordings
 
-SHEET = """
-title = "Ours"
-date = 2026-10-01
-[[sandbox]]
-substrate = "docker"
-usd_per_hour = {docker}
-minimum_s = 0
-increment_s = 0.001
-source = "invoice"
-[[sandbox]]
-substrate = "local"
-usd_per_hour = {local}
-minimum_s = 0
-increment_s = 0.001
-source = "invoice"
-"""
 DEMAND = TrainingRun(trajectories=1_000_000, workers=500)
-
-
-def sheet(folder: Path, **usd: float) -> Path:
-    path = folder / "prices.toml"
-    path.write_text(SHEET.format(**usd))
-    return path
 
 
 def site(*arguments: object) -> tuple[str, str]:
@@ -51,7 +29,7 @@ def site(*arguments: object) -> tuple[str, str]:
 
 
 def works(folder: Path, **usd: float) -> dict[str, list[PlaceStanding]]:
-    prices = load_prices(sheet(folder, **usd)) if usd else None
+    prices = load_prices(price_sheet(folder, **usd)) if usd else None
     rows = project([load(path) for path in sorted(folder.glob("*.msgpack"))], DEMAND, prices)
     return {line.name: standings(line) for line in answer_of(rows).lines}
 
@@ -90,7 +68,7 @@ def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     write(tmp_path / "index.msgpack", [trial(n) for n in range(3)], run_id="index")
     torn = [trial(n, cell=0) for n in range(4)] + [trial(4, cell=1, outcome="failed")]
     write(tmp_path / "torn.msgpack", torn, cell(0, tier="T3"), cell(1, tier="T4"), run_id="torn", complete=False)
-    prices = sheet(tmp_path, docker=1.0, local=1.0)
+    prices = price_sheet(tmp_path, docker=1.0, local=1.0)
     prices.write_text(prices.read_text().replace('"local"', '"modal"'))
     out = tmp_path / "site"
     (tmp_path / "vendor.toml").write_text(f'{HEAD}[[figures]]\nsubstrate = "x"\n')

@@ -100,12 +100,7 @@ def test_a_run_is_counted_by_one_sheet_or_by_none(measured: list[PastTrial], tmp
 @pytest.mark.parametrize(
     ("block", "sheet", "more", "obstacle"),
     [
-        (
-            {"substrates": ["ecs"]},
-            "nowhere.toml",
-            {},
-            "cannot read nowhere.toml: No such file or directory; shipped",
-        ),
+        ({"substrates": ["ecs"]}, "nowhere.toml", {}, "cannot read nowhere.toml: No such file or directory; shipped"),
         ({"substrates": ["ecs"]}, "pyproject.toml", {}, "pyproject.toml:"),  # no price sheet
         ({"substrates": ["ecs"]}, "x" * 5000, {}, "File name too long"),
         ({"substrates": ["daytona"]}, "aws-fargate", {}, "has no price for daytona; add a [[sandbox]] for it"),
