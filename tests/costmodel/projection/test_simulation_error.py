@@ -79,7 +79,7 @@ def told(row: Row) -> Attribution:
 def test_ten_seeds_give_one_answer(recording: Recording) -> None:
     """With 3 of 1,000 steps simulated, one seed's value was outside of another's 95 % interval in every third case."""
     found = [
-        told(rows(recording, "docker", effort=0.01, precision=Precision(seed=seed), **NODES)[0]) for seed in range(10)
+        told(rows(recording, "docker", effort=0.02, precision=Precision(seed=seed), **NODES)[0]) for seed in range(10)
     ]
 
     def outside(of: Any) -> int:
@@ -123,8 +123,8 @@ def test_a_row_does_not_depend_on_the_others_that_are_shown(recording: Recording
 
 def test_rows_differ_by_what_their_sandboxes_cost(recording: Recording) -> None:
     """Both wait as long for the model: its time is not drawn anew for each row, nor for one with nodes."""
-    [docker] = rows(recording, "docker", effort=0.02, **NODES)
-    [local] = rows(recording, "local", effort=0.02)
+    [docker] = rows(recording, "docker", **NODES)
+    [local] = rows(recording, "local")
     ideal = [told(row).run.step_s.value - told(row).sandbox.step_s.value for row in (docker, local)]
     assert ideal[0] == pytest.approx(ideal[1], rel=1e-9)
 
