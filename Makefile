@@ -5,7 +5,7 @@
 # make bare   the tests that depend on tools of the machine, without the slow ones: .ci/run hides the tools for it
 # make lint   ruff, mypy --strict, import contracts
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
-# make reference  reference tables, outputs of commands and examples in README and docs, written anew from the code
+# make reference  reference tables and outputs of commands in README and docs, written anew from the code
 # make bench  all figures beside their baselines of the same run: tests/benchmarks/*.txt
 # make study  seeded studies of intervals, verdicts and models, each with its table in tests/studies; about an hour
 # make mutants  a seeded sample of 200 changes of code that computes; the tests should notice 90 %; survivors are listed
@@ -99,7 +99,8 @@ newest:
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/taxtui/tui --snapshot-update
 
-# Everything on the pages that code can write. A test fails while a page is out of date.
+# Reference tables and outputs of commands. A test fails while a page is out of date; outputs that take a minute are only
+# written here.
 reference: $(VENV)/.test
 	$(BIN)/python -m tests.support.reference
 

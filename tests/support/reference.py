@@ -1,4 +1,4 @@
-"""Everything on the pages that code can write: reference tables, outputs of commands, results of Python examples.
+"""Everything on the pages that code can write: reference tables and outputs of commands.
 
 ``python -m tests.support.reference`` rewrites README and docs; a test checks that all is up to date.
 
