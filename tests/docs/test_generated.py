@@ -30,6 +30,7 @@ def test_shown_outputs_are_up_to_date() -> None:
         assert reference.redrawn(text_of(page), long=False) == text_of(page), f"make reference: {name_of(page)}"
 
 
+@pytest.mark.slow
 def test_python_examples_print_what_the_page_shows() -> None:
     for page in reference.PAGES:
         assert reference.failures(page) == 0, name_of(page)
