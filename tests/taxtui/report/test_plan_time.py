@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,24 +69,6 @@ def test_the_newest_recording_of_a_cell_counts(folder: Path) -> None:
     t0, t1 = expect(both, HistoryReader().read(never), {})
     assert (t0.trial_ns, t1.trial_ns) == (TRIAL_NS, TRIAL_NS + 3960 * MS)
     assert words(both, HistoryReader().read(never)) == "~42 s, estimated from 2 recordings"
-
-
-@pytest.mark.parametrize(
-    ("asked", "variants", "recorded", "taken"),
-    [
-        ("docker", {}, ["runsc", "runc"], "runsc"),  # not checked yet: the one recorded last
-        ("docker", {"docker": "runc"}, ["runsc", "runc"], "runc"),
-        ("docker:runtime=runsc", {}, ["runc", "runsc"], None),  # not checked yet: the variant is unknown
-        ("docker:runtime=runsc,image=mine", {"docker:image=mine,runtime=runsc": "runsc"}, ["runc", "runsc"], "runsc"),
-    ],
-)
-def test_options_are_told_by_the_variant(
-    folder: Path, asked: str, variants: Mapping[str, str], recorded: Sequence[str], taken: str | None
-) -> None:
-    for age, variant in enumerate(recorded):
-        write(folder, f"r{age}", started(told([story.cell(0, "docker", variant)]), 9_000 - age))
-    [one] = expect(plan({"substrates": [asked]}), HistoryReader().read(never), variants)
-    assert (one.trial.label if one.trial else None) == (f"docker:{taken}" if taken else None)
 
 
 @pytest.mark.parametrize("change", [{"provenance": "stand_in"}, {"think": "8s"}, {"acquire": "reset"}])

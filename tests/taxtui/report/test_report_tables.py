@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from itertools import pairwise
@@ -70,24 +68,6 @@ def test_a_table_prints_what_the_data_need_instead_of_what_they_do_not_support(t
     assert "n≥368" in text
 
 
-def test_breakdown_adds_up_to_completion(tmp_path: Path) -> None:
-    trials = [trial(n, create=n * S, setup=[(2 * S, S)], gaps=[S // 10] * 3, runs=[S // 4] * 3) for n in range(1, 6)]
-    for number, events in enumerate(trials, 1):
-        events.insert(3, [5, number, "setup", events[2][3] + S, 2 * S])
-    path = write(tmp_path / "a.msgpack", trials)
-    found = records(path, "--table", "breakdown")[0]["mean_ns"]
-    parts = ("create", "ready", "preload", "work", "dispatch", "unsplit", "harness")
-    whole = records(path, "--table", "completion")[0]["trajectory_ns"]["mean"]["value"]
-    assert sum(found[part] for part in parts) == pytest.approx(whole) == fmean(n * S + 6.3 * S for n in range(1, 6))
-    assert found["harness"] == pytest.approx(0.3 * S)
-    text = printed("report", path, "--table", "breakdown")
-    assert "harness" in text
-    assert "unsplit" not in text
-    line = next(line for line in text.splitlines() if line.startswith("T2 3 exec c1"))
-    shares = [float(share) for share in line.split()[4:] if share != "%"]
-    assert shares == pytest.approx([100 * part / 9.3 for part in (3, 1, 1.75, 3.25, 0.3)], abs=0.5)
-
-
 def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_path: Path) -> None:
     def told(wrappers: list[int]) -> tuple[dict[str, Any], str]:
         trials = [trial(n, create=S, runs=[S // 4] * 3, wrappers=wrappers) for n in range(1, 6)]
@@ -104,25 +84,6 @@ def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_pat
         assert before[same] == after[same]
     assert "wrapper" in text
     assert "wrapper" not in text_before
-
-
-def test_csv_has_a_row_per_cell_and_units_in_its_names(tmp_path: Path) -> None:
-    cells = [cell(0, substrate="=cmd"), cell(1, tier="T0")]
-    trials = [trial(n, cell=n % 2, create=n * S) for n in range(20)]
-    path = write(tmp_path / "a.msgpack", trials, *cells)
-    rows = list(csv.DictReader(io.StringIO(printed("report", path, "--format", "csv"))))
-    whole = records(path)
-    assert [row["substrate"] for row in rows] == ["docker", "'=cmd"]
-    for row, found in zip(rows, whole, strict=True):
-        assert int(row["cold_start_ns.p50.value"]) == found["cold_start_ns"]["p50"]["value"]
-        assert float(row["mean_ns.create"]) == found["mean_ns"]["create"]
-        assert row["cold_start_ns.p95.value"] == ""
-    unitless = ("n", "needs")
-    for name in rows[0]:
-        if name.endswith((".value", ".low", ".high")):
-            assert "_ns." in name or name.startswith(("failure_rate", "answer.ratio"))
-        elif "_ns." in name:
-            assert name.split(".")[-1] in unitless or name.startswith(("mean_ns.", "tax_by_cause_ns."))
 
 
 def test_each_table_alone_and_all_of_them_within_80_columns(tmp_path: Path) -> None:

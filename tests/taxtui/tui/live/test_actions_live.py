@@ -86,20 +86,3 @@ async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_lo
         await pilot.press("escape", "h")
         await until(pilot, lambda: any(note.title == "Page written" for note in pilot.app._notifications))
     assert replay.path.with_suffix(".html").read_text().startswith("<!doctype html>")
-
-
-async def test_a_replay_can_be_paused_and_another_recording_can_take_its_place(tmp_path: Path) -> None:
-    feed = ReplayFeed(record(tmp_path / "story.msgpack", story.run()), speed=1.0)
-    other = tmp_path / "other.msgpack"
-    other.write_bytes(feed.path.read_bytes())
-    async with app(feed).run_test(size=SIZE) as pilot:
-        await pilot.press("p")
-        await pilot.pause()
-        assert feed.paused
-        assert "REPLAY ‖" in shown(pilot)
-        await live(pilot).taxtui.replay(other)
-        await until(pilot, lambda: "REPLAY END" in shown(pilot))
-        followed = live(pilot).feed
-        assert followed is not None
-        assert followed.path == other
-        followed.close()
