@@ -201,7 +201,14 @@ def tier(path: Path, script: str, **more: str) -> Path:
 
 def without_modules(folder: Path, *names: str) -> Mapping[str, str]:
     """Variables under which Python behaves as if these packages were not installed."""
-    return _customized(folder, f"import sys; sys.modules.update(dict.fromkeys({names!r}))\n")
+    blocker = f"""import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name in {names!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocker())
+"""
+    return _customized(folder, blocker)
 
 
 def with_a_bug(folder: Path, module: str, method: str, statement: str) -> Mapping[str, str]:
