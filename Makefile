@@ -5,8 +5,8 @@
 # make bare   the tests that depend on tools of the machine, without the slow ones: .ci/run hides the tools for it
 # make lint   ruff, mypy --strict, import contracts
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
-# make reference  reference tables, outputs of commands and examples in README and docs, written anew from the code
-# make bench  all figures beside their baselines of the same run, as one table: tests/benchmarks/RESULTS.md
+# make reference  reference tables and outputs of commands in README and docs, written anew from the code
+# make bench  all figures beside their baselines of the same run: tests/benchmarks/*.txt
 # make study  seeded studies of intervals, verdicts and models, each with its table in tests/studies; about an hour
 # make mutants  a seeded sample of 200 changes of code that computes; the tests should notice 90 %; survivors are listed
 # make fuzz   a million mangled inputs: counts, and the seed of each failure
@@ -58,13 +58,13 @@ bare: $(VENV)/.test
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# All figures, each beside a baseline of the same run, as one table; ARGS="dispatch peers" runs these alone.
+# All figures, each beside a baseline of the same run; ARGS="dispatch ui" runs these alone.
 bench: $(VENV)/.test
-	$(BIN)/python -m tests.benchmarks --json tests/benchmarks/results.json --page tests/benchmarks/RESULTS.md $(ARGS)
+	$(BIN)/python -m tests.support.printouts benchmarks $(ARGS)
 
 # Seeded studies of intervals, verdicts and models, each with its table; ARGS="tails power" runs these alone.
 study: $(VENV)/.test
-	$(BIN)/python -m tests.studies $(ARGS)
+	$(BIN)/python -m tests.support.printouts studies $(ARGS)
 
 # A seeded sample of mutants of the rooms that compute; ARGS="--count 20 --seed 2". Survivors are listed.
 mutants: $(VENV)/.test
@@ -99,7 +99,8 @@ newest:
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/taxtui/tui --snapshot-update
 
-# Everything on the pages that code can write. A test fails while a page is out of date.
+# Reference tables and outputs of commands. A test fails while a page is out of date; outputs that take a minute are only
+# written here.
 reference: $(VENV)/.test
 	$(BIN)/python -m tests.support.reference
 

@@ -38,7 +38,7 @@ gc.set_threshold(*COLLECT_AFTER)  # what is collected now is no garbage, and a t
 os.environ["COLUMNS"] = "80"  # tables are as wide as the terminal, which differs from one developer to the next
 
 # What an example takes on a busy machine says nothing about it.
-hypothesis.settings.register_profile("no clock", deadline=None)
+hypothesis.settings.register_profile("no clock", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("no clock")
 
 
@@ -68,45 +68,28 @@ def _bwrap() -> str:
     return complaint()
 
 
-@functools.cache
-def _tmux() -> str:
-    return "" if shutil.which("tmux") else "no tmux"
-
-
-@functools.cache
-def _sshd() -> str:
-    return "" if shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin") else "no sshd"
-
-
 def pytest_timeout_set_timer(item: pytest.Item, settings: Settings) -> None:
     """pytest-timeout's own hook: whoever waits knows until when, and gives up with a word a little before."""
     waiting.limit(settings.timeout)
 
 
 @functools.cache
-def _busybox() -> str:
-    return "" if shutil.which("busybox") else "no busybox"
-
-
-@functools.cache
-def _cloud_init() -> str:
-    return "" if shutil.which("cloud-init") else "no cloud-init"
+def _program(name: str) -> str:
+    return "" if shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin") else f"no {name}"
 
 
 NEEDS: dict[str, Callable[[], str]] = {
     "docker": _docker,
     "compose": _compose,
     "bwrap": _bwrap,
-    "tmux": _tmux,
-    "sshd": _sshd,
-    "busybox": _busybox,
-    "cloud_init": _cloud_init,
+    **{name: functools.partial(_program, name) for name in ("tmux", "sshd", "busybox", "cloud-init")},
 }
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers():
-        missing = NEEDS[mark.name]() if mark.name in NEEDS else ""
+        need = NEEDS.get(mark.name.replace("_", "-"))
+        missing = need() if need else ""
         if not missing:
             continue
         if os.environ.get("TAXTUI_REQUIRE_ALL"):  # CI is meant to have everything

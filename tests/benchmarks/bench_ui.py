@@ -1,6 +1,6 @@
 """The TUI's effect on a measurement: the same run from the TUI in tmux, and from ``taxtui run``, in turns.
 
-    python tests/benchmarks/bench_ui.py [ROUNDS]
+    python -m tests.benchmarks.bench_ui [ROUNDS]
 
 Both measure their default without docker, T1 on local. Prints p50, p95 and p99 of the ``exec`` actions with the TUI on
 and off, and the ratios.
@@ -18,7 +18,6 @@ from pathlib import Path
 
 from costmodel.recording.events import ACTION, Actions, Cell, Event, TrialStarted
 from costmodel.recording.follower import Follower, read_events
-from tests.benchmarks.figures import tell
 
 WITHOUT_DOCKER = {**os.environ, "DOCKER_HOST": "unix:///nonexistent"}
 DEADLINE_S = 300
@@ -98,7 +97,6 @@ def main(rounds: int) -> None:
     )
     for share in (0.50, 0.95, 0.99):
         ms = [sorted(sample)[int(share * len(sample))] / 1e6 for sample in (on, off)]
-        tell(f"an action's p{share * 100:.0f} with the TUI on", ms[0], "ms", ms[1], "off")
         print(f"p{share * 100:<4.0f} {ms[0]:7.2f} ms {ms[1]:7.2f} ms {ms[0] / ms[1]:7.2f}")
 
 

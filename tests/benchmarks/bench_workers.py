@@ -1,6 +1,6 @@
 """Actions a second of several measuring processes beside one, interleaved in one run.
 
-python tests/benchmarks/bench_workers.py [TRIALS] [ROUNDS]     exit 1 where a ratio is below what was promised
+python -m tests.benchmarks.bench_workers [TRIALS] [ROUNDS]     exit 1 where a ratio is below what was promised
 
 Against the shipped fake, whose commands take no time, so that the runner alone is the limit. The time is that from the
 first trial's start to the last one's end, on the wall clock of the recording. A cluster that was just started begins
@@ -21,7 +21,6 @@ from pathlib import Path
 
 from costmodel.recording.events import Actions, Clock, Event, PhaseEnded, TrialStarted
 from costmodel.recording.follower import read_events
-from tests.benchmarks.figures import tell
 from tests.support import paced_fake
 from tests.support.standins.ray_cluster import TwoNodes
 
@@ -122,8 +121,6 @@ def main(trials: int, rounds: int) -> int:
         ratio = statistics.median(mine / its for mine, its in zip(own, other, strict=True))
         broken |= ratio < promised
         print(f"{name:24} {ratio:.2f}  (promised ≥ {promised}; load {os.getloadavg()[0]:.0f})")
-        against = (statistics.median(other), COMPARED[name])
-        tell(name.partition(" ÷ ")[0], statistics.median(own), "actions/s", *against, wanted=f"≥ {promised}")
     return int(broken)
 
 

@@ -46,10 +46,6 @@ def test_an_author_imports_one_module_of_taxtui() -> None:
     assert ours == {"taxtui.sandboxes.simple", "taxtui.sandboxes.fake_sdk"}  # the SDK stands for the provider's
 
 
-def test_the_example_is_short() -> None:
-    assert len(EXAMPLE.read_text().splitlines()) <= 120
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which ``taxtui substrates --new acme_lab`` was called."""
@@ -99,13 +95,3 @@ def test_new_refuses_a_bad_name_and_overwrites_nothing(name: str, words: str, wr
 
 async def test_the_test_with_the_fake_passes() -> None:
     await module_of(example("FakeSubstrate"), "with_the_fake").test_mine()
-
-
-@pytest.mark.timeout(120)
-def test_the_tier_of_the_page_can_be_measured(tmp_path: Path) -> None:
-    [tier] = blocks("own-work.md", "toml")
-    (tmp_path / "mine.toml").write_text(tier)
-    command = "run -s local:isolation=plain -t mine.toml -n 10 --trials 2 --warmup 0 -o mine.msgpack --progress none"
-    run = [sys.executable, "-m", "taxtui", *command.split()]
-    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "mine.msgpack"), done.stderr

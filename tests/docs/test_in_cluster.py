@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -11,21 +10,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from kubernetes.client import models
-from pydantic import ValidationError
 
 from taxtui.cli import app
 
 FOLDER = Path(__file__).parents[2] / "docs" / "in-cluster"
 KINDS = {"Job": "V1Job", "CronJob": "V1CronJob", "PersistentVolumeClaim": "V1PersistentVolumeClaim"}
-
-
-def wrong(value: Any, kind: str) -> list[str]:
-    """What of a value is not as its type has it, with the place."""
-    try:
-        getattr(models, kind).model_validate(value, strict=True)  # refuses what it does not know
-    except ValidationError as error:
-        return [f"{'.'.join(map(str, it['loc']))}: {it['msg']}" for it in error.errors()]
-    return []
 
 
 def manifest(name: str) -> dict[str, Any]:
@@ -38,21 +27,11 @@ def manifest(name: str) -> dict[str, Any]:
 def test_a_manifest_has_known_fields_of_the_right_types(name: str) -> None:
     found = manifest(name)
     if found["kind"] != "RayJob":
-        assert wrong(found, KINDS[found["kind"]]) == []
+        getattr(models, KINDS[found["kind"]]).model_validate(found, strict=True)  # refuses unknown fields
         return
     cluster = found["spec"]["rayClusterSpec"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
-        assert wrong(group["template"], "V1PodTemplateSpec") == []
-
-
-def test_a_wrong_field_is_found() -> None:
-    job = manifest("job.yaml")
-    pod = job["spec"]["template"]["spec"]
-    pod["restartpolicy"] = pod.pop("restartPolicy")
-    del pod["containers"][0]["name"]
-    faults = "\n".join(wrong(job, "V1Job"))
-    assert "spec.restartpolicy: Extra inputs" in faults
-    assert "containers.0.name: Field required" in faults
+        models.V1PodTemplateSpec.model_validate(group["template"], strict=True)
 
 
 def test_what_they_run_is_a_command_of_taxtui() -> None:
@@ -67,7 +46,6 @@ def test_what_they_run_is_a_command_of_taxtui() -> None:
         assert told.exit_code == 0, told.output
         asked = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
         assert [option for option in asked if option not in told.output] == []
-    assert ray["submissionMode"] in ("K8sJobMode", "HTTPMode", "InteractiveMode")
 
 
 def test_the_ray_job_has_a_node_for_each_worker_and_the_ray_of_the_image() -> None:
@@ -78,14 +56,4 @@ def test_the_ray_job_has_a_node_for_each_worker_and_the_ray_of_the_image() -> No
         int(words[words.index("--processes") + 1]) == group["replicas"] == group["minReplicas"] == group["maxReplicas"]
     )
     assert spec["rayClusterSpec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
-    image = (FOLDER / "Dockerfile").read_text()
-    assert f"ARG RAY={spec['rayClusterSpec']['rayVersion']}\n" in image
-    pinned = (FOLDER.parents[1] / ".ci" / "constraints.txt").read_text()
-    assert f"\nray=={spec['rayClusterSpec']['rayVersion']} " in pinned
-
-
-def test_the_image_copies_what_the_wheel_is_made_of() -> None:
-    copied = re.findall(r"^COPY (.+) \S+$", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
-    names = {name for line in copied for name in line.split()}
-    assert names == {"pyproject.toml", "README.md", "LICENSE", "taxtui", "costmodel", "scenarios", "recordings"}
-    assert [name for name in names if not (FOLDER.parents[1] / name).exists()] == []
+    assert f"ARG RAY={spec['rayClusterSpec']['rayVersion']}\n" in (FOLDER / "Dockerfile").read_text()

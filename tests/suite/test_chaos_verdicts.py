@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from random import Random
 
 from taxtui import cli
 from tests.support.chaos import processes
-from tests.support.chaos.__main__ import STRUCK
-from tests.support.chaos.cases import UNREADABLE, cases, judged
+from tests.support.chaos.cases import UNREADABLE, judged
 from tests.support.chaos.strikes import Victim
 from tests.support.command_line import Home
 from tests.support.fuzz import hostile
@@ -19,14 +17,6 @@ PYTHON_S = 'Traceback (most recent call last):\n  File "<frozen runpy>", line 1,
 IN_A_CHECKOUT = (
     'Traceback (most recent call last):\n  File "/x/taxtui/.venv/site.py", line 1, in x\nKeyboardInterrupt\n'
 )
-
-
-def test_a_seed_and_a_number_are_a_case() -> None:
-    first, again = (list(itertools.islice(cases(STRUCK, 3), 500)) for _ in range(2))
-    assert first == again
-    assert [case.source.random() for case in first] == [case.source.random() for case in again]
-    assert first != list(itertools.islice(cases(STRUCK, 4), 500))
-    assert len({case.run_id for case in first}) == 500
 
 
 def test_a_recording_that_cannot_be_read_is_a_failure_unless_somebody_else_wrote_to_it(tmp_path: Path) -> None:

@@ -23,6 +23,6 @@ def test_the_seeds_cover_every_limit() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_project_and_the_twin_tell_the_same_story(seed: int, tmp_path: Path) -> None:
-    found = list(compared(a_case(seed), tmp_path, 25))
+    found = list(compared(a_case(seed), tmp_path, 12))
     assert {one.name for one in found} >= {"wall-clock", "worker-hours"}
     assert [one for one in found if not one.inside] == []

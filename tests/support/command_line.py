@@ -13,8 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from click.testing import CliRunner
+
+from costmodel import CostModelError
 from costmodel.recording.events import Event, Header, RunFinished
 from costmodel.recording.follower import read_events
+from taxtui.cli import app
+from taxtui.errors import TaxtuiError
 from tests.support import waiting
 
 TAXTUI: Final = (sys.executable, "-m", "taxtui")
@@ -24,6 +29,19 @@ CLOCK: Final = r"\d+(:\d\d)+"
 SHORT: Final = ("-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0", "--mode", "exec")
 
 BUSY: Final = re.compile(r"taxtui: this machine is busy: .*\n")
+
+
+def printed(*words: object, code: int = 0) -> str:
+    """Run ``taxtui`` in this process; return its standard output, or its one-line error with this exit code."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if isinstance(result.exception, TaxtuiError | CostModelError):
+        assert result.exception.exit_code == code, result.exception
+        assert "\n" not in str(result.exception) or "[[sandbox]]" in str(result.exception), "one line, or a stanza"
+        return str(result.exception)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.stdout
 
 
 class Finished(NamedTuple):
@@ -183,38 +201,23 @@ def tier(path: Path, script: str, **more: str) -> Path:
 
 def without_modules(folder: Path, *names: str) -> Mapping[str, str]:
     """Variables under which Python behaves as if these packages were not installed."""
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(
-        "import sys\n"
-        "class Blocker:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name.partition('.')[0] in {names!r}:\n"
-        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
-        "sys.meta_path.insert(0, Blocker())\n"
-    )
-    return {"PYTHONPATH": str(folder)}
+    blocker = f"""import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name in {names!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocker())
+"""
+    return _customized(folder, blocker)
 
 
 def with_a_bug(folder: Path, module: str, method: str, statement: str) -> Mapping[str, str]:
     """Variables under which a method of taxtui's, ``Class.name``, executes this statement instead."""
+    bug = f"def bug(*args, **kwargs):\n    {statement}\n"
+    return _customized(folder, f"import {module} as module\n{bug}module.{method} = bug\n")
+
+
+def _customized(folder: Path, program: str) -> Mapping[str, str]:
     folder.mkdir()
-    owner, name = method.split(".")
-    (folder / "sitecustomize.py").write_text(
-        "import importlib.util, sys\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name != {module!r}:\n"
-        "            return None\n"
-        "        sys.meta_path.remove(self)\n"
-        "        spec = importlib.util.find_spec(name)\n"
-        "        sound = spec.loader.exec_module\n"
-        "        def exec_module(module):\n"
-        "            sound(module)\n"
-        f"            setattr(module.{owner}, {name!r}, bug)\n"
-        "        spec.loader.exec_module = exec_module\n"
-        "        return spec\n"
-        "def bug(*args, **kwargs):\n"
-        f"    {statement}\n"
-        "sys.meta_path.insert(0, Finder())\n"
-    )
+    (folder / "sitecustomize.py").write_text(program)
     return {"PYTHONPATH": str(folder)}

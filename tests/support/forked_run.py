@@ -7,8 +7,16 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from tests.support.command_line import Home
+
+PRELOADED: Final = [
+    *("taxtui.cli", "taxtui.commands.run", "taxtui.commands.run_output", "taxtui.plan.scenario", "taxtui.runner.run"),
+    *("taxtui.substrates.docker.substrate", "taxtui.substrates.local.substrate", "taxtui.substrates.ssh.substrate"),
+    *("taxtui.workloads.fixtures", "tests.support.forked_run"),
+]
+"""Modules that ``taxtui run`` imports until its first trial."""
 
 
 class ForkedRun:
@@ -16,7 +24,7 @@ class ForkedRun:
 
     def __init__(self, home: Home, *args: str) -> None:
         forks = multiprocessing.get_context("forkserver")
-        forks.set_forkserver_preload(["tests.support.forked_run_preload"])
+        forks.set_forkserver_preload(PRELOADED)
         self._process = forks.Process(target=_taxtui, args=(args, home.cwd, home.env), daemon=True)
         self._process.start()
 

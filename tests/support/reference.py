@@ -1,11 +1,10 @@
-"""Everything on the pages that code can write: reference tables, outputs of commands, results of Python examples.
+"""Everything on the pages that code can write: reference tables and outputs of commands.
 
 ``python -m tests.support.reference`` rewrites README and docs; a test checks that all is up to date.
 
 - A block between ``<!-- generated: NAME -->`` and ``<!-- end -->`` is the text that ``BLOCKS[NAME]`` returns.
 - A block of ``console`` with one command, directly followed by a block of ``text``, shows the first paragraphs of the
   command's output, as many as it shows now.
-- A block of ``python`` with ``>>>`` shows what Python prints.
 
 A field's description is the comment behind the field in the code.
 """
@@ -25,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import click
 from click.testing import CliRunner
@@ -260,6 +259,8 @@ def output(command: str) -> str:
 
 
 SHOWN: Final = re.compile(r"```console\n\$ (taxtui [^\n]*)\n```\n\n```text\n((?:(?!```).)*?)\n```", re.DOTALL)
+LONG: Final = "--training scenarios/training/lab-question.toml"
+"""What makes a projection take a minute."""
 GENERATED: Final = re.compile(r"<!-- generated: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -268,39 +269,26 @@ def excerpt(command: str, now: str) -> str:
     return "\n\n".join(output(command.partition("  #")[0]).split("\n\n")[: now.count("\n\n") + 1])
 
 
-class _Printed(doctest.DocTestRunner):
-    """Keeps what each example printed."""
-
-    def __init__(self) -> None:
-        super().__init__(verbose=False)
-        self.got: dict[int, str] = {}
-
-    def report_success(self, out: Any, test: Any, example: doctest.Example, got: str) -> None:
-        self.got[example.lineno] = got
-
-    report_failure = report_success
-
-
-def with_results(text: str) -> str:
-    """The page with what its Python examples print."""
-    test = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, "page", "page", 0)
-    runner = _Printed()
+def failures(page: Path) -> int:
+    """Return how many Python examples of a page print something else."""
+    text = page.read_text(encoding="utf-8").replace("```", "")
     with contextlib.chdir(ROOT):
-        runner.run(test, out=lambda _: None)
-    lines = text.splitlines(keepends=True)
-    for example in reversed(test.examples):
-        begin = example.lineno + example.source.count("\n")
-        lines[begin : begin + example.want.count("\n")] = [runner.got[example.lineno]]
-    return "".join(lines)
+        test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+        return doctest.DocTestRunner().run(test).failed
 
 
-def redrawn(text: str, *, outputs: bool = True) -> str:
-    """A page with everything that code can write, as code writes it today."""
+def redrawn(text: str, *, outputs: bool = True, long: bool = True) -> str:
+    """A page with everything that code can write, as code writes it today; ``long``: outputs that take a minute too."""
     text = GENERATED.sub(lambda m: f"<!-- generated: {m[1]} -->\n\n{BLOCKS[m[1]]()}\n\n<!-- end -->", text)
     if not outputs:
         return text
-    text = SHOWN.sub(lambda m: f"```console\n$ {m[1]}\n```\n\n```text\n{excerpt(m[1], m[2])}\n```", text)
-    return with_results(text) if ">>>" in text else text
+
+    def shown(match: re.Match[str]) -> str:
+        if LONG in match[1] and "--quick" not in match[1] and not long:
+            return match[0]
+        return f"```console\n$ {match[1]}\n```\n\n```text\n{excerpt(match[1], match[2])}\n```"
+
+    return SHOWN.sub(shown, text)
 
 
 def main(pages: Sequence[Path] = PAGES) -> None:

@@ -14,10 +14,8 @@ from click.testing import CliRunner
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-import taxtui
 from taxtui import folders, installed
 from taxtui.commands import doctor
-from taxtui.errors import UsageError
 from taxtui.sandboxes import registry
 
 # ------------------------------------------------------------------------------------------------------- folders
@@ -51,33 +49,11 @@ def test_an_absolute_xdg_variable_names_the_folder_else_the_platform_does(
         assert folder() == tmp_path / home[platform] / within
 
 
-def test_a_local_folder_of_recordings_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("recordings").mkdir()
-    assert folders.new_recording("r1") == Path("recordings/r1.msgpack")
-    first, second = folders.new_run_id(), folders.new_run_id()
-    assert first != second
-    assert first[:13] <= second[:13], "ids sort by time"
-
-
-@pytest.mark.parametrize("folder", [folders.recordings, folders.ledger, folders.cache])
-def test_a_user_without_a_home_reads_one_line(
-    folder: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)
-    for variable, *_ in PLACES:
-        monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(UsageError, match=r"^could not determine the home directory .* set an absolute HOME or XDG"):
-        folder()
-
-
 # -------------------------------------------------------------------------------------------------------- extras
 
 FOLDER = {"url": "file:///home/me/my%20taxtui", "dir_info": {}}
 EDITABLE = {"url": "file:///home/me/taxtui", "dir_info": {"editable": True}}
 WHEEL = {"url": "file:///home/me/taxtui-9-py3-none-any.whl", "archive_info": {}}
-GIT = {"url": "https://host/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}
 BRANCH = {"url": "https://host/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"}}
 METADATA = """\
 Metadata-Version: 2.4
@@ -121,7 +97,6 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (EDITABLE, "-e '/home/me/taxtui[aws]'"),
         (FOLDER, "'/home/me/my taxtui[aws]'"),
         (WHEEL, "'taxtui[aws] @ file:///home/me/taxtui-9-py3-none-any.whl'"),
-        (GIT, "'taxtui[aws] @ git+https://host/x.git@abc'"),
         (BRANCH, "'taxtui[aws] @ git+https://host/x.git@main'"),
         (None, "'taxtui[aws]'"),  # from an index
     ],
@@ -151,12 +126,6 @@ def test_a_tool_keeps_its_installed_extras(install: Install, receipt: str, tool:
     assert installed.missing_packages("test") == installed.missing_packages(None) == []
 
 
-def test_one_module_has_the_commands_of_an_installation() -> None:
-    package = Path(taxtui.__file__).parent
-    texts = {path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")}
-    assert [name for name, text in texts.items() if "pip install" in text or "taxtui[" in text] == ["installed.py"]
-
-
 def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "is_installed", lambda package: package != "harbor")
     monkeypatch.setattr(sys, "version_info", (3, 11, 7, "final", 0))
@@ -164,9 +133,5 @@ def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     line = f"harbor: needs Python 3.12 or newer, and this is Python 3.11; {fix}"
     assert str(registry.needs_newer_python("harbor")) == line
     assert registry.needs_newer_python("docker") is None
-    assert (
-        "needs Python 3.12 or newer, and this is Python 3.11"
-        in CliRunner().invoke(doctor.command, ["-s", "harbor"]).output
-    )
-    monkeypatch.setattr(sys, "version_info", (3, 12, 0, "final", 0))
-    assert registry.needs_newer_python("harbor") is None
+    told = CliRunner().invoke(doctor.command, ["-s", "harbor"]).output
+    assert "needs Python 3.12 or newer, and this is Python 3.11" in told

@@ -9,7 +9,6 @@ import pytest
 
 from taxtui import errors
 from taxtui.errors import SubstrateUnavailable, TaxtuiError
-from taxtui.plan import scenario
 from taxtui.sandboxes.protocol import Availability
 
 
@@ -24,19 +23,6 @@ def test_a_problem_and_its_fix_are_one_line_together_and_known_apart(kind: type[
     for error in (kind("it broke; twice", fix="mend it"), copy.copy(kind("it broke; twice", fix="mend it"))):
         assert (str(error), error.problem, error.fix) == ("it broke; twice; mend it", "it broke; twice", "mend it")
     assert (str(kind("it broke")), kind("it broke").fix) == ("it broke", "")
-
-
-def test_a_throttle_and_a_damage_keep_what_they_know() -> None:
-    assert vars(errors.Throttled("wait", 2.0)) == {"problem": "wait", "fix": "", "retry_after_s": 2.0}
-    assert vars(errors.RecordingError("cut", 7, fix="x")) == {"problem": "cut", "fix": "x", "offset": 7}
-
-
-def test_an_error_that_is_told_with_its_place_keeps_its_fix() -> None:
-    block = scenario.CellBlock(substrates=["local"], tiers=["T1"], actions=[1], think="soon")
-    with pytest.raises(errors.ScenarioError) as raised:
-        scenario.plan(scenario.ScenarioFile(name="mine", cells=[block]), scenario.CHECKOUT)
-    assert raised.value.problem == "mine: 'soon' is not a duration"
-    assert raised.value.fix == "write 250ms, 8s, 3m or 1h"
 
 
 def test_a_refusal_is_an_answer_with_the_errors_own_fix_before_what_is_known_besides() -> None:

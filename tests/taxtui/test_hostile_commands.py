@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, seed, settings
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 
 import costmodel
 from costmodel.errors import SourceError
-from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.commands import clean, run
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
@@ -25,7 +22,6 @@ from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.local.substrate import LocalSubstrate
 from taxtui.terminal_text import UNPRINTABLE
 from taxtui.tui.live.replay import ReplayFeed
-from tests.support.cost_model.costmodel_files import FINISHED, cell, header, trial, write
 from tests.support.fuzz import hostile
 
 DEMAND = ("--trajectories", "1000", "--workers", "10")
@@ -91,33 +87,11 @@ def test_no_recording_ends_the_list_a_verification_or_a_replay(
     feed.close()
 
 
-def test_a_recording_of_a_header_can_be_replayed(tmp_path: Path) -> None:
-    path = tmp_path / "r.msgpack"
-    for rest in (b"", frame(msgspec.msgpack.encode([FINISHED]))[:-3]):
-        path.write_bytes(frame(msgspec.msgpack.encode([header()])) + rest)
-        feed = ReplayFeed(path)
-        while feed.advance():
-            pass
-        assert feed.over
-        feed.close()
-
-
-def test_a_cell_without_trials_has_no_think_time(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.msgpack", [trial(1)], cell(), cell(1, substrate="local"))
-    text = output("project", str(path), *DEMAND, "--think", "lognormal:8s,0.6")
-    assert "docker" in text
-    none = write(tmp_path / "none.msgpack", [])
-    assert_harmless(output("project", str(none), *DEMAND, "--think", "lognormal:8s,0.6"))
-
-
 @pytest.mark.parametrize(
     "words",
     [
-        ("project", GOLDEN, *DEMAND, "--set", "baseline=\x1b]52;c;aGk=\x07"),
         ("project", GOLDEN, *DEMAND, "--prices", "\x1b]52;c;aGk=\x07"),
-        ("project", GOLDEN, "--trajectories", "\x1b[31m", "--workers", "1"),
         ("recordings", "verify", "\x1b[31m"),
-        ("report", "--\x1b[31m"),
         ("\x1b[31m",),
         ("replay", os.fsdecode(b"\xff\x1b")),
     ],

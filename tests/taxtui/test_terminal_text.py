@@ -42,11 +42,6 @@ def test_what_is_wrapped_fits_and_is_all_there(text: str, columns: int) -> None:
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
-def test_wrapping_breaks_at_spaces_and_keeps_those_within_a_line() -> None:
-    assert wrap("a  flag: some words", 12, "   ") == ["a  flag:", "   some", "   words"]
-    assert wrap("漢" * 5, 4) == ["漢漢", "漢漢", "漢"]
-
-
 def test_user_and_password_of_a_url_are_masked() -> None:
     assert clean("docker:host=tcp://U:P@h:1, ssh://me@h") == "docker:host=tcp://***@h:1, ssh://me@h"
 

@@ -83,8 +83,6 @@ def test_the_files_in_use_are_the_wheels(environment: Path, place: Path) -> None
     assert model.is_relative_to(environment)
     assert not third_party.is_relative_to(environment)
     assert run(environment, place, "taxtui", "--version") == f"taxtui {taxtui.__version__}\n"
-    facts = [line.split()[0] for line in run(environment, place, "taxtui", "doctor").splitlines() if line[:1] == " "]
-    assert {"docker", "local"} <= set(facts)
 
 
 def test_measure_verify_and_project_own_and_shipped_files(environment: Path, place: Path) -> None:
@@ -94,29 +92,7 @@ def test_measure_verify_and_project_own_and_shipped_files(environment: Path, pla
     training_run = ("--trajectories", "1000000", "--workers", "500", "--format", "json")
     rows = json.loads(run(environment, place, "taxtui", "project", path, *training_run))
     assert {(row["substrate"], row["tier"], row["mode"]) for row in rows} == {
-        ("local", tier, mode) for tier in ("T1",) for mode in ("exec", "session")
+        ("local", "T1", mode) for mode in ("exec", "session")
     }
     assert {row["trials"] for row in rows} == {2}
-    for shipped in ("essay", "paper", "recordings/small.msgpack"):
-        assert json.loads(run(environment, place, "taxtui", "project", shipped, *training_run))
-
-
-OPEN_AND_QUIT: Final = """
-import asyncio
-from taxtui.tui.app import TaxtuiApp
-
-async def main():
-    app = TaxtuiApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        print(app.screen.__class__.__name__, [str(path) for path in app.css_path])
-
-asyncio.run(main())
-"""
-
-
-def test_the_screens_open_with_their_styles(environment: Path, place: Path) -> None:
-    shown = run(environment, place, "python", "-c", OPEN_AND_QUIT)
-    assert shown.startswith("SetupScreen ")
-    assert str(environment) in shown
-    assert "setup/screen.tcss" in shown
+    assert json.loads(run(environment, place, "taxtui", "project", "essay", *training_run))

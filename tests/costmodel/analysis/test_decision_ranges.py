@@ -68,10 +68,10 @@ def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(r
     found = decided(recording, training_run, stated=frozenset({"failure_rate"}))
     assert found.saving.low > 0, "as assumed it would be MOVE"
     assert found.verdict == CANNOT_TELL
-    first = input_effects(found)[0]
-    assert first.input.name == "limits"
-    assert "0.0333 creates a second" in first.input.label(first.at)
-    told = to_text(page(found, input_effects(found), [], "taxtui decide"), 80)
+    effects = input_effects(found)
+    assert effects[0].input.name == "limits"
+    assert "0.0333 creates a second" in effects[0].input.label(effects[0].at)
+    told = to_text(page(found, effects, [], "taxtui decide"), 80)
     assert "Thresholds of single inputs, the nearest first" in told
     assert "Measure first: daytona, limits of the plan: ask for the limits of your plan" in told.replace("\n", " ")
     assert max(map(len, told.splitlines())) <= 80
@@ -86,10 +86,8 @@ def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
     assert found.start.training_run.failure_rate == 0.05
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recording, seed: int) -> None:
-    rng = Random(seed)
-    training_run = replace(ASKED, node_usd_hour=rng.choice([0.5, 1.5, 4.0]), precision=Precision(seed=seed))
+def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recording) -> None:
+    training_run = replace(ASKED, node_usd_hour=1.5, precision=Precision(seed=0))
     better = KNOWN, {"failure_rate": 0.02}
     worse = [
         ("slowdown=1,dispatch=1s", {"failure_rate": 0.02}),
@@ -103,13 +101,13 @@ def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recor
 
 def test_the_verdict_on_planted_truths_is_hardly_ever_wrong(tmp_path: Path) -> None:
     """The small version of tests/studies/study_decide.py."""
-    found = [planted(tmp_path, seed) for seed in range(6)]
+    found = [planted(tmp_path, seed) for seed in range(3)]
     assert not any(world.wrong for world in found)
     assert sum(world.decision.verdict != CANNOT_TELL for world in found) >= 1, "it answers where it can"
 
 
 def test_an_equal_pair_in_steps_is_hardly_ever_a_verdict(tmp_path: Path) -> None:
-    found = [equal_pair(tmp_path, seed, 150, 0.6, effort=0.02) for seed in range(100, 106)]
+    found = [equal_pair(tmp_path, seed, 150, 0.6, effort=0.02) for seed in range(100, 104)]
     assert sum(one != CANNOT_TELL for one in found) <= 1
     assert equal_pair(tmp_path, 1, 150, 0.3, 1.3, effort=0.02) == STAY
 
@@ -124,22 +122,21 @@ def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Record
     vars(candidate)["inputs"] = inputs  # instead of the cached ones
     found = decide_between(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
     assert (found.verdict, found.saving_at_worst) == (CANNOT_TELL, None)
-    assert "at worst the run would not end" in to_markdown(page(found, input_effects(found), [], "")).replace("\n", " ")
+    assert "at worst the run would not end" in to_markdown(
+        page(found, input_effects(found, rough=True), [], "")
+    ).replace("\n", " ")
 
 
-def test_the_command_prints_text_and_writes_markdown(tmp_path: Path) -> None:
+def test_the_command_writes_markdown_and_json(tmp_path: Path) -> None:
     words = ["decide", "recordings/run.msgpack", "--training", "scenarios/training/lab-question.toml", "--tier", "T1"]
     words += ["--mode", "exec", "--from", "docker", "--to", "daytona", "--quick"]
     words += ["--trajectories", "10k", "--workers", "64", "--prompts", "2"]
-    told = CliRunner().invoke(app, words)
-    assert told.exit_code == 6, told.output
-    assert told.output.startswith("CAN'T TELL docker:runc from daytona (estimated)")
-    assert "Unmeasured inputs at daytona" in told.output
-    assert "1 − (1 − p)ⁿ" not in told.output
-    assert "groups with a failed attempt" in told.output
     memo = tmp_path / "memo.md"
     assert CliRunner().invoke(app, [*words, "-o", str(memo)]).exit_code == 6
-    assert memo.read_text(encoding="utf-8").startswith("# CAN'T TELL docker:runc from daytona (estimated)\n\nMoving")
+    text = memo.read_text(encoding="utf-8")
+    assert text.startswith("# CAN'T TELL docker:runc from daytona (estimated)\n\nMoving")
+    assert "Unmeasured inputs at daytona" in text
+    assert "groups with a failed attempt" in text
     found = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).output)[0]
     assert {"failure_rate", "dispatch", "limits", "image", "start"} <= {one["input"] for one in found["unmeasured"]}
     assert all(one["sources"] for one in found["unmeasured"])

@@ -121,8 +121,8 @@ def test_a_row_does_not_depend_on_the_others_that_are_shown(recording: Recording
 
 def test_rows_differ_by_what_their_sandboxes_cost(recording: Recording) -> None:
     """Both wait as long for the model: its time is not drawn anew for each row, nor for one with nodes."""
-    docker, _ = rows(recording, **NODES)
-    _, local = rows(recording)
+    [docker] = rows(recording, "docker", **NODES)
+    [local] = rows(recording, "local")
     ideal = [told(row).run.step_s.value - told(row).sandbox.step_s.value for row in (docker, local)]
     assert ideal[0] == pytest.approx(ideal[1], rel=1e-9)
 
@@ -144,7 +144,7 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
 
 def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Recording) -> None:
     sides = []
-    for place, pool in zip(rows(recording, effort=0.08), pools([recording]), strict=True):
+    for place, pool in zip(rows(recording, effort=0.02), pools([recording]), strict=True):
         training_run = TrainingRun(**LAB | {"run_sd": 0.0})
         sides.append(Side(row=place, inputs=Alternatives(pool, training_run, None)))
     found = decide_between(sides[0], sides[1], effort=0.05)

@@ -77,13 +77,13 @@ def test_random_laws_stay_within_bounds_and_stated_error(make: Maker, part: int)
         assert abs(found.value_ns - mean) <= found.error_ns + noise, case
 
 
-@pytest.mark.parametrize("workers", [1_000, 10_000, 100_000])
+@pytest.mark.parametrize("workers", [1_000, 100_000])
 @pytest.mark.parametrize("make", [bimodal, lattice, lambda rng, size: [rng.gauss(20, 1) for _ in range(size)]])
 def test_lockstep_states_an_error_that_holds(make: Maker, workers: int) -> None:
     law = Distribution.of([x * S for x in make(Random(3), 100)])
     for waves in (1.5, 3.00001):
         jobs = int(workers * waves) + 1
-        ends = [random_makespan(law, jobs, workers, Random(seed)) for seed in range(12)]
+        ends = [random_makespan(law, jobs, workers, Random(seed)) for seed in range(6)]
         noise = 3 * statistics.stdev(ends) / math.sqrt(len(ends))
         found = expected_makespan(law, jobs, workers)
         assert abs(found.value_ns - statistics.fmean(ends)) <= found.error_ns + noise + 1

@@ -39,7 +39,7 @@ def test_the_seeds_combine_everything() -> None:
 
 @pytest.mark.slow
 def test_the_model_and_the_twin_tell_the_same_story(tmp_path: Path) -> None:
-    found = answered(SEEDS, tmp_path, 20)
+    found = answered(SEEDS, tmp_path, 10)
     outside = [one for one in found if not one.inside]
     assert len(outside) <= 0.05 * len(found), "\n".join(map(str, outside))
 
@@ -47,14 +47,14 @@ def test_the_model_and_the_twin_tell_the_same_story(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LIFE)
 def test_the_life_cycle_is_the_twins(tmp_path: Path, kind: str) -> None:
-    found = [one for seed in range(6) for one in compared(a_life_case(kind, seed), tmp_path, 20)]
+    found = [one for seed in range(4) for one in compared(a_life_case(kind, seed), tmp_path, 12)]
     outside = [one for one in found if not one.inside]
     assert len(outside) <= 0.05 * len(found), "\n".join(map(str, outside))
 
 
 @pytest.mark.slow
 def test_what_a_cause_costs_is_the_same_without_it(tmp_path: Path) -> None:
-    found = [one for one in answered(OF_CAUSES, tmp_path, 20, CAUSES) if ":" in one.name]
+    found = [one for one in answered(OF_CAUSES, tmp_path, 10, CAUSES) if ":" in one.name]
     assert {one.name.partition(":")[0] for one in found} == set(CAUSES)
     outside = [one for one in found if not one.inside]
     assert len(outside) <= 0.05 * len(found), "\n".join(map(str, outside))
@@ -71,7 +71,7 @@ THINK = Think(S, 0.5)
 ALL_CAUSES = ("create", "ready", "dispatch", "harness", "failures", "cleanup", "throttle")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     trials=st.lists(PARTS, min_size=1, max_size=4),
     workers=st.integers(1, 20),
@@ -97,7 +97,7 @@ def test_a_cause_never_shortens_a_step(
         ideal = less
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     trials=st.lists(PARTS, min_size=1, max_size=4),
     workers=st.integers(1, 20),

@@ -17,6 +17,14 @@ def recordings(folder: Path, **identity: Any) -> list[Path]:
     return [_recording(folder, number, **identity) for number in (1, 2)]
 
 
+def price_sheet(folder: Path, **usd_per_hour: float) -> Path:
+    """A price sheet of substrates that are billed by the millisecond."""
+    stanza = '[[sandbox]]\nsubstrate = "{}"\nusd_per_hour = {}\nminimum_s = 0\nincrement_s = 0.001\nsource = "x"\n'
+    path = folder / "prices.toml"
+    path.write_text("date = 2026-10-01\n" + "".join(stanza.format(*each) for each in usd_per_hour.items()))
+    return path
+
+
 def _recording(folder: Path, seed: int, **identity: Any) -> Path:
     random = Random(seed)
     cells: list[list[Any]] = []

@@ -17,96 +17,52 @@ pytestmark = pytest.mark.processes
 HERE = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 BASH = """
 compopt() { echo "or $2"; }
-source "$0"
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-_taxtui_completion taxtui
-printf '%s\\n' "${COMPREPLY[@]}"
+eval "$(taxtui)"
+unset _TAXTUI_COMPLETE
+for line in "$@"; do
+    IFS=' ' read -ra COMP_WORDS <<<"$line."
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_WORDS[COMP_CWORD]=${COMP_WORDS[COMP_CWORD]%.} COMPREPLY=()
+    _taxtui_completion taxtui
+    echo "${COMPREPLY[@]}"
+done
 """
-FILES = "or default"
-"""What is printed where bash completes a file if no name fits."""
+OR_FILES = "or default"
+"""Printed where bash completes a file if no name fits."""
+COMPLETED = {
+    "taxtui project rec": [OR_FILES, ""],
+    "taxtui compare a.msgpack --pool-after rec": [OR_FILES, ""],
+    "taxtui run -t my": [OR_FILES, ""],
+    "taxtui project a.msgpack --training lab": [OR_FILES, ""],
+    "taxtui run -s do": ["docker"],
+    "taxtui run -t ": [OR_FILES, "T0 T1 T2"],
+    "taxtui run --mode ": ["exec session"],
+    "taxtui project a.msgpack --compose dayt": [OR_FILES, "daytona"],
+    "taxtui project a.msgpack --prices aws-f": [OR_FILES, "aws-fargate"],
+    "taxtui export a --format j": ["jsonl"],
+    "taxtui proj": ["project"],
+    "taxtui project --worke": ["--workers"],
+}
 
 
-def printed(**variables: str) -> str:
-    return subprocess.run(["taxtui"], env=HERE | variables, capture_output=True, text=True, check=True).stdout
+def printed(*command: str, **variables: str) -> str:
+    return subprocess.run(command, env=HERE | variables, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.fixture(scope="module")
-def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The script that switches completion on in bash."""
-    path = tmp_path_factory.mktemp("bash") / "taxtui.bash"
-    path.write_text(printed(_TAXTUI_COMPLETE="bash_source"))
-    return path
-
-
-def completed(script: Path, line: str) -> list[str]:
-    """Completions of the last word, by the script that bash is given."""
-    words = ["bash", "--noprofile", "--norc", "-c", BASH, str(script), *line.split(" ")]
-    done = subprocess.run(words, env=HERE, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    return done.stdout.removesuffix("\n").split("\n")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "taxtui project rec",
-        "taxtui compare a.msgpack --pool-after rec",
-        "taxtui run scen",
-        "taxtui run -t my",
-        "taxtui run --resume rec",
-        "taxtui project a.msgpack --training lab",
-        "taxtui project a.msgpack --compose my",
-        "taxtui tier from-repo src",
-        "taxtui import jobs",
-    ],
-)
-def test_files_are_completed(script: Path, line: str) -> None:
-    assert completed(script, line) == [FILES, ""]
-
-
-@pytest.mark.parametrize(
-    ("line", "names"),
-    [
-        ("taxtui run -s do", ["docker"]),
-        ("taxtui decide a.msgpack --from lo", ["local"]),
-        ("taxtui run -t ", [FILES, "T0", "T1", "T2"]),
-        ("taxtui run --mode ", ["exec", "session"]),
-        ("taxtui project a.msgpack --compose dayt", [FILES, "daytona"]),
-        ("taxtui project a.msgpack --prices aws-f", [FILES, "aws-fargate"]),
-        ("taxtui run re", [FILES, "reference"]),
-        ("taxtui import terminal", [FILES, "terminal-bench"]),
-        ("taxtui export a --format j", ["jsonl"]),
-    ],
-)
-def test_names_are_completed(script: Path, line: str, names: list[str]) -> None:
-    assert completed(script, line) == names
-
-
-def test_commands_and_options_are_completed(script: Path) -> None:
-    assert "project" in completed(script, "taxtui proj")
-    assert "--workers" in completed(script, "taxtui project --worke")
-    assert "project" in completed(script, "taxtui unknown ")
+def test_bash_completes_files_names_commands_and_options() -> None:
+    argv = ["bash", "--noprofile", "--norc", "-c", BASH, "bash", *COMPLETED]
+    lines = printed(*argv, _TAXTUI_COMPLETE="bash_source").removesuffix("\n").split("\n")
+    assert lines == [line for completed in COMPLETED.values() for line in completed]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_complete_too(shell: str) -> None:
-    assert f"{shell}_complete" in printed(_TAXTUI_COMPLETE=f"{shell}_source")
+    assert f"{shell}_complete" in printed("taxtui", _TAXTUI_COMPLETE=f"{shell}_source")
     word = "-t " if shell == "fish" else "3"
-    names = printed(_TAXTUI_COMPLETE=f"{shell}_complete", COMP_WORDS="taxtui run -t ", COMP_CWORD=word)
+    names = printed("taxtui", _TAXTUI_COMPLETE=f"{shell}_complete", COMP_WORDS="taxtui run -t ", COMP_CWORD=word)
     assert "T1" in names
-    lines = names.removesuffix("\n").split("\n")
-    assert "" not in lines, "zsh would read the line after an empty value as the value"
+    assert "" not in names.removesuffix("\n").split("\n"), "zsh would read the line after an empty value as the value"
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_page_has_the_line_of_each_shell(shell: str) -> None:
-    assert f"_TAXTUI_COMPLETE={shell}_source taxtui" in text_of("command-line.md")
-
-
-def test_bash_takes_the_line_of_the_page() -> None:
-    [line] = re.findall(r'^(eval "\$\(_TAXTUI_COMPLETE=bash.*?)\s+#', text_of("command-line.md"), re.MULTILINE)
-    press = "COMP_WORDS=(taxtui doc) COMP_CWORD=1; _taxtui_completion taxtui"
-    words = ["bash", "-c", f"{line}\n{press}\necho ${{COMPREPLY[0]}}; complete -p taxtui"]
-    output = subprocess.run(words, env=HERE, capture_output=True, text=True, check=True).stdout
-    assert output.splitlines()[0] == "doctor"
-    assert "_taxtui_completion" in output
+def test_the_page_has_the_line_of_each_shell() -> None:
+    page = text_of("command-line.md")
+    assert set(re.findall(r"_TAXTUI_COMPLETE=(\w+)_source taxtui", page)) == {"bash", "zsh", "fish"}

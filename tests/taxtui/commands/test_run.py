@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel.recording.events import Clock, Header, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.events import RunFinished, TrialEnded
 from taxtui import installed
 from taxtui.cli import app
 from taxtui.commands import run as run_command
@@ -32,8 +31,6 @@ from tests.support.command_line import (
 
 pytestmark = pytest.mark.processes
 
-CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\n'
-TINY = (*PLAIN, "-t", "T0", "-n", "1", "--trials", "2", "--warmup", "0", "--mode", "exec", "-o", "r.msgpack")
 READY = {"ok": True, "detail": "ready", "fix": "", "capabilities": {"paid": False}}
 NO_IMAGE = READY | {"ok": False, "detail": f"there is no image {image.DEFAULT_IMAGE} here", "fix": "taxtui setup"}
 NO_DAEMON = READY | {"ok": False, "detail": "no daemon", "fix": "start it"}
@@ -158,20 +155,15 @@ def test_a_terminal_gets_one_line_that_is_rewritten(home: Home) -> None:
         ("--trails 3", "'--trials'"),
         ("--trials three", "'--trials': 'three' is no count"),
         ("--trials 0", "'--trials': must be above 0, not 0"),
-        ("-n 0", "'--actions': must be above 0, not 0"),
         ("-n 10,50", "'--actions': '10,50' is no count; several counts: -n 10 -n 50"),
-        ("--warmup -1", "'--warmup': must be 0 or more, not -1"),
-        ("--concurrency -1", "'--concurrency': must be above 0, not -1"),
         ("--concurrency 2 --arrival sequential", "arrival sequential means concurrency 1, not 2"),
         ("--arrival sometimes", "'sometimes' is not an arrival"),
         ("--acquire snapshot:x", "cannot acquire sandboxes by 'snapshot'; it can: create, reset"),
         ("--lifecycle suspend:5s", "--lifecycle is no option here; write --set lifecycle=VALUE"),
         ("--set timeout=soon", "'soon' is not a duration"),
-        ("--set timeout=0s", "timeout must be above 0, not 0"),
         ("--budget 0s", "budget must be above 0, not 0"),
         ("--max-cost inf", "max_cost_usd: expected `float` <= "),
         ("--processes 4", "4 processes share concurrency 1, and some would have nothing to do; raise the concurrency"),
-        ("--max-sandboxes 0", "'--max-sandboxes': must be above 0, not 0"),
         ("--think lognormal:8s", "--think: 'lognormal:8s' is not a think time"),
         ("qiuck", "no scenario 'qiuck'; did you mean 'quick'?"),
         ("r.msgpack", "r.msgpack is a recording, not a scenario; print it: taxtui report r.msgpack"),
@@ -186,25 +178,6 @@ def test_a_bad_option_is_one_line_and_exit_code_2(options: str, line: str) -> No
     assert "\n" not in text
     assert error.exit_code == 2  # type: ignore[union-attr]
     assert "quick:" not in text
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "line"),
-    [
-        ("b.toml", CELLS + "actionz = [1]\n", "b.toml:4: cells[1].actionz: unknown key; did you mean 'actions'?"),
-        ("c.toml", '[[cells]]\nsubstrates = ["local"]\ntiers = "T0"\nactions = [1]\n', "c.toml:3: cells[1].tiers: "),
-        ("g.toml", "\xff", "g.toml: not text in UTF-8"),
-        ("h.toml", CELLS + "actions = [1]\n[limits]\ncpus = inf\n", "h.toml:6: limits.cpus: must be a finite number"),
-    ],
-)
-def test_a_malformed_scenario_names_file_and_line(
-    name: str, text: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(text.encode("latin-1"))
-    error = CliRunner().invoke(app, ["run", name]).exception
-    assert isinstance(error, UsageError)
-    assert line in str(error)
 
 
 def refused(home: Home, code: int, *args: str, **popen: object) -> str:
@@ -245,41 +218,4 @@ def test_a_missing_extra_is_named(home: Home, tmp_path: Path) -> None:
     assert line == f"taxtui: docker: the module 'docker' is not installed; {installed.extra_command('docker')}"
 
 
-def test_a_docker_daemon_out_of_reach(home: Home, tmp_path: Path) -> None:
-    home.env["DOCKER_HOST"] = f"unix://{tmp_path}/nobody.sock"
-    assert "no docker daemon is running there; start it" in refused(home, 3, "-s", "docker", *SHORT)
-    locked = tmp_path / "locked"
-    locked.mkdir()
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(locked / "docker.sock"))
-        listening.listen()
-        locked.chmod(0)
-        home.env["DOCKER_HOST"] = f"unix://{locked}/docker.sock"
-        # Permissions stop root without its capabilities too.
-        prefix = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
-        line = refused(home, 3, "-s", "docker", *SHORT, prefix=prefix)
-        locked.chmod(0o700)
-    assert "no permission on the daemon's socket; join the group docker" in line
-
-
-@pytest.mark.docker
-def test_a_missing_image_or_runtime_of_docker(home: Home) -> None:
-    line = refused(home, 3, "-s", "docker:image=nowhere/none:1", *SHORT)
-    assert "there is no image nowhere/none:1 here; docker pull nowhere/none:1" in line
-    assert "docker has no runtime 'runk'" in refused(home, 3, "-s", "docker:runtime=runk", *SHORT)
-
-
 # ------------------------------------------------------------------------------------------------- repetitions
-
-
-def test_repetitions_are_workers_of_one_recording(home: Home) -> None:
-    result = home.run("run", *TINY, "--repeat", "3")
-    assert (result.code, result.out) == (0, "r.msgpack\n"), result.err
-    recorded = events(home.cwd / "r.msgpack")
-    clocks = dict.fromkeys(event.worker for event in recorded if isinstance(event, Clock))
-    assert list(clocks) == [0, 1, 2, 3], "the run itself, and a worker for each repetition"
-    starts = [(event.trial, event.repetition) for event in recorded if isinstance(event, TrialStarted)]
-    assert starts == [(number, number // 2) for number in range(6)]
-    assert sum(isinstance(event, Header) for event in recorded) == 1
-    assert last(home.cwd / "r.msgpack") == RunFinished("finished", {"ok": 6})
-    assert "finished: 6 of 6 trials, 0 failed" in result.err

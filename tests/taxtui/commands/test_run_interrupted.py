@@ -71,10 +71,7 @@ def test_a_budget_ends_the_run(home: Home) -> None:
     options = ("-t", slow, "-n", "1", "--trials", "9", "--mode", "exec", "--budget", "200ms", "-o", "s.msgpack")
     result = home.run("run", *PLAIN, *options)
     assert result.code == 1, "no trial fits in the budget"
-    outcome, unmeasured = result.err.splitlines()[-2:]
-    line = rf"budget: 0 of 9 trials, 0 failed, in {CLOCK}; --budget 0.2s is used up: raise it, or plan less"
-    assert re.fullmatch(line, outcome)
-    assert unmeasured == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded"
+    assert result.err.splitlines()[-1] == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded"
 
 
 def test_never_more_sandboxes_than_allowed(home: Home) -> None:
@@ -88,15 +85,6 @@ def test_never_more_sandboxes_than_allowed(home: Home) -> None:
     recorded = events(home.cwd / "r.msgpack")
     assert sum(isinstance(event, TrialEnded) for event in recorded) == 3
     assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in recorded)
-
-
-def test_trials_that_all_fail_are_exit_1_and_named(home: Home) -> None:
-    broken = str(tier(home.cwd / "broken.toml", "exit 3"))
-    result = home.run("run", *PLAIN, "-t", broken, "-n", "1", *SHORT[4:], "--progress", "none", "-o", "r.msgpack")
-    assert result.code == 1
-    ended, complaint = result.err.splitlines()
-    assert ended.startswith("finished: 2 of 2 trials, 2 failed")
-    assert complaint == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded; taxtui recordings info says why"
 
 
 def closed_pipe() -> int:
@@ -114,11 +102,6 @@ def test_a_closed_reader_does_not_end_a_run(home: Home, stream: str) -> None:
     result = ended(process)
     assert (result.code, result.out) == (0, "" if stream == "stdout" else "r.msgpack\n")
     assert last(home.cwd / "r.msgpack").outcome == "finished"
-    if stream == "stdout":
-        writer = closed_pipe()
-        process = home.start("recordings", "info", "r.msgpack", stdout=writer)
-        os.close(writer)
-        assert ended(process) == (0, "", "")
 
 
 def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Path) -> None:
@@ -204,14 +187,6 @@ def test_ctrl_c_between_scheduled_starts_does_not_wait(home: Home) -> None:
     assert last(path) == RunFinished("interrupted", {"ok": 1})
 
 
-def test_ctrl_c_before_the_first_trial(home: Home) -> None:
-    process = home.start("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "-o", "r.msgpack")
-    block_until((home.cwd / "r.msgpack").exists, "the recording")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
-    assert last(home.cwd / "r.msgpack").outcome == "interrupted"
-
-
 @pytest.mark.docker
 def test_ctrl_c_twice_with_docker_leaves_no_container(home: Home) -> None:
     path = home.cwd / "r.msgpack"
@@ -279,19 +254,6 @@ def test_the_first_line_of_control_may_be_the_scenario(home: Home) -> None:
     os.close(writer)
     assert (result.code, result.err) == (130, "")
     assert (events(path)[0].scenario["name"], last(path).outcome) == ("piped", "cancelled")  # type: ignore[union-attr]
-
-
-def test_a_run_ends_while_control_is_still_open(home: Home) -> None:
-    reader, writer = os.pipe()
-    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--control", "stdin", stdin=reader)
-    os.close(reader)
-    result = ended(process)
-    os.close(writer)
-    assert result.code == 0
-    assert last(home.cwd / "r.msgpack").outcome == "finished"
-    result = home.run("run", "-", "--progress", "none")
-    assert result.code == 2, "standard input has no scenario"
-    assert result.complaint.startswith("taxtui: standard input: ")
 
 
 def test_an_interrupted_run_is_resumed(home: Home) -> None:

@@ -61,7 +61,6 @@ def test_failing_tests_make_an_inspection_tier_alone(home: Home, repository: Pat
     ("arguments", "complaint"),
     [
         (["nowhere"], "git cannot clone nowhere"),
-        (["."], "does not appear to be a git repository"),
         (["--", "-x"], "'-x' is neither a path nor a URL"),
         (["demo", "--network"], "--setup and --network are for the test tier"),
         (["https://joe:hunter22@localhost:1/x"], "git cannot clone https://***@localhost:1/x"),

@@ -89,15 +89,14 @@ def test_the_example_of_every_key_is_valid(tmp_path: Path) -> None:
         ("gpus = 3", "gpus stands outside its table; write [trainer] gpus = 512"),
         ("[gpu]\ngpus = 3", "there is no [gpu] in a training file; known: workload, run, length,.*sources"),
         ("[run]\nworkers = true", "[run] workers must be a number or a text, not True; write [run] workers = 2000"),
-        ("[run]\nworkers = [3]", "[run] workers must be a number or a text"),
-        ("[run]\nworkers = 1979-05-27", "[run] workers must be a number or a text"),
         ("[run]\nworkers = 'many'", "[run] workers: 'many' is no count.*; write [run] workers = 2000"),
         ("[run]\ninclude_cleanup = 'yes'", "[run] include_cleanup must be true or false, not 'yes'"),
         ("[policy]\npolicy = 'chaos'", "[policy] policy: 'chaos' is not one of.*; write [policy] policy = \"sync\""),
         ("[sources]\nworker = 'x'", "[sources] worker = 'x' is not the source of a key"),
-        ("[sources]\nworkers = 3", "[sources] workers = 3 is not the source of a key of this file as text"),
         ("sources = 3", "sources must be a table"),
-        ("[run", "Expected"),
+        ("[at.docker.limits]\nquotas = 1", "[at.docker.limits] quotas is unknown"),
+        ("[at.docker]\nquota = 1", "quota stands outside its table; write [at.docker.limits] quota = 1000"),
+        ("at = 3", "[at] holds tables of one substrate each; write [at.docker.nodes] nodes = 125"),
         ("[run]\nworkers = nan", ":2: run.workers: must be a finite number, not nan"),
     ],
 )
@@ -124,12 +123,7 @@ def test_a_contradiction_is_reported_with_keys_of_the_file(tmp_path: Path) -> No
 
 def test_the_printed_template_is_a_training_file(tmp_path: Path) -> None:
     training_run, _ = asked("--training", written(tmp_path, TEMPLATE))
-    assert (training_run.trajectories, training_run.workers, training_run.group_size, training_run.gpus) == (
-        1_000_000,
-        512,
-        16,
-        64,
-    )
+    assert (training_run.trajectories, training_run.workers, training_run.gpus) == (1_000_000, 512, 64)
     commented = re.sub(r"^# (?=\[|\w+ = )", "", TEMPLATE, flags=re.MULTILINE)
     command = click.Command("project", params=list(OPTIONS))
     there = asked_at("docker", command.make_context("project", ["--training", written(tmp_path, commented)]))
@@ -146,39 +140,19 @@ def test_a_change_replaces_the_value_of_the_file_and_every_table_of_a_substrate(
 
 
 @pytest.mark.parametrize(
-    ("word", "line"),
+    ("words", "line"),
     [
-        ("quota", "--set quota: a value is missing; write --set nodes=125"),
-        ("quotas=1", "--set quotas=1: unknown key 'quotas'; did you mean 'quota'?"),
-        ("quota=x", "--set: quota: 'x' is no count"),
-        ("include_cleanup=1", "--set include_cleanup=1: include_cleanup is true or false"),
+        ("--set quota", "--set quota: a value is missing; write --set nodes=125"),
+        ("--set quotas=1", "--set quotas=1: unknown key 'quotas'; did you mean 'quota'?"),
+        ("--set quota=x", "--set: quota: 'x' is no count"),
+        ("--set include_cleanup=1", "--set include_cleanup=1: include_cleanup is true or false"),
+        ("--gpu-usd-hour 2", "--gpu-usd-hour is no option here; write --set gpu_usd_hour=VALUE"),
     ],
 )
-def test_a_change_that_cannot_be_read_is_one_line(word: str, line: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        asked("--set", word)
-    assert str(caught.value).startswith(line)
-    assert "\n" not in str(caught.value)
-
-
-def test_an_option_of_the_file_alone_is_offered_as_a_key() -> None:
-    error = CliRunner().invoke(app, ["project", "x", "--gpu-usd-hour", "2"]).exception
-    assert str(error) == "--gpu-usd-hour is no option here; write --set gpu_usd_hour=VALUE"
-
-
-def test_an_error_names_what_a_command_takes() -> None:
-    assert as_typed("add --nodes N --pods-per-node P") == "add --set nodes=N --set pods_per_node=P"
-    assert as_typed("leave --images out; add --gpus G") == "leave images out; add --gpus G"
-
-
-def test_a_price_sheet_is_relative_to_the_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"cannot read the training file .*nowhere\.toml: No such file"):
-        asked("--training", str(tmp_path / "nowhere.toml"))
-    (tmp_path / "ours.toml").write_text("")
-    text = '[run]\ntrajectories = 9\nworkers = 3\n[prices]\nprices = "ours.toml"\n'
-    assert asked("--training", written(tmp_path, text))[1] == str(tmp_path / "ours.toml")
-    text = text.replace("ours.toml", "aws-fargate")
-    assert asked("--training", written(tmp_path, text))[1] == "aws-fargate"
+def test_a_change_that_cannot_be_read_is_one_line(words: str, line: str) -> None:
+    error = CliRunner().invoke(app, ["project", "x", *words.split()]).exception
+    assert str(error).startswith(line)
+    assert "\n" not in str(error)
 
 
 def test_the_keys_of_the_page_are_keys(tmp_path: Path) -> None:
@@ -199,15 +173,6 @@ def test_values_of_one_substrate_have_tables_of_their_own(tmp_path: Path) -> Non
     assert (training_runs["docker",].quota, training_runs["docker",].workers) == (100, 50)
     assert (training_runs["local",].quota, training_runs["local",].workers) == (None, 2_000)
     assert training_runs["docker", "--workers", "7"].workers == 7  # the command line's holds everywhere
-    for text, words in (
-        ("[at.docker.limits]\nquotas = 1", "[at.docker.limits] quotas is unknown"),
-        ("[at.docker]\nquota = 1", "quota stands outside its table; write [at.docker.limits] quota = 1000"),
-        ("[at.docker.limits]\nquota = []", "[at.docker.limits] quota must be a number or a text"),
-        ("at = 3", "[at] holds tables of one substrate each; write [at.docker.nodes] nodes = 125"),
-    ):
-        with pytest.raises(UsageError) as caught:
-            asked("--training", written(tmp_path, text))
-        assert words in str(caught.value)
 
 
 # ------------------------------------------------------------------------------------------------------- fields

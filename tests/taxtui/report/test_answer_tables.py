@@ -10,33 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.recording.reader import load
 from costmodel.training.run import TrainingRun
-from taxtui.cli import app
-from taxtui.errors import UsageError
 from taxtui.report.answer import sections
 from taxtui.report.answer.measured import summary
 from taxtui.report.formats.plain_tables import to_text
 from taxtui.terminal_text import width
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 SHORT = str(RECORDINGS / "short.msgpack")
 ASK = ("--trajectories", "1000000", "--workers", "500")
-
-
-def said(*words: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, list(words), catch_exceptions=True)
-    if code:
-        assert isinstance(done.exception, UsageError | SystemExit)
-        assert getattr(done.exception, "exit_code", done.exit_code) == code
-        return str(done.exception)
-    assert done.exit_code == 0, done.output or done.exception
-    return done.stdout
 
 
 def works(text: str) -> list[str]:
@@ -47,7 +35,7 @@ def works(text: str) -> list[str]:
 
 @pytest.mark.parametrize("command", [("project", SHORT, *ASK), ("report", SHORT)])
 def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None:
-    text = said(*command)
+    text = printed(*command)
     assert " ".join(text.split("\n\n")[0].split()).startswith(
         "docker:runc exec runs 2.97 ± 0.19 times longer than local:bwrap exec for T1 x 10; "
     )
@@ -56,7 +44,7 @@ def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None
     assert "Cold start" not in text
     assert "--full" in text
     assert max(map(width, text.splitlines())) <= 80
-    full = said(*command, "--full")
+    full = printed(*command, "--full")
     assert full.startswith(text.partition("\n\n")[0])
     assert len(full) > 2 * len(text)
 
@@ -72,16 +60,6 @@ def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
             assert piece in text
 
 
-def test_the_terminal_says_how_wide_a_table_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = ("report", SHORT, str(RECORDINGS / "gvisor.msgpack"))
-    monkeypatch.setenv("COLUMNS", "60")
-    narrow = said(*both)
-    monkeypatch.setenv("COLUMNS", "160")
-    wide = said(*both)
-    assert max(map(width, narrow.splitlines())) <= 60
-    assert narrow.count("T1 50 exec") > wide.count("T1 50 exec"), "columns that do not fit follow below, with names"
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -91,15 +69,7 @@ def test_the_terminal_says_how_wide_a_table_may_be(monkeypatch: pytest.MonkeyPat
 )
 def test_rows_are_chosen_before_they_are_ranked(words: tuple[str, ...], expected: list[str]) -> None:
     for command in (("project", SHORT, *ASK), ("report", SHORT)):
-        assert works(said(*command, *words)) == expected
-
-
-def test_lengths_are_chosen_where_they_are_not_projected() -> None:
-    assert works(said("report", SHORT, "--actions", "50", "-n", "10", "--tier", "T0", "--mode", "exec")) == [
-        "T0 10 exec",
-        "T0 50 exec",
-    ]
-    assert "--actions 70" in said("report", SHORT, "--actions", "70", code=2)
+        assert works(printed(*command, *words)) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,16 +82,16 @@ def test_lengths_are_chosen_where_they_are_not_projected() -> None:
 )
 def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], expected: str) -> None:
     for command in (("project", SHORT, *ASK), ("report", SHORT), ("compare", SHORT, SHORT)):
-        assert said(*command, *words, code=2) == expected
+        assert printed(*command, *words, code=2) == expected
 
 
 def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tmp_path: Path) -> None:
     cells = [cell(0, actions=4), cell(1, actions=30), cell(2, actions=4, mode="session"), cell(3, actions=10)]
     trials = [trial(9 * n + m, cell=n, actions=[S] * cells[n][6]) for n in range(4) for m in range(3)]
     file = str(write(tmp_path / "a", trials, *cells))
-    assert [row["actions"] for row in json.loads(said("project", file, *ASK, *JSON))] == [4, 30, 10, 4]
-    assert works(said("project", file, *ASK)) == ["T2 4 exec", "T2 4 session", "T2 10 exec", "T2 30 exec"]
-    lines = said("project", file, *ASK, "--full").partition("Causes of the worker-hours")[0].splitlines()
+    assert [row["actions"] for row in json.loads(printed("project", file, *ASK, *JSON))] == [4, 30, 10, 4]
+    assert works(printed("project", file, *ASK)) == ["T2 4 exec", "T2 4 session", "T2 10 exec", "T2 30 exec"]
+    lines = printed("project", file, *ASK, "--full").partition("Causes of the worker-hours")[0].splitlines()
     named = [line.split()[1] for line in lines if line.startswith("T2 ") and "±" in line]
     assert named[-4:] == ["4", "4", "10", "30"]
 
@@ -131,42 +101,42 @@ JSON = ("--format", "json")
 
 def test_json_and_csv_have_the_answer_in_every_row() -> None:
     for command in (("project", SHORT, *ASK), ("report", SHORT)):
-        rows: list[dict[str, Any]] = json.loads(said(*command, *JSON))
+        rows: list[dict[str, Any]] = json.loads(printed(*command, *JSON))
         cells = {row["cell_id"] for row in rows}
         for row in rows:
             told = row["answer"]
             assert told["ranked"]
             assert told["cheapest"] == (row["substrate"] == "local")
             assert (told["against"] in cells) == (told["ratio"]["value"] is not None) == (not told["cheapest"])
-        lines = list(csv.DictReader(io.StringIO(said(*command, "--format", "csv"))))
+        lines = list(csv.DictReader(io.StringIO(printed(*command, "--format", "csv"))))
         assert [line["answer.work"] for line in lines] == [row["answer"]["work"] for row in rows]
         assert {line["answer.verdict"] for line in lines} >= {"", "differs"}
 
 
 def test_the_baseline_is_what_ratios_are_to_and_has_a_column() -> None:
-    text = said("project", SHORT, *ASK, "--set", "baseline=docker", "--substrate", "local", "--tier", "T1")
+    text = printed("project", SHORT, *ASK, "--set", "baseline=docker", "--substrate", "local", "--tier", "T1")
     assert "how many times docker" in " ".join(text.split())
     assert "0.276x" in text or "0.278x" in text, "local, in the table"
     heads = text.split("\n\n")[3].splitlines()[0]
     assert "docker" in heads
     assert "T1 " in text
     assert not {"T0", "T2"} & set(text.split())
-    chosen = json.loads(said("project", SHORT, *ASK, "--set", "baseline=docker", "--tier", "T1", *JSON))
+    chosen = json.loads(printed("project", SHORT, *ASK, "--set", "baseline=docker", "--tier", "T1", *JSON))
     assert {row["tier"] for row in chosen} == {"T1"}
 
 
 def test_tables_are_the_answer_or_one_or_all_and_nothing_is_ignored() -> None:
-    assert "--full is every table, --table tax one" in said("report", SHORT, "--full", "--table", "tax", code=2)
-    assert "--full is for people" in said("report", SHORT, "--full", *JSON, code=2)
+    assert "--full is every table, --table tax one" in printed("report", SHORT, "--full", "--table", "tax", code=2)
+    assert "--full is for people" in printed("report", SHORT, "--full", *JSON, code=2)
 
 
 def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:
     trials = [trial(9 * n + m, cell=n, create=(2 + n) * S) for n in range(2) for m in range(4)]
     file = write(tmp_path / "a", trials, cell(0), cell(1, concurrency=8))
-    for text in (said("report", str(file)), summary(file)):
+    for text in (printed("report", str(file)), summary(file)):
         assert "T2 3 exec concurrency 1" in text
         assert "T2 3 exec concurrency 8" in text
-    rows = json.loads(said("report", str(file), *JSON))
+    rows = json.loads(printed("report", str(file), *JSON))
     assert [row["answer"]["work"] for row in rows] == ["T2 3 exec concurrency 1", "T2 3 exec concurrency 8"]
 
 
@@ -185,7 +155,7 @@ def test_hostile_labels_neither_steer_nor_widen(tmp_path: Path, label: str) -> N
     more = [trial(n, cell=1, create=(5 + n % 3) * S) for n in range(5, 9)]
     file = write(tmp_path / "a", [*trials, *more], cell(0, substrate=label), cell(1, tier=label))
     for words in (("project", str(file), *ASK), ("report", str(file))):
-        text = said(*words)
+        text = printed(*words)
         assert "\x1b" not in text
         assert max(map(width, text.splitlines())) <= 80
         assert len(text.splitlines()) < 150

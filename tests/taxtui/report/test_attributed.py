@@ -68,13 +68,6 @@ def test_gpus_wait_in_parts_and_only_the_sandboxs_is_called_stalled(row: Row) ->
     assert told.count("stalled") == 2  # the head of its column, and what it is
 
 
-def test_many_rows_have_a_line_each(row: Row) -> None:
-    told = text(*[row] * 4)
-    assert told.startswith("Costs of the sandbox in this training run")
-    assert told.count("312k") == 4
-    assert max(map(width, told.splitlines())) <= 80
-
-
 def test_every_format_carries_it(row: Row) -> None:
     report = Report(lambda: attributed.sections([row], DEMAND), lambda: [record(row)])
     [told] = json.loads(json_rows.render(report))
@@ -89,9 +82,3 @@ def test_every_format_carries_it(row: Row) -> None:
     assert '"attribution.causes.failures.usd.low"' in head
     assert '"attribution.assumptions.failure_rate.source"' in head
     assert "### docker T2 3 exec: the sandbox costs this run $312k" in markdown_tables.render(report)
-
-
-def test_a_row_without_steps_says_nothing_of_it(row: Row) -> None:
-    plain = replace(row, attribution=None)
-    assert attributed.sections([plain], DEMAND) == []
-    assert record(plain)["attribution"] is None

@@ -7,20 +7,19 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.projection.row import CAUSES as ATTRIBUTED
 from costmodel.projection.row import ByCause
 from costmodel.recording.reader import load
-from costmodel.training.run import Think, TrainingRun
-from taxtui.cli import app
+from costmodel.training.run import TrainingRun
 from taxtui.report import bars
 from taxtui.report.palette import LOOKS
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import width
-from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.command_line import printed
+from tests.support.cost_model.simulating import attribute_coarsely
 
 RUN = Path(__file__).parents[3] / "recordings" / "run.msgpack"
 
@@ -30,12 +29,6 @@ def chart() -> bars.BarChart:
     found = bars.chart(answer_of(project([load(RUN)], TrainingRun(trajectories=10**6, workers=500))))
     assert found is not None
     return found
-
-
-def printed(*words: str) -> str:
-    done = CliRunner().invoke(app, list(words), catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def test_every_cause_has_one_name_one_letter_one_hatch_and_one_colour() -> None:
@@ -80,28 +73,13 @@ def test_widths_are_in_proportion_and_fit_the_terminal(chart: bars.BarChart, col
     assert "".join(lines).count("startup") == 1, "the legend is printed once"
 
 
-def test_what_is_narrower_than_a_column_is_named_with_its_share() -> None:
-    asked = TrainingRun(trajectories=10**6, workers=500, think=Think(8 * S))
-    found = bars.chart(answer_of(project([load(RUN)], asked)))
-    assert found is not None
-    legend, narrow = (
-        re.sub(" +", " ", " ".join(bars.draw(found, 80, bars.Pen()))).rpartition("░ ")[2].split(" Too small to draw: ")
-    )
-    assert legend == "model time"
-    assert re.match(r"startup [\d.]+ %, dispatch [\d.]+ %, wrapper time [\d.]+ %, command time [\d.]+ %,", narrow)
-
-
-def test_the_bars_of_a_run_in_steps_are_ordered_by_the_cost_that_they_show() -> None:
+def test_the_bars_of_a_run_in_steps_are_ordered_by_the_cost_that_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
     asked = TrainingRun(trajectories=512, workers=16, batch=64, gpus=8, gpu_usd_hour=2.0)
     for line in (answer := answer_of(project([load(RUN)], asked))).lines:
         sizes = [sum(bar.parts.values()) for bar in bars.bars_of(answer, line)]
         assert sizes
         assert sizes == sorted(sizes, reverse=True)
-
-
-def test_a_bar_has_at_least_one_column() -> None:
-    assert bars.cells({"startup": 1.0, "work": 2.0}, 0.01) == {"work": 1}
-    assert bars.cells({"startup": 1.0, "work": 2.0}, 2.0) == {"startup": 2, "work": 4}
 
 
 class Terminal(io.StringIO):
@@ -154,16 +132,3 @@ def test_an_answer_has_bars_below_its_sentence(command: tuple[str, ...]) -> None
     assert re.search(r"by cause, T1 x 50:\ndocker:runc  exec +[\d.]+( s)?  ▒+▓+▞?█+", text.split("\n\n")[1])
     markdown = printed(name, str(RUN), *options, "--format", "markdown")
     assert re.search(r"```text\n.* by cause, T1 x 50:\n(.*\n)+```", markdown)
-
-
-def test_an_answer_without_known_causes_has_no_bars(tmp_path: Path) -> None:
-    published = Path(__file__).parents[3] / "scenarios" / "published" / "essay.toml"
-    text = printed("project", str(published), "--trajectories", "1000", "--workers", "5")
-    assert "by cause" not in text
-
-
-def test_many_substrates_are_cut_with_a_line_that_says_so(tmp_path: Path) -> None:
-    cells = [cell(number, substrate=f"place{number}") for number in range(15)]
-    trials = [trial(9 * n + m, cell=n, create=(2 + n) * S) for n in range(15) for m in range(3)]
-    text = printed("report", str(write(tmp_path / "a", trials, *cells)))
-    assert "3 more bars: --tier, --mode and --substrate choose others." in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui.report.cells import CellGroup, Content, RowName, TableCell, aligned, lines_of, number_of, text_of
+from taxtui.report.cells import CellGroup, Content, RowName, TableCell, aligned, lines_of, text_of
 from taxtui.report.formats import Section
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from taxtui.report.formats.plain_tables import to_text
@@ -32,13 +32,6 @@ from taxtui.report.page.views import cell_of
 )
 def test_a_cell_is_printed_from_its_value(content: Content, text: str) -> None:
     assert text_of(content) == text
-
-
-def test_a_column_is_sorted_by_values_that_the_text_has_rounded_away() -> None:
-    cells: list[Content] = [TableCell(1.0004e9, NS), TableCell(1.0001e9, NS), TableCell(900e6, NS), TableCell(), "–"]
-    assert text_of(cells[0]) == text_of(cells[1]) == "1.00 s"
-    assert sorted(cells[:3], key=lambda cell: number_of(cell) or 0.0) == [cells[2], cells[1], cells[0]]
-    assert number_of(CellGroup((TableCell(), TableCell(3.0)))) == 3.0
 
 
 def test_a_page_sorts_by_the_exact_amount() -> None:

@@ -7,25 +7,18 @@ import csv
 import hashlib
 import io
 import re
-import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from taxtui.cli import app
-from taxtui.errors import UsageError
-from taxtui.report.cells import CellGroup, TableCell
-from taxtui.report.formats import Section
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
-from taxtui.report.numbers import NS, TIMES
 from taxtui.report.page.content import page
 from taxtui.report.page.material import Material
-from taxtui.report.page.views import table_of
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.documents.page_recordings import recordings
+from tests.support.documents.page_recordings import price_sheet, recordings
 
 HOSTILE = "<script>alert(1)</script>\"'>{{ 7*7 }}&amp;]]>$x$\x1b[31m\u202e漢字"
 
@@ -153,101 +146,21 @@ def test_rows_without_a_success_are_said_and_draw_nothing(tmp_path: Path) -> Non
     assert "No trajectory succeeded" in Reader(page_of(only)).text
 
 
-def test_what_was_not_measured_here_stands_apart(tmp_path: Path) -> None:
-    trials = [trial(n, cell=n % 2) for n in range(12)]
-    path = write(tmp_path / "r.msgpack", trials, cell(0), cell(1, substrate="daytona", provenance="stand_in"))
-    html = page_of(path)
-    apart = html.partition("Not measured here")[2]
-    assert apart
-    assert "STAND-IN, Time of one delivered trajectory by cause, T2" in apart
-
-
-def test_each_amount_of_a_group_has_a_column_and_a_heading() -> None:
-    group = CellGroup((TableCell(2e9, NS, 1e9, 3e9), TableCell(1.5, TIMES)))
-    section = Section("T", ["work", "docker"], [["a", group], ["b", "–"]], [], amounts=["time", "ratio"])
-    found = table_of(section)
-    assert found.head == [["work"], ["docker", "time"], ["docker", "ratio"]]
-    assert [Reader(cell.html).text for row in found.rows for cell in row] == [
-        "a",
-        "2.0 s ±1.0",
-        "1.50x",
-        "b",
-        "–",
-        "–",
-    ]
-    assert [cell.sort for cell in found.rows[0][1:]] == ["2000000000", "1.5"]
-
-
-def invoke(*arguments: object) -> str:
-    words = [str(argument) for argument in arguments]
-    result = CliRunner().invoke(app, words, standalone_mode=False, catch_exceptions=False)
-    return result.output
-
-
 def test_a_page_is_a_new_file(tmp_path: Path) -> None:
     path = write(tmp_path / "r.msgpack", [trial(n) for n in range(6)])
     out = tmp_path / "page.html"
-    assert invoke("report", path, "--html", out) == f"{out}\n"
+    assert printed("report", path, "--html", out) == f"{out}\n"
     assert out.read_text().startswith("<!doctype html>")
     before = out.read_bytes()
-    with pytest.raises(UsageError, match="exists; choose another name with --html, nothing is overwritten"):
-        invoke("report", path, "--html", out)
+    assert "exists; choose another name with --html, nothing is overwritten" in printed(
+        "report", path, "--html", out, code=2
+    )
     assert out.read_bytes() == before
 
 
-def test_a_recording_that_cannot_be_read_leaves_no_file(tmp_path: Path) -> None:
-    path = tmp_path / "r.msgpack"
-    path.write_bytes(b"no recording")
-    with pytest.raises(Exception, match="not a taxtui recording"):
-        invoke("report", path, "--html", tmp_path / "page.html")
-    assert not (tmp_path / "page.html").exists()
-
-
-def test_the_sentence_and_the_choice_are_those_of_the_command_line(tmp_path: Path) -> None:
-    first, second = recordings(tmp_path)
-    chosen = ("--mode", "exec")
-    said = invoke("report", first, second, *chosen).split("\n\n")[0]
-    invoke("report", first, second, *chosen, "--html", tmp_path / "page.html")
-    found = Reader((tmp_path / "page.html").read_text())
-    assert " ".join(said.split()) in found.text
-    assert "T1 10 session" not in found.text
-    assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --html page.html" in found.text
-
-
-SHEET = """
-title = "Ours"
-date = 2026-10-01
-[[sandbox]]
-substrate = "docker"
-usd_per_hour = 1.0
-minimum_s = 0
-increment_s = 0.001
-source = "invoice"
-[[sandbox]]
-substrate = "local"
-usd_per_hour = 0.5
-minimum_s = 0
-increment_s = 0.001
-source = "invoice"
-"""
-
-
-def test_a_projection_is_a_page_with_its_question_its_sentence_and_the_command_that_asks_it(tmp_path: Path) -> None:
-    paths, out = recordings(tmp_path), tmp_path / "page.html"
-    asked = shlex.split("--trajectories 10k --workers 50 --length 30 --set baseline=docker --think 8s")
-    said = invoke("project", *paths, *asked).split("\n\n")[0]
-    assert invoke("project", *paths, *asked, "--html", out) == f"{out}\n"
-    found = Reader(out.read_text())
-    assert "Training run: 10,000 trajectories of 30 actions on 50 workers" in found.text
-    assert found.text.index(" ".join(said.split())) < found.text.index("Training run: 10,000")
-    again = "--set baseline=docker --trajectories 10000 --workers 50 --length 30 --think 8s"
-    assert f"taxtui project run-1.msgpack run-2.msgpack {again} --html page.html" in found.text
-
-
 def test_a_page_tells_the_names_of_files_and_no_folders(tmp_path: Path) -> None:
-    path, out, sheet = recordings(tmp_path)[0], tmp_path / "page.html", tmp_path / "sheet.toml"
-    sheet.write_text(SHEET)
-    invoke("project", path, "--trajectories", 100, "--workers", 5, "--prices", sheet, "--set=seed=3", "--html", out)
+    path, out, sheet = recordings(tmp_path)[0], tmp_path / "page.html", price_sheet(tmp_path, docker=1, local=0.5)
+    printed("project", path, "--trajectories", 100, "--workers", 5, "--prices", sheet, "--set=seed=3", "--html", out)
     assert "--set seed=3" in Reader(out.read_text()).text
     assert str(tmp_path) not in out.read_text()
 
@@ -262,5 +175,4 @@ def test_a_page_tells_the_names_of_files_and_no_folders(tmp_path: Path) -> None:
     ],
 )
 def test_a_page_refuses_options_without_an_effect_on_it(tmp_path: Path, words: tuple[str, ...], option: str) -> None:
-    with pytest.raises(UsageError, match=f"{option} does not go with --html"):
-        invoke(*words, "--html", tmp_path / "page.html")
+    assert f"{option} does not go with --html" in printed(*words, "--html", tmp_path / "page.html", code=2)

@@ -21,10 +21,9 @@ from taxtui.report.page.drawing import drawn, inline_svg
 from taxtui.report.page.figure import Figure, Panel
 from taxtui.report.page.figures import by_length, causes, cold_start
 from taxtui.report.page.material import Material
-from taxtui.report.page.palette import OTHERS, RULE, SHADES, SUBSTRATES, SURFACE
-from taxtui.report.page.palette import colours as colours_of
+from taxtui.report.page.palette import RULE, SHADES, SURFACE
 from taxtui.report.page.scales import amounts, durations, limits
-from taxtui.tui import colours
+from tests.support.cost_model.simulating import attribute_coarsely
 from tests.support.documents.page_recordings import recordings
 
 NS = 1e-9
@@ -82,18 +81,6 @@ def test_bars_are_the_answer_of_each_workload(material: Material, found: dict[st
     assert sorted(totals(panels)) == pytest.approx(sorted(amounts_s))
 
 
-def test_lines_over_length_are_the_medians(material: Material, found: dict[str, Figure]) -> None:
-    (panel,) = found["length"].panels
-    lines = {tuple(zip(xs(line), ys(line), strict=True)) for line in axes_of(panel).lines}
-    for label, mode in {(row.own_label, row.identity.mode) for row in material.rows}:
-        group = [row for row in material.rows if (row.own_label, row.identity.mode) == (label, mode)]
-        summaries = [(float(row.length.mean), row.summary("trajectory")) for row in group]
-        medians = sorted(
-            (length, summary.p50.value * NS) for length, summary in summaries if summary and summary.p50.value
-        )
-        assert tuple(medians) in lines
-
-
 def test_a_picture_has_a_name_a_description_text_and_the_page_s_colours_only(found: dict[str, Figure]) -> None:
     panels = [panel for figure in found.values() for panel in figure.panels]
     assert len({panel.name for panel in panels}) == len(panels)
@@ -108,7 +95,10 @@ def test_a_picture_has_a_name_a_description_text_and_the_page_s_colours_only(fou
 
 
 @pytest.mark.parametrize("steps", [False, True])
-def test_bars_of_a_training_run_are_those_of_the_projection(tmp_path: Path, steps: bool) -> None:
+def test_bars_of_a_training_run_are_those_of_the_projection(
+    tmp_path: Path, steps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attribute_coarsely(monkeypatch)
     paths = recordings(tmp_path)[:1]
     cells, sources = read_samples(paths)
     rows = [row for row in rows_of(cells) if row.identity.actions == 10 and row.identity.mode == "exec"]
@@ -155,30 +145,6 @@ def test_every_colour_is_readable_on_its_background() -> None:
             assert contrast(SHADES[role].light, SHADES[ground].light) >= READABLE, role
             assert contrast(SHADES[role].dark, SHADES[ground].dark) >= READABLE, role
     assert len({shade.light for shade in SHADES.values()}) == len(set(SHADES.values())), "a drawn colour has one shade"
-
-
-def test_substrates_have_the_colours_of_the_screens_and_variants_other_colours() -> None:
-    for name in SUBSTRATES:
-        colour = colours.SUBSTRATES[name][1].lower()
-        if contrast(colour, SHADES[SURFACE].dark) >= 5.5:
-            assert SHADES[name].dark == colour
-    roles = colours_of(["docker:runc", "docker:runsc", "local:bwrap", "modal", "e2b"])
-    assert roles["docker:runc"] == "docker"
-    assert roles["docker:runsc"] in OTHERS
-    assert len(set(roles.values())) == 5
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        (0.008, 0.6, ["10 ms", "50 ms", "100 ms", "500 ms"]),
-        (3.0, 22.0, ["5 s", "10 s", "20 s"]),
-        (0.2, 0.3, ["200 ms", "220 ms", "240 ms", "260 ms", "280 ms"]),
-        (30.0, 1200.0, ["2 min", "20 min"]),
-    ],
-)
-def test_a_logarithmic_axis_of_times_has_a_few_round_ticks(low: float, high: float, words: list[str]) -> None:
-    assert [tick.label for tick in durations(low, high, log=True)] == words
 
 
 @settings(max_examples=60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,38 +12,14 @@ from costmodel import TrainingRun, load, load_prices, project
 from costmodel.analysis.ranking import answer_of
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
-from taxtui.report.page.drawing import drawn
 from taxtui.report.page.figures import frontier
 from taxtui.report.page.figures.frontier import OFF, ON, TIED, PlaceStanding, standings
 from taxtui.report.page.palette import colours
 from taxtui.report.page.providers import address_of
-from taxtui.report.page.site import _projected
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.documents.page_recordings import recordings
+from tests.support.documents.page_recordings import price_sheet, recordings
 
-SHEET = """
-title = "Ours"
-date = 2026-10-01
-[[sandbox]]
-substrate = "docker"
-usd_per_hour = {docker}
-minimum_s = 0
-increment_s = 0.001
-source = "invoice"
-[[sandbox]]
-substrate = "local"
-usd_per_hour = {local}
-minimum_s = 0
-increment_s = 0.001
-source = "invoice"
-"""
 DEMAND = TrainingRun(trajectories=1_000_000, workers=500)
-
-
-def sheet(folder: Path, **usd: float) -> Path:
-    path = folder / "prices.toml"
-    path.write_text(SHEET.format(**usd))
-    return path
 
 
 def site(*arguments: object) -> tuple[str, str]:
@@ -54,7 +29,7 @@ def site(*arguments: object) -> tuple[str, str]:
 
 
 def works(folder: Path, **usd: float) -> dict[str, list[PlaceStanding]]:
-    prices = load_prices(sheet(folder, **usd)) if usd else None
+    prices = load_prices(price_sheet(folder, **usd)) if usd else None
     rows = project([load(path) for path in sorted(folder.glob("*.msgpack"))], DEMAND, prices)
     return {line.name: standings(line) for line in answer_of(rows).lines}
 
@@ -75,27 +50,6 @@ def test_places_that_cannot_be_told_apart_tie(tmp_path: Path) -> None:
     assert {one.frontier for one in own} == {ON, TIED}
 
 
-def test_the_cost_figure_draws_the_frontier(tmp_path: Path) -> None:
-    recordings(tmp_path)
-    workloads = works(tmp_path, docker=1.0, local=1.0)
-    figure = frontier.figure(workloads, colours(["docker", "local"]))
-    assert figure is not None
-    assert len(figure.panels) == len(workloads) == 4
-    for panel, standings_of_work in zip(figure.panels, workloads.values(), strict=True):
-        lines: list[Any] = list(drawn(panel).figure.axes[0].lines)
-        [dashed] = [line for line in lines if line.get_linestyle() == "--"]
-        frontier_points = [
-            (item.hours.value, item.usd.value) for item in standings_of_work if item.frontier == ON and item.usd
-        ]
-        assert list(zip(dashed.get_xdata(), dashed.get_ydata(), strict=True)) == sorted(frontier_points)
-        points = {(line.get_xdata()[0], line.get_ydata()[0]): line for line in lines if line.get_marker() == "o"}
-        assert len(points) == len(standings_of_work)
-        for item in standings_of_work:
-            assert item.usd is not None
-            line = points[item.hours.value, item.usd.value]
-            assert (line.get_markerfacecolor() == line.get_color()) == (item.frontier != OFF)
-
-
 def test_a_site_without_prices_says_so(tmp_path: Path) -> None:
     recordings(tmp_path)
     site(tmp_path, "-o", tmp_path / "site")
@@ -106,25 +60,6 @@ def test_a_site_without_prices_says_so(tmp_path: Path) -> None:
     assert "None: every recording of the folder is complete" in index
 
 
-def test_a_cell_at_several_concurrencies_keeps_its_price_and_its_row(tmp_path: Path) -> None:
-    cells = cell(0), cell(1, concurrency=10), cell(2, substrate="local", variant="", concurrency=10)
-    write(tmp_path / "levels.msgpack", [trial(n, cell=n % 3) for n in range(24)], *cells, run_id="levels")
-    site(tmp_path, "-o", tmp_path / "site", "--prices", sheet(tmp_path, docker=1.0, local=1.0))
-    index = (tmp_path / "site" / "index.html").read_text()
-    assert 'id="frontier"' in index
-
-
-def test_a_size_without_a_price_takes_no_price_from_another_size(tmp_path: Path) -> None:
-    cells = cell(0), cell(1, tier="T3", memory_mib=512 << 10)
-    path = write(tmp_path / "sizes.msgpack", [trial(n, cell=n % 2) for n in range(8)], *cells)
-    prices = sheet(tmp_path, docker=1.0, local=1.0)
-    prices.write_text(prices.read_text().replace('substrate = "docker"', 'substrate = "docker"\nsizes = "fargate"'))
-    answer, gaps = _projected([load(path)], DEMAND, load_prices(prices))
-    priced = {line.work.tier: entry.row.cost is not None for line in answer.lines for entry in line.entries}
-    assert priced == {"T2": True, "T3": False}
-    assert ["fargate sells nothing with" in gap.why for gap in gaps] == [True]
-
-
 def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     first = recordings(tmp_path)[0]
     (tmp_path / "copy.msgpack").write_bytes(first.read_bytes())
@@ -133,7 +68,7 @@ def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     write(tmp_path / "index.msgpack", [trial(n) for n in range(3)], run_id="index")
     torn = [trial(n, cell=0) for n in range(4)] + [trial(4, cell=1, outcome="failed")]
     write(tmp_path / "torn.msgpack", torn, cell(0, tier="T3"), cell(1, tier="T4"), run_id="torn", complete=False)
-    prices = sheet(tmp_path, docker=1.0, local=1.0)
+    prices = price_sheet(tmp_path, docker=1.0, local=1.0)
     prices.write_text(prices.read_text().replace('"local"', '"modal"'))
     out = tmp_path / "site"
     (tmp_path / "vendor.toml").write_text(f'{HEAD}[[figures]]\nsubstrate = "x"\n')

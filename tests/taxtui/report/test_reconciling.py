@@ -24,8 +24,6 @@ from taxtui.report.measured.record import record
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.sections import TABLES, sections
-from taxtui.report.numbers import duration
-from taxtui.report.numbers import number as number_of
 from taxtui.report.projected import sections as projected
 from taxtui.report.projected.record import record as projected_record
 from taxtui.report.words import TAXES
@@ -89,11 +87,6 @@ def equal(ns: float | None, seconds: float | None) -> bool:
 @pytest.fixture(params=SHIPPED, ids=lambda path: path.stem)
 def found(request: pytest.FixtureRequest) -> Told:
     return told(request.param)
-
-
-def test_recordings_are_shipped(found: Told) -> None:
-    assert len(SHIPPED) >= 5
-    assert found.live.keys() == found.report.keys() == found.project.keys()
 
 
 def test_counts_and_the_badge(found: Told) -> None:
@@ -160,36 +153,3 @@ def test_csv_says_what_json_says(found: Told) -> None:
                     value = value[part] if isinstance(value, dict) else None
                 if isinstance(value, int | float) and not isinstance(value, bool):
                     assert float(text) == value, column
-
-
-def test_markdown_says_what_json_says(found: Told) -> None:
-    tables = found.texts["report.md"].split("\n### ")
-    breakdown, beside = (
-        _lines(next(table for table in tables if table.startswith(title)))
-        for title in ("Breakdown of completion", "Beside completion")
-    )
-    assert len(breakdown) == len(beside) == len(found.report)
-    for number, report in enumerate(found.report.values()):
-        means = {name.replace("_", " "): value for name, value in report["mean_ns"].items()}
-        means["all"] = report["trajectory_ns"]["mean"]["value"]
-        for head, cell in [*list(breakdown[number].items())[1:], *list(beside[number].items())[1:]]:
-            value = means[head]
-            assert cell.partition(" (")[0] == ("–" if value is None else duration(value)), head
-    for text, title, shown in (
-        ("report.md", "Tax", lambda hours: duration(hours * S)),
-        ("project.md", "Causes of the worker-hours", number_of),
-    ):
-        [table] = [one for one in found.texts[text].split("\n### ") if one.startswith(title)]
-        keys = found.report if text == "report.md" else found.project
-        for line, key in zip(_lines(table), keys, strict=True):
-            causes = found.project[key]["by_cause"]
-            for head, cell in list(line.items())[3:]:
-                names = head.rstrip(")").split(" (")
-                texts = ["–" if causes[name] is None else shown(causes[name]) for name in names]
-                assert cell == (f"{texts[0]} ({texts[1]})" if len(texts) == 2 else texts[0]), head
-
-
-def _lines(table: str) -> list[dict[str, str]]:
-    """The rows of a Markdown table by its head."""
-    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line.startswith("| ")]
-    return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]

@@ -5,21 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 
-from costmodel.statistics.quantiles import effective_count, percentile
+from costmodel.statistics.quantiles import effective_count
 from costmodel.statistics.repetitions import RunKey
 from taxtui.report.measured.samples import Column, summarize
 
 STUDENT = {4: 2.776445, 19: 2.093024}
 """Two-sided 95 % quantiles by degrees of freedom, from printed tables."""
-
-
-def test_ranks_of_a_sample_that_is_worth_less_than_its_size() -> None:
-    ascending = range(1, 1001)
-    # of 100 independent values, ranks 40 and 61 enclose the median: P(Bin < 40) = 0.0176, P(Bin < 41) = 0.0284
-    assert percentile(range(1, 101), 0.5) == (50, 40, 61, 6)
-    assert percentile(ascending, 0.5, 100) == (500, 40 * 1001 // 101, math.ceil(61 * 1001 / 101), 60)
-    unsupported = percentile(ascending, 0.95, 71)
-    assert (unsupported.value, unsupported.high, unsupported.needs) == (None, None, math.ceil(72 * 1000 / 71))
 
 
 def test_the_worth_of_clusters_is_korn_and_graubards() -> None:

@@ -96,15 +96,6 @@ def test_every_duration_of_a_trial(tmp_path: Path) -> None:
     assert values(found, "dispatch") == [10 * MS, 5 * MS, 40 * MS]
 
 
-def test_a_reset_replaces_create_and_shows_no_orchestration(tmp_path: Path) -> None:
-    events = trial(0, create=30 * MS)
-    events[1][2] = "reset"
-    found = only(cells_of(tmp_path, ([events], [])))
-    assert values(found, "cold_start") == [30 * MS + S]
-    assert values(found, "orchestration") == []
-    assert column(found.successes, "orchestration").sizes.tolist() == [0]
-
-
 @pytest.mark.parametrize("second", [-1, 2 * S + 1, 900 * S], ids=["unknown", "a bit too long", "much too long"])
 def test_a_run_that_is_unknown_or_cannot_be_is_never_guessed(tmp_path: Path, second: int) -> None:
     known, unknown = trial(0, runs=[S // 2] * 3), trial(1, actions=[S, 2 * S, 3 * S], runs=[S // 4, second, S])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from itertools import pairwise
@@ -13,25 +11,16 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from taxtui.commands.report import command
-from taxtui.errors import RecordingError
 from taxtui.report.formats import Section, markdown_tables
-from taxtui.report.formats.plain_tables import to_text
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, health, trial, write
 
 MS = S // 1000
 
 
-def report(*arguments: object) -> str:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def records(*arguments: object) -> list[dict[str, Any]]:
-    found = json.loads(report(*arguments, "--format", "json"))
+    found = json.loads(printed("report", *arguments, "--format", "json"))
     assert isinstance(found, list)
     return found
 
@@ -54,7 +43,7 @@ def enclosing(ascending: list[int], p: float) -> tuple[int | None, int | None]:
     return ascending[max(low) - 1] if low else None, ascending[min(high) - 1] if high else None
 
 
-@pytest.mark.parametrize("count", [3, 6, 71, 72, 100, 368])
+@pytest.mark.parametrize("count", [3, 72, 368])
 def test_json_has_exact_percentiles_with_their_intervals(tmp_path: Path, count: int) -> None:
     path, cold_starts = spread(tmp_path, count)
     ascending = sorted(cold_starts)
@@ -71,37 +60,12 @@ def test_json_has_exact_percentiles_with_their_intervals(tmp_path: Path, count: 
 
 def test_a_table_prints_what_the_data_need_instead_of_what_they_do_not_support(tmp_path: Path) -> None:
     path, cold_starts = spread(tmp_path, 71)
-    text = report(path, "--table", "cold-start")
-    assert "needs  needs" in text
-    assert "n≥72  n≥368" in text
+    assert "n≥72  n≥368" in printed("report", path, "--table", "cold-start")
     path, cold_starts = spread(tmp_path, 72)
-    ascending = sorted(cold_starts)
-    value, (low, high) = ascending[68], enclosing(ascending, 0.95)
-    assert low is not None
-    assert high is not None
-    text = report(path, "--table", "cold-start", "--run-sd", "0")
-    assert f"{value / S:.2f} s" in text
-    assert f"{low / S:.2f}–{high / S:.2f}" in text
+    text = printed("report", path, "--table", "cold-start", "--run-sd", "0")
+    assert f"{sorted(cold_starts)[68] / S:.2f} s" in text
     assert "n≥72" not in text
     assert "n≥368" in text
-
-
-def test_breakdown_adds_up_to_completion(tmp_path: Path) -> None:
-    trials = [trial(n, create=n * S, setup=[(2 * S, S)], gaps=[S // 10] * 3, runs=[S // 4] * 3) for n in range(1, 6)]
-    for number, events in enumerate(trials, 1):
-        events.insert(3, [5, number, "setup", events[2][3] + S, 2 * S])
-    path = write(tmp_path / "a.msgpack", trials)
-    found = records(path, "--table", "breakdown")[0]["mean_ns"]
-    parts = ("create", "ready", "preload", "work", "dispatch", "unsplit", "harness")
-    whole = records(path, "--table", "completion")[0]["trajectory_ns"]["mean"]["value"]
-    assert sum(found[part] for part in parts) == pytest.approx(whole) == fmean(n * S + 6.3 * S for n in range(1, 6))
-    assert found["harness"] == pytest.approx(0.3 * S)
-    text = report(path, "--table", "breakdown")
-    assert "harness" in text
-    assert "unsplit" not in text
-    line = next(line for line in text.splitlines() if line.startswith("T2 3 exec c1"))
-    shares = [float(share) for share in line.split()[4:] if share != "%"]
-    assert shares == pytest.approx([100 * part / 9.3 for part in (3, 1, 1.75, 3.25, 0.3)], abs=0.5)
 
 
 def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_path: Path) -> None:
@@ -109,7 +73,7 @@ def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_pat
         trials = [trial(n, create=S, runs=[S // 4] * 3, wrappers=wrappers) for n in range(1, 6)]
         path = write(tmp_path / f"{len(wrappers)}.msgpack", trials)
         row = records(path, "--table", "breakdown")[0] | records(path, "--table", "tax")[0]
-        return row, report(path, "--table", "breakdown")
+        return row, printed("report", path, "--table", "breakdown")
 
     (before, text_before), (after, text) = told([]), told([S // 8, S // 4, -1])
     assert before["mean_ns"]["wrapper"] is None
@@ -120,37 +84,6 @@ def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_pat
         assert before[same] == after[same]
     assert "wrapper" in text
     assert "wrapper" not in text_before
-
-
-def test_tax_in_worker_hours(tmp_path: Path) -> None:
-    trials = [trial(n, create=n * S, runs=[S // 4] * 3) for n in range(1, 6)]
-    path = write(tmp_path / "a.msgpack", trials)
-    row = records(path, "--table", "tax")[0]
-    tax_s = fmean(n + 4 - 0.75 for n in range(1, 6))
-    assert row["tax_per_success_ns"]["value"] == pytest.approx(tax_s * S)
-    assert row["tax_share_of_held"] == pytest.approx(tax_s / (tax_s + 0.75))
-    assert row["tax_worker_hours_per_million"] == pytest.approx(tax_s * 1e6 / 3600)
-    assert sum(ns or 0 for ns in row["tax_by_cause_ns"].values()) == pytest.approx(tax_s * S)
-    assert f"{100 * tax_s / (tax_s + 0.75):.0f} %" in report(path, "--table", "tax")
-
-
-def test_csv_has_a_row_per_cell_and_units_in_its_names(tmp_path: Path) -> None:
-    cells = [cell(0, substrate="=cmd"), cell(1, tier="T0")]
-    trials = [trial(n, cell=n % 2, create=n * S) for n in range(20)]
-    path = write(tmp_path / "a.msgpack", trials, *cells)
-    rows = list(csv.DictReader(io.StringIO(report(path, "--format", "csv"))))
-    whole = records(path)
-    assert [row["substrate"] for row in rows] == ["docker", "'=cmd"]
-    for row, found in zip(rows, whole, strict=True):
-        assert int(row["cold_start_ns.p50.value"]) == found["cold_start_ns"]["p50"]["value"]
-        assert float(row["mean_ns.create"]) == found["mean_ns"]["create"]
-        assert row["cold_start_ns.p95.value"] == ""
-    unitless = ("n", "needs")
-    for name in rows[0]:
-        if name.endswith((".value", ".low", ".high")):
-            assert "_ns." in name or name.startswith(("failure_rate", "answer.ratio"))
-        elif "_ns." in name:
-            assert name.split(".")[-1] in unitless or name.startswith(("mean_ns.", "tax_by_cause_ns."))
 
 
 def test_each_table_alone_and_all_of_them_within_80_columns(tmp_path: Path) -> None:
@@ -165,10 +98,11 @@ def test_each_table_alone_and_all_of_them_within_80_columns(tmp_path: Path) -> N
     ]
     path = write(tmp_path / "a-recording-with-a-name-of-some-length.msgpack", [*slow, *fast, [health(9 * MS)]], *cells)
     alone = ["cold-start", "fresh", "completion", "actions", "breakdown", "tax"]
-    texts = [report(path, "--table", name) for name in alone]
-    assert max(len(line) for text in [*texts, report(path), report(path, "--full")] for line in text.splitlines()) == 80
+    texts = [printed("report", path, "--table", name) for name in alone]
+    all_lines = [line for options in ([], ["--full"]) for line in printed("report", path, *options).splitlines()]
+    assert max(map(len, [*all_lines, *(line for text in texts for line in text.splitlines())])) == 80
     titles = [text.splitlines()[0] for text in texts]
-    whole = report(path, "--full").splitlines()
+    whole = printed("report", path, "--full").splitlines()
     places = [whole.index(title) for title in titles]
     assert all(one < other for one, other in pairwise(places))
     assert all("a environments differ" in text for text in texts)
@@ -181,62 +115,27 @@ def test_a_cell_without_a_success_is_a_row_of_nulls(tmp_path: Path) -> None:
     assert (row["trials"], row["failures"], row["failure_rate"]["value"]) == (1, 1, 1.0)
     assert row["trajectory_ns"]["p50"] == {"value": None, "low": None, "high": None, "needs": None}
     assert row["tax_per_success_ns"] == {"value": None, "low": None, "high": None}
-    text = report(path)
+    text = printed("report", path)
     assert "100 %" in text
     assert "Cells without a finished trial are not listed (1)." in text
-    assert "docker" in report(path, "--table", "tax")
-
-
-def test_an_incomplete_recording_says_so(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.msgpack", [trial(0)], complete=False)
-    text = report(path)
-    assert "INCOMPLETE" in text
-    assert "taxtui recordings verify" in report(path, "--full")
+    assert "docker" in printed("report", path, "--table", "tax")
 
 
 def test_markdown_escapes_what_comes_from_a_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.msgpack", [trial(0)], cell(0, variant="<b>|\x1b[31m"))
-    text = report(path, "--format", "markdown", "--table", "fresh")
+    text = printed("report", path, "--format", "markdown", "--table", "fresh")
     assert "docker:\\<b\\>\\|\N{REPLACEMENT CHARACTER}\\[31m" in text
     assert "\x1b" not in text
-    assert "\x1b" not in report(path)
+    assert "\x1b" not in printed("report", path)
 
 
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
-        ("- a", "\\- a"),
-        ("+ a", "\\+ a"),
-        ("1. a", "1\\. a"),
-        ("see http://a.b", "see http\\://a.b"),
-        ("www.a.b", "www\\.a.b"),
-        ("2.5x of a", "2.5x of a"),
-    ],
-)
-def test_a_line_of_markdown_begins_no_list_and_holds_no_link(text: str, escaped: str) -> None:
-    assert markdown_tables.to_text([Section("", [], [], [text])]) == escaped
+def test_a_line_of_markdown_begins_no_list_and_holds_no_link() -> None:
+    lines = ["- a", "1. a", "see http://a.b", "www.a.b", "2.5x of a"]
+    told = [markdown_tables.to_text([Section("", [], [], [line])]) for line in lines]
+    assert told == ["\\- a", "1\\. a", "see http\\://a.b", "www\\.a.b", "2.5x of a"]
 
 
 def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
     path = write(tmp_path / "a.msgpack", [trial(0, warm_up=True)])
-    with pytest.raises(RecordingError, match="no trial has ended"):
-        report(path)
-    with pytest.raises(RecordingError, match="there is no "):
-        report(tmp_path / "b.msgpack")
-
-
-def test_many_reasons_of_one_family_are_one_line_with_every_value(tmp_path: Path) -> None:
-    cells = [cell(number, think=f"{number + 1}s") for number in range(30)]
-    path = write(tmp_path / "a.msgpack", [trial(number, cell=number) for number in range(30)], *cells)
-    text = report(path, "--table", "fresh")
-    assert text.count("All rows: environments differ (") == 1
-    assert all(f"think {number + 1}s" in " ".join(text.split()) for number in range(30))
-
-
-def test_a_heading_of_several_words_is_broken_before_the_name_of_the_rows_is_cut() -> None:
-    head = ["sandbox\ntier actions mode", "ready again\n", "start delay\n"]
-    section = Section("", head, [["local\nT0 10 exec c1", "2.00 ms", "1,000,000 ms"]], [])
-    assert "ready again" in to_text([section], 42).splitlines()[0]
-    narrower = to_text([section], 41).splitlines()
-    assert narrower[0].split() == ["sandbox", "ready", "start", "delay"]
-    assert narrower[1].split() == ["tier", "actions", "mode", "again"]
+    assert "no trial has ended" in printed("report", path, code=4)
+    assert "there is no " in printed("report", tmp_path / "b.msgpack", code=4)

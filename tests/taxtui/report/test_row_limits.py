@@ -16,9 +16,7 @@ from costmodel.training.run import Precision
 from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.report.page.site import opened
-from taxtui.report.row_limits import ANSWER, PAGE, TABLES
-from tests.support.cost_model.costmodel_files import cell, frame, header
-from tests.support.cost_model.many_cells import SHAPES, many_cells
+from tests.support.cost_model.costmodel_files import S, cell, frame, header, trial, write
 
 ASK = ("--trajectories", "1000000", "--workers", "10")  # so many that nothing is simulated
 COMMANDS = (
@@ -32,6 +30,15 @@ COMMANDS = (
 )
 
 
+def many_cells(path: Path, cells: int, width: int = 1, run_id: str = "run-1") -> Path:
+    """A recording of cells of one trial each; ``width`` of them have the same tier."""
+    identities = [
+        cell(number, tier=f"T{number // width}", substrate=f"s{number % width}", actions=1) for number in range(cells)
+    ]
+    trials = [trial(number, cell=number, create=S + number, actions=[2 * S], runs=[S]) for number in range(cells)]
+    return write(path, trials, *identities, run_id=run_id)
+
+
 def told(path: Path, *words: str) -> str:
     files = {"FILE": path, "OTHER": path.with_name("other.msgpack")}
     asked = [str(files.get(word, word)) for word in words]
@@ -42,8 +49,8 @@ def told(path: Path, *words: str) -> str:
 def most(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As many cells as a file may announce."""
     folder = tmp_path_factory.mktemp("most")
-    many_cells(folder / "other.msgpack", "square", MAX_CELLS, run_id="other")
-    return many_cells(folder / "many.msgpack", "square", MAX_CELLS)
+    many_cells(folder / "other.msgpack", MAX_CELLS, 32, run_id="other")
+    return many_cells(folder / "many.msgpack", MAX_CELLS, 32)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -62,17 +69,9 @@ def test_what_is_chosen_of_them_is_told(most: Path, command: tuple[str, ...]) ->
     assert "T3" in told(most, *command, "--tier", "T3")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_run_of_108_cells_has_all_its_rows(tmp_path: Path, shape: str) -> None:
-    path = many_cells(tmp_path / "run.msgpack", shape, 108)
-    many_cells(tmp_path / "other.msgpack", shape, 108, run_id="other")
-    for command in COMMANDS:
-        assert told(path, *command)
-
-
 @pytest.mark.parametrize("command", ["report", "project"])
 def test_a_page_has_fewer_rows_than_an_answer(tmp_path: Path, command: str) -> None:
-    path, page = many_cells(tmp_path / "many.msgpack", "tiers", 250), tmp_path / "page.html"
+    path, page = many_cells(tmp_path / "many.msgpack", 250), tmp_path / "page.html"
     ask = ASK if command == "project" else ()
     assert told(path, command, "FILE", *ask)
     with pytest.raises(
@@ -84,25 +83,11 @@ def test_a_page_has_fewer_rows_than_an_answer(tmp_path: Path, command: str) -> N
 
 
 def test_a_site_leaves_out_what_has_more_rows_than_a_page_may_have(tmp_path: Path) -> None:
-    many_cells(tmp_path / "many.msgpack", "tiers", 250)
-    many_cells(tmp_path / "run.msgpack", "tiers", 4, run_id="run-2")
+    many_cells(tmp_path / "many.msgpack", 250)
+    many_cells(tmp_path / "run.msgpack", 4, run_id="run-2")
     book = opened(tmp_path)
     assert [path.name for path in book.paths] == ["run.msgpack"]
     assert ["many.msgpack: 250 cells are more than a page" in f"{gap.name}: {gap.why}" for gap in book.gaps] == [True]
-
-
-def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> None:
-    path = many_cells(tmp_path / "levels.msgpack", "levels", MAX_CELLS)
-    assert "T2" in told(path, "project", "FILE", *ASK)
-
-
-def test_the_limit_grows_with_the_size(tmp_path: Path) -> None:
-    path = tmp_path / "one"
-    path.write_bytes(bytes(16_000))
-    for limit, most in ((ANSWER, 386), (TABLES, 130), (PAGE, 129)):
-        limit.check(most, [path], "--tier")
-        with pytest.raises(RecordingError, match=f"{most + 1} cells are more than .* {most}"):
-            limit.check(most + 1, [path], "--tier")
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
@@ -117,7 +102,7 @@ def test_an_export_has_no_more_rows_than_bytes_pay_for(tmp_path: Path, form: str
 
 
 def test_a_page_draws_36_rows_in_all_and_says_how_to_draw_others(tmp_path: Path) -> None:
-    path = many_cells(tmp_path / "many.msgpack", "square", 108)
+    path = many_cells(tmp_path / "many.msgpack", 108, 32)
     page = tmp_path / "page.html"
     told(path, "report", "FILE", "--html", str(page))
     text = page.read_text(encoding="utf-8")
@@ -135,6 +120,6 @@ def test_many_rows_share_what_is_simulated(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(wall_clock, "expected_makespan", counting)
     for cells in (40, 80):
-        path = many_cells(tmp_path / f"{cells}.msgpack", "tiers", cells)
+        path = many_cells(tmp_path / f"{cells}.msgpack", cells)
         told(path, "project", "FILE", *ASK)
     assert efforts == [1.0] * 40 + [0.5] * 80

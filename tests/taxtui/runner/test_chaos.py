@@ -1,4 +1,4 @@
-"""Sixty of the cases of ``make chaos``; it has hundreds. A failure says how it is repeated."""
+"""Thirty of the cases of ``make chaos``; it has hundreds. A failure says how it is repeated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.waiting import block_until, left_s
 pytestmark = pytest.mark.processes
 
 SEED = 16
-PARTS, EACH = 6, 10
+PARTS, EACH = 5, 6
 AT_ONCE = 2
 
 

@@ -10,10 +10,8 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from taxtui.live import catalogue
-from taxtui.tui.command_dialog import CommandProgress
 from taxtui.tui.numbered_screen import NumberedScreen
 from tests.taxtui.tui.driving import SIZE, looking_at, until
-from tests.taxtui.tui.shelf import said
 from tests.taxtui.tui.story import record
 
 
@@ -53,28 +51,6 @@ async def test_h_writes_the_question_that_is_asked(path: Path) -> None:
     assert "Training run: 2,000,000 trajectories of 10 actions on 1,000 workers" in html
     assert " ".join(answer.split()) in html
     assert "taxtui project story.msgpack --trajectories 2000000 --workers 1000 --html page.html" in html
-
-
-async def test_a_page_that_cannot_be_written_is_one_line_and_leaving_writes_none(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
-        await until(pilot, lambda: pilot.app.screen.settled)  # type: ignore[attr-defined]
-        path.unlink()
-        await pilot.press("h")
-        await until(pilot, lambda: isinstance(pilot.app.screen, CommandProgress))
-        refusal = f"✗ there is no {path}, neither here nor among what ships with taxtui"
-        await until(pilot, lambda: refusal in str(pilot.app.screen.query_one("#progress", Static).render()))
-        record(path)
-        await pilot.press("escape", "h")
-        await until(pilot, lambda: isinstance(pilot.app.screen, CommandProgress))
-    assert not path.with_name("story.html").exists()
-
-
-async def test_without_a_recording_there_is_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "newest", lambda **_: None)
-    async with looking_at().run_test(size=SIZE) as pilot:
-        await pilot.press("3", "h")
-        await until(pilot, lambda: "there is no recording yet; 1 measures, 5 lists recordings" in said(pilot))
 
 
 def test_what_is_made_of_a_shipped_recording_lies_where_runs_are_written(

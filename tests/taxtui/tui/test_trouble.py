@@ -9,15 +9,11 @@ from typing import Any
 
 import pytest
 
-from costmodel.errors import SourceError
-from costmodel.recording import events
 from taxtui.errors import RecordingError, UsageError
 from taxtui.tui.background import Newest
-from taxtui.tui.dialogs import Confirm
-from taxtui.tui.live import feed as feed_module
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.section_table import AnswerTable
-from tests.taxtui.tui.driving import SIZE, finished, live, looking_at, running, setup, until
+from tests.taxtui.tui.driving import SIZE, looking_at, setup, until
 from tests.taxtui.tui.feeds import app
 from tests.taxtui.tui.story import record
 
@@ -111,42 +107,3 @@ async def test_a_run_that_cannot_be_started_is_said_in_one_line(monkeypatch: pyt
         await pilot.press("ctrl+r")
         await until(pilot, lambda: any("read-only" in note.message for note in pilot.app._notifications))
         setup(pilot)
-
-
-async def test_q_leaves_at_once_if_the_run_has_ended_while_it_asked() -> None:
-    feed = running()
-    async with app(feed).run_test(size=SIZE) as pilot:
-        await pilot.press("q")
-        assert isinstance(pilot.app.screen, Confirm)
-        feed.goes_on([events.RunFinished("finished", {})], exit_code=0)
-        feed.advance()
-        await pilot.press("y")
-        await pilot.pause()
-    assert pilot.app.return_code == 0
-
-
-def test_a_run_whose_file_cannot_be_read_any_more_does_not_keep_one_from_leaving(tmp_path: Path) -> None:
-    class Exited:
-        stdin = None
-
-        def poll(self) -> int:
-            return 0
-
-    feed = feed_module.RunFeed.__new__(feed_module.RunFeed)
-    feed.path = tmp_path / "x.msgpack"
-    feed.path.write_bytes(b"damaged")
-    feed._child, feed._follower = Exited(), None  # type: ignore[assignment]  # a child that has gone
-    feed._drained = feed._unreadable = False
-    assert not feed.over
-    with pytest.raises(SourceError):
-        feed.advance()
-    assert feed.over
-    assert feed._follower is not None
-    feed._follower.close()
-
-
-async def test_a_finished_run_is_painted_when_one_comes_back_to_it() -> None:
-    async with app(finished()).run_test(size=SIZE) as pilot:
-        await pilot.press("1", "2")
-        await until(pilot, lambda: "FINISHED" in pilot.app.export_screenshot())
-        live(pilot)

@@ -7,15 +7,8 @@ from hypothesis import strategies as st
 from taxtui import shipped
 from taxtui.live.histogram import LogHistogram
 from taxtui.tui import units
-from taxtui.tui.colours import SUBSTRATES, colour, glyph
+from taxtui.tui.colours import SUBSTRATES
 from taxtui.tui.live.chart import outlines
-
-
-@pytest.mark.parametrize(
-    ("octets", "text"), [(0, "0 B"), (640, "640 B"), (1_200, "1.2 kB"), (999_960, "1.0 MB"), (10**15, "1000.0 TB")]
-)
-def test_sizes(octets: int, text: str) -> None:
-    assert units.size(octets) == text
 
 
 def test_a_percentile_is_only_printed_where_the_data_support_it() -> None:
@@ -45,19 +38,6 @@ def test_the_chart_contains_every_value_of_each_cell(values: list[int]) -> None:
         assert (points[0][1], points[-1][1]) == (0, 0)
         assert sum(count for _, count in points[1:-1:2]) == pytest.approx(histogram.n)  # each top edge has two points
     assert drawn[2] == []
-
-
-def test_variants_of_one_substrate_have_looks_of_their_own() -> None:
-    labels = ["docker", "docker:runsc", "docker:crun", "docker:kata", "local:bwrap", "local:plain", "ec2"]
-    assert len({glyph(label) for label in labels}) == len(labels)
-    assert len({colour(label) for label in labels}) == len(labels)
-
-
-def test_the_usual_variant_looks_as_the_substrate_itself() -> None:
-    for label in ("docker:runc", "local:bwrap", "ecs:fargate"):
-        plain = label.partition(":")[0]
-        assert (glyph(label), colour(label)) == (glyph(plain), colour(plain)) == SUBSTRATES[plain]
-    assert glyph("another:thing") == "•"
 
 
 def test_no_two_looks_are_alike() -> None:

@@ -82,8 +82,8 @@ def kill_at_random(home: Home, substrate: str, listing: Listing, part: int = 0, 
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("part", range(5))  # ten each
-def test_fifty_kills_with_docker(home: Home, part: int) -> None:
+@pytest.mark.parametrize("part", range(2))  # ten each; `make chaos` has fifty
+def test_ten_kills_with_docker(home: Home, part: int) -> None:
     with contextlib.closing(docker.APIClient()) as client:
 
         def listing() -> list[str]:

@@ -24,7 +24,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
-KILLS = 50
+KILLS = 20
 CREATE_TIMEOUT_S = 5.0
 """What a run asked for before it was killed, a busy stand-in may answer much later: so long nothing may come."""
 

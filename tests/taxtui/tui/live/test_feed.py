@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,12 +15,11 @@ from costmodel.recording.follower import read_events
 from costmodel.recording.framing import PREFIX, FrameParser
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
-from taxtui.tui.live import replay
-from taxtui.tui.live.feed import NICENESS, RunFeed, RunStarter
+from taxtui.tui.live.feed import RunFeed, RunStarter
 from taxtui.tui.live.replay import ReplayFeed
 from tests.support.waiting import block_until
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import finished, live
+from tests.taxtui.tui.driving import SIZE, finished, live
 from tests.taxtui.tui.driving import until as until_holds
 from tests.taxtui.tui.feeds import app
 from tests.taxtui.tui.shelf import text
@@ -97,18 +93,6 @@ def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: RunStarter, tm
     feed.close()
 
 
-def test_an_interface_that_is_killed_leaves_no_file_behind(
-    launcher: RunStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    feed = RunFeed({"cells": []}, tmp_path / "run.msgpack", launcher)
-    until(feed, "present")
-    assert list((tmp_path / "temporary").iterdir()) == []
-    until(feed, '{"cells":[]}')  # the child has it from its standard input
-    feed.close()
-
-
 def test_closing_is_an_end_of_file_for_the_child_and_waits_for_it(launcher: RunStarter, tmp_path: Path) -> None:
     feed = RunFeed("quick", tmp_path / "run.msgpack", launcher)
     until(feed, "present")
@@ -122,42 +106,6 @@ def test_a_child_that_refuses_is_over_and_its_words_are_kept(launcher: RunStarte
     assert feed.complaint == ["taxtui: no such scenario"]
     assert feed.size_bytes == 0
     feed.close()
-
-
-INTERFACE = """
-import os
-import subprocess
-import sys
-import threading
-from taxtui.tui.live.feed import RunStarter
-
-def niceness(name):
-    print(name, os.getpriority(os.PRIO_PROCESS, 0))
-
-computes = threading.Event()
-thread = threading.Thread(target=lambda: (computes.wait(), niceness("thread")))
-thread.start()
-launcher = RunStarter()
-launcher.yield_cpu()
-computes.set()
-thread.join()
-niceness("interface")
-later = threading.Thread(target=niceness, args=["later"])
-later.start()
-later.join()
-launcher.yield_cpu()
-child = launcher.start([sys.executable, "-c", "import os,sys; sys.exit(os.nice(0))"], subprocess.DEVNULL).result()
-print("child", child.wait())
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="a thread's own niceness is Linux's")
-def test_all_of_the_interface_is_niced_alike_and_its_children_are_not() -> None:
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    done = subprocess.run([sys.executable, "-c", INTERFACE], capture_output=True, text=True, check=True)
-    told = dict(line.split() for line in done.stdout.splitlines())
-    nice = str(max(before, NICENESS))
-    assert told == {"thread": nice, "interface": nice, "later": nice, "child": str(before)}
 
 
 EVENTS = story.run(20)
@@ -227,26 +175,12 @@ def test_a_replay_shows_no_event_before_its_instant_and_none_while_paused(path: 
     feed.close()
 
 
-def test_a_long_recording_is_read_in_slices(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "SLICE_BYTES", 300)
-    monkeypatch.setattr(replay, "BUDGET_S", -1.0)
-    feed, numbers = ReplayFeed(path), []
-    while feed.advance():
-        numbers.append(len(feed.state.log))
-    assert len(set(numbers)) > 10
-    assert to_the_end(feed) == fold(EVENTS)
-    assert not feed.advance()
-
-
-@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=["80x24", "160x50"])
-async def test_the_last_frame_of_a_replay_equals_the_last_frame_of_the_measurement(
-    path: Path, size: tuple[int, int]
-) -> None:
+async def test_the_last_frame_of_a_replay_equals_the_last_frame_of_the_measurement(path: Path) -> None:
     run, feed = finished(), ReplayFeed(path)
     run.path = feed.path
     frames = []
     for each in (run, feed):
-        async with app(each).run_test(size=size) as pilot:
+        async with app(each).run_test(size=SIZE) as pilot:
             await until_holds(pilot, lambda: live(pilot).over)
             lines = text(pilot).split("\n")
             frames.append([line.rstrip() for line in lines[1:]])  # the status differs
@@ -269,14 +203,6 @@ def test_a_damaged_recording_is_shown_up_to_the_damage(path: Path) -> None:
     assert to_the_end(feed) == intact
     assert any(cell.ok for cell in intact.cells.values())
     assert feed.damage == f"damaged at byte {offset}: checksum mismatch"
-
-
-def test_a_torn_recording_is_shown_as_far_as_it_goes(path: Path) -> None:
-    frames = [offset for offset, _ in FrameParser().feed(path.read_bytes())]
-    path.write_bytes(path.read_bytes()[: frames[-3] + 9])
-    feed = ReplayFeed(path)
-    assert to_the_end(feed).outcome is None
-    assert feed.damage == ""
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from taxtui.errors import SubstrateUnavailable
 from taxtui.live.state import RunState
 from taxtui.tui.live.summary import farewell
 from taxtui.tui.setup import lookups
-from taxtui.tui.setup.form import about_tier
 from tests.taxtui.tui import story
 
 Says = Callable[..., None]
@@ -71,9 +70,3 @@ def test_the_farewell_has_the_answer_the_end_the_file_and_the_next_command(tmp_p
     assert "finished after 0:16: 38 ok, 2 failed, 1 cut off\nthe runner was disturbed (loop lag)" in text
     assert text.endswith(f"{path}\nnext: taxtui project {path}")
     assert farewell(fold([]), tmp_path / "missing.msgpack").startswith("incomplete after 0:00: 0 ok")
-
-
-def test_a_tier_is_described_by_what_it_does() -> None:
-    assert about_tier("T2").startswith("T2  attrs, a bug fixed · ")
-    assert "a cycle of 10: ls" in about_tier("T1")
-    assert "no tier 'T99'" in about_tier("T99")

@@ -11,23 +11,17 @@ import pytest
 from click.testing import CliRunner
 from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 
 from costmodel import Row
 from taxtui.commands.project import command
-from taxtui.report.bars import Bar
-from taxtui.report.numbers import number
 from taxtui.tui.command_dialog import CommandProgress
 from taxtui.tui.dialogs import Choose, Tell
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
-from taxtui.tui.stacked_bars import StackedBars
 from tests.support.cost_model.simulating import run_coarsely
-from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, looking_at, until
 from tests.taxtui.tui.story import record
-
-ESSAY = Path(__file__).parents[4] / "scenarios" / "published" / "essay.toml"
 
 
 @pytest.fixture(autouse=True)
@@ -97,19 +91,6 @@ async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_
         await answered(pilot, trajectories=77, workers=250)
 
 
-async def test_enter_toggles_a_switch(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
-        panel(pilot).find("include_cleanup")
-        await pilot.press("enter")
-        await until(pilot, lambda: panel(pilot).values.get("include_cleanup"))
-        await until(pilot, lambda: (a := projection(pilot).answered) and a.training_run.include_cleanup)
-        await pilot.press("y")
-        assert pilot.app.clipboard.endswith("--set include_cleanup=true")
-        await pilot.press("enter")
-        await until(pilot, lambda: "include_cleanup" not in panel(pilot).values)
-
-
 async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_line(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
@@ -127,22 +108,6 @@ async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_li
         assert projection(pilot).has_class("-refused")  # dim
         await pilot.press("enter", *"x", "enter")
         await until(pilot, lambda: "is no count" in projection(pilot).refusal)
-
-
-@pytest.mark.parametrize("mixed", [False, True])
-async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, mixed: bool) -> None:
-    async with looking_at(*[path] * mixed, ESSAY).run_test(size=(80, 24)) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        before = rows(pilot)
-        panel(pilot).set("think", "8s")
-        await until(pilot, lambda: projection(pilot).refusal)
-        words = str(projection(pilot).query_one("#words", Static).render())
-        assert "essay.toml" in words
-        assert "--think" in words
-        assert rows(pilot) == before
-        panel(pilot).set("think", "")
-        await until(pilot, lambda: not projection(pilot).refusal)
 
 
 @pytest.mark.parametrize("size", [SIZE, (120, 40)])
@@ -164,19 +129,6 @@ async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monke
         await pilot.press("4")
         await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)
         await pilot.press("w", "m")  # nothing to show, and no error
-
-
-async def test_bars_show_the_causes_of_worker_hours_and_of_the_cost_for_a_run_in_steps(path: Path) -> None:
-    async with looking_at(path).run_test(size=(160, 50)) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        bars = pilot.app.screen.query_one(StackedBars)
-        drawn = [item for item in bars.items if isinstance(item, Bar)]
-        assert [bar.name for bar in drawn] == ["docker:runc", "local:bwrap"]
-        assert drawn[0].text == number(rows(pilot)[1].worker_hours.value)  # type: ignore[union-attr]
-        panel(pilot).set("batch", "64")
-        await until(pilot, lambda: all(row.attribution for row in rows(pilot)) and projection(pilot).settled)
-        assert "Cost of the sandbox in worker-hours by cause" in str(bars.border_title)
 
 
 async def test_l_loads_a_training_file_whose_values_are_shown(path: Path) -> None:
@@ -219,21 +171,6 @@ async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
         assert f"STAY: -m taxtui {words}" in str(pilot.app.screen.query_one("#told", Static).render())
         await pilot.press("y")
         assert pilot.app.clipboard.startswith(f"taxtui {words}")
-
-
-async def test_m_offers_no_move_to_the_only_measured_substrate(tmp_path: Path) -> None:
-    told = [story.header([story.planned("local", trials=4)]), story.clock(), story.cell(0, "local")]
-    for key in range(4):
-        told += story.trial(key, 0, key * story.S)
-    async with looking_at(record(tmp_path / "alone.msgpack", told)).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
-        await until(pilot, lambda: projection(pilot).answered)
-        await pilot.press("m")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
-        offered = pilot.app.screen.query_one(OptionList)
-        notes = [str(offered.get_option_at_index(place).prompt) for place in range(offered.option_count)]
-        assert notes
-        assert all("estimated from published figures" in note for note in notes)
 
 
 def alive(began: Path) -> bool:

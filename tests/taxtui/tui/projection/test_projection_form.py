@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,25 +41,6 @@ def test_the_values_of_a_training_file_are_shown_and_typed_ones_override_them(tm
     assert form.command([], {"nodes": "3", "include_cleanup": "yes"}) == (
         "taxtui project --set include_cleanup=true --set nodes=3"
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "more", "less"),
-    [
-        ("workers", {"500": "1000", "1": "2"}, {"500": "250", "125": "62", "1": "1"}),
-        ("batch", {"": "1", "64": "128"}, {"3": "1", "1": "", "": ""}),
-        ("think", {"": "8s", "8s": "16s", "lognormal:8s,0.6": "lognormal:8s,0.6"}, {"16s": "8s", "8s": ""}),
-        ("failure_rate", {"": "5%", "5%": "10%"}, {"2.5%": "1.25%", "5%": ""}),
-        ("gpu_usd_hour", {"1.5": "3"}, {"1.5": "0.75"}),
-        ("policy", {"": "sync", "many": "sync"}, {"sync": ""}),
-    ],
-)
-def test_arrows_double_and_halve_a_number_and_go_through_choices(
-    name: str, more: dict[str, str], less: dict[str, str]
-) -> None:
-    field = form.fields()[name]
-    for step, pairs in ((1, more), (-1, less)):
-        assert {text: form.next_value(text, field, field.choices, step) for text in pairs} == pairs
 
 
 @given(st.sampled_from(sorted(form.fields())), st.lists(st.sampled_from([1, -1]), max_size=20))

@@ -8,7 +8,7 @@ from taxtui.live import catalogue
 from taxtui.tui.live.screen import LiveScreen
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, until
-from tests.taxtui.tui.feeds import StoryRun, app
+from tests.taxtui.tui.feeds import app
 from tests.taxtui.tui.shelf import names, open_shelf, taxtui, text
 from tests.taxtui.tui.story import record
 
@@ -45,16 +45,6 @@ async def test_3_and_4_show_the_chosen_recording(shelf: Path) -> None:
             await until(pilot, lambda: getattr(pilot.app.screen, "scope", "") == scope)  # noqa: B023  # awaited at once
             assert taxtui(pilot).chosen == (shelf / "b.msgpack",)
             await pilot.press("5")
-
-
-async def test_the_list_follows_a_measurement(shelf: Path) -> None:
-    feed = StoryRun(story.run(20, until=10, finish=False))
-    feed.path = shelf / "b.msgpack"
-    async with app(feed).run_test(size=SIZE) as pilot:
-        screen = await open_shelf(pilot)
-        feed.goes_on([], exit_code=0)
-        screen._look_again()
-        await until(pilot, lambda: {entry.state for entry in screen.entries} == {"complete", "incomplete"})
 
 
 def test_in_a_clone_the_first_answer_is_about_the_reference(clone: Path) -> None:

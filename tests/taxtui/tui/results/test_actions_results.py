@@ -105,40 +105,6 @@ async def test_brackets_and_tabs_go_through_the_tables_of_taxtui_report(path: Pa
         await shown(pilot, "Action: submission to exit code")
 
 
-async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
-    events = story.run(40)
-    path = record(tmp_path / "grows.msgpack", events[: len(events) // 2])
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", "right_square_bracket")
-        await shown(pilot, "Cold start")
-        before = lines(pilot)
-        path.unlink()
-        record(path, events)
-        await pilot.press("r")
-        await until(pilot, lambda: lines(pilot) != before)
-
-
-async def test_y_copies_the_command_of_the_table(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", "y")
-        assert pilot.app.clipboard == f"taxtui report {path}"
-        await pilot.press("right_square_bracket", "y")
-        assert pilot.app.clipboard == f"taxtui report {path} --table cold-start"
-
-
-@pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"text", "not a taxtui recording"), (None, "cannot")])
-async def test_an_unreadable_recording_is_refused_in_one_line(
-    content: bytes | None, words: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "x.msgpack"
-    if content is not None:
-        path.write_bytes(content)
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
-        await until(pilot, lambda: words in results(pilot).refusal)
-        await pilot.press("y", "escape", "enter")
-
-
 async def test_d_shows_what_compare_prints_of_an_earlier_recording(
     path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,16 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from taxtui.commands.project import command as project
-from taxtui.commands.report import command as report
 from taxtui.report.answer.measured import summary
 from taxtui.report.numbers import plus_minus
 from taxtui.report.page import content
 from taxtui.tui.section_table import AnswerTable
+from tests.support.command_line import printed
 from tests.support.documents.page_recordings import recordings
 from tests.taxtui.tui.driving import SIZE, looking_at, until
 
@@ -26,12 +24,6 @@ SHIPPED = Path(__file__).parents[4] / "recordings"
 
 def words(text: str) -> str:
     return " ".join(text.split())
-
-
-def printed(command: object, *arguments: object) -> str:
-    result = CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False)  # type: ignore[arg-type]
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 async def on_screen(path: Path, key: str) -> tuple[str, list[str]]:
@@ -53,7 +45,7 @@ async def on_screen(path: Path, key: str) -> tuple[str, list[str]]:
 async def test_the_answer_is_the_same_everywhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content, "inline_svg", lambda panel: "")  # the words are looked at, not the pictures
     path = recordings(tmp_path)[0] if name == "page" else SHIPPED / f"{name}.msgpack"
-    reported, projected, summed_up = printed(report, path), printed(project, path, *ASKED), summary(path)
+    reported, projected, summed_up = printed("report", path), printed("project", path, *ASKED), summary(path)
     sentence = words(reported.split("\n\n")[0])
     assert words(projected.split("\n\n")[0]) == sentence
     assert words(summed_up.split("\n\n")[-2]) == sentence
@@ -63,8 +55,8 @@ async def test_the_answer_is_the_same_everywhere(name: str, tmp_path: Path, monk
         for told in (reported, projected, summed_up):
             compared = re.findall(r"[\d.]+x +[±(][\d.…]+\)?", told.split("\n\n±")[0])
             assert sorted(map(words, compared)) == sorted(ratios)
-    for command, asked in ((report, []), (project, ASKED)):
-        out = tmp_path / f"{command.name}.html"
+    for command, asked in (("report", []), ("project", ASKED)):
+        out = tmp_path / f"{command}.html"
         printed(command, path, *asked, "--html", out)
         page = words(html.unescape(re.sub("<[^>]+>", " ", out.read_text())))
         assert sentence in page
