@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from costmodel.analysis.decision import across
 from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.attribution.shares import Rates
 from costmodel.errors import TrainingRunError
+from costmodel.projection.row import Share
 from costmodel.providers.plausible_ranges import figures
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import ACTIONS, TrainingRun
@@ -29,6 +31,9 @@ INPUTS: Final = {
 """Latencies of each action."""
 EFFORT: Final = 0.03
 """Simulation budget of a saving, relative to a row."""
+BEYOND: Final = 10
+"""A threshold is searched up to this multiple of the highest plausible latency."""
+ROUNDS: Final = 2
 
 
 class AssumedInput(NamedTuple):
@@ -45,6 +50,15 @@ class AssumedInput(NamedTuple):
         return math.sqrt(self.low * self.high) if self.low else self.high / 2
 
 
+class Threshold(NamedTuple):
+    """Value of an input with a saving of zero."""
+
+    field: str
+    value: float | None  # None: the sign is the same at every value up to ``searched``
+    searched: float
+    saves: bool  # at zero
+
+
 class Saving(NamedTuple):
     """Saving of an action per training step; negative: a loss."""
 
@@ -52,6 +66,7 @@ class Saving(NamedTuple):
     usd: Interval | None  # None: nothing has a price
     step_s: Interval
     assumed: tuple[AssumedInput, ...]
+    thresholds: tuple[Threshold, ...]
 
 
 def what_if(run: Alternatives, actions: Sequence[str], progress: Callable[[float], None] | None = None) -> list[Saving]:
@@ -96,21 +111,60 @@ def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
         after_s = requested.suspend_after_s
         usual["suspend_after_s"] = sum(usual.values()) if after_s is None else after_s
         usual["suspended_usd_hour"] = requested.suspended_usd_hour
-    differences = []
-    for end in ("middle", "low", "high") if assumed else ("middle",):
-        values = usual | {latency.field: getattr(latency, end) for latency in assumed}
-        after = run._replace(training_run=replace(base, **values))
+
+    def difference(values: dict[str, float]) -> Share:
+        after = run._replace(training_run=replace(base, **usual | values))
         if action == "prebuild":  # without the builds
-            difference = run_difference(after, run._replace(training_run=replace(base, build_s=None)), EFFORT)
+            built = replace(base, build_s=None, builders=None, built_images=0)
+            result = run_difference(after, run._replace(training_run=built), EFFORT)
         else:
-            difference = run_difference(before, after, EFFORT, None, shared)
-        if difference is None:
+            result = run_difference(before, after, EFFORT, None, shared)
+        if result is None:
             raise TrainingRunError(f"{action} cannot be compared: no attempt succeeds, or the steps differ")
-        differences.append(difference)
-    steps = math.ceil(requested.trajectories / (requested.step_rollouts or 1))
-    usd = across(*(difference.usd and difference.usd.times(1 / steps) for difference in differences))
+        return result
+
     priced = Rates.of(requested, run.value, run.prices).priced
-    return Saving(action, usd if priced else None, across(*(each.step_s for each in differences)), assumed)
+
+    def saved(field: str, value: float) -> float:
+        result = difference({field: value})
+        return (result.usd if priced and result.usd else result.step_s).value
+
+    ends = [{latency.field: getattr(latency, end) for latency in assumed} for end in ("low", "high")]
+    differences = [difference(values) for values in ({}, *(ends if assumed else ()))]
+    steps = math.ceil(requested.trajectories / (requested.step_rollouts or 1))
+    usd = across(*(each.usd and each.usd.times(1 / steps) for each in differences))
+    step_s = across(*(each.step_s for each in differences))
+    highest: dict[str, float] = {}  # value up to which a threshold is searched, by input
+    if action == "suspend" and run.prices is not None:
+        identity = run.value.identity
+        highest["suspended_usd_hour"] = run.prices.sandbox(identity).usd_hour(identity)
+    if action != "prebuild":
+        field = INPUTS[action][-1]
+        plausible = max(usual[field], 1.0, *(latency.high for latency in assumed if latency.field == field))
+        highest[field] = max(60.0, BEYOND * plausible)
+    thresholds = tuple(_threshold(field, high, partial(saved, field)) for field, high in highest.items())
+    return Saving(action, usd if priced else None, step_s, assumed, thresholds)
+
+
+def _threshold(field: str, searched: float, saved: Callable[[float], float]) -> Threshold:
+    """Return the value of an input up to ``searched`` for a saving of zero, by the secant rule."""
+    low, high = 0.0, searched
+    at_low, at_high = saved(low), saved(high)
+    if at_low <= 0 or at_high > 0:
+        return Threshold(field, None, searched, at_low > 0)
+    middle = _secant(low, at_low, high, at_high)
+    for _ in range(ROUNDS):
+        at_middle = saved(middle)
+        if at_middle > 0:
+            low, at_low = middle, at_middle
+        else:
+            high, at_high = middle, at_middle
+        middle = _secant(low, at_low, high, at_high)
+    return Threshold(field, middle, searched, True)
+
+
+def _secant(low: float, at_low: float, high: float, at_high: float) -> float:
+    return low + (high - low) * at_low / (at_low - at_high)
 
 
 def _range(field: str, memory_mib: int) -> AssumedInput:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from heapq import heapreplace
 from typing import NamedTuple, Self
 
 from costmodel.training.combinations import PREPULLED
@@ -23,6 +24,8 @@ class NodeSet(NamedTuple):
     sizes_gb: tuple[float, ...] = ()
     disk_gb: float = math.inf
     build_ns: int = 0  # on first use of an image; 0: every image is built
+    builders: int = 0  # builds at a time; 0: without limit
+    built: int = 0  # so many images are built before the run
 
     @property
     def fills(self) -> bool:
@@ -36,7 +39,11 @@ class NodeSet(NamedTuple):
             return None
         plain = cls(training_run.nodes, training_run.pods_per_node)
         if training_run.build_s and pulls:
-            plain = plain._replace(build_ns=round(training_run.build_s * 1e9))
+            plain = plain._replace(
+                build_ns=round(training_run.build_s * 1e9),
+                builders=training_run.builders or 0,
+                built=training_run.built_images,
+            )
         if (
             training_run.images is None
             or training_run.pull_gb_s is None
@@ -75,7 +82,8 @@ class Nodes:
                 for image in disk:
                     self._holders.setdefault(image, set()).add(node)
         self.pulled_gb = 0.0
-        self.built = dict.fromkeys(built, 0)  # when each image is built
+        self.built = dict.fromkeys([*range(cluster.built), *built], 0)  # when each image is built
+        self._builders = [0] * cluster.builders  # when each is free
 
     def disks(self) -> list[list[int]]:
         """Return images on nodes, including running pulls, by last use."""
@@ -108,10 +116,15 @@ class Nodes:
         self.free += len(nodes)
 
     def _build(self, image: int, now: int) -> int:
-        """Return when the image is built; its first use starts the build."""
+        """Return when the image is built; its first use starts the build, or waits for a builder."""
         if not self._cluster.build_ns:
             return now
-        return max(now, self.built.setdefault(image, now + self._cluster.build_ns))
+        if image not in self.built:
+            start = max(now, self._builders[0]) if self._builders else now
+            self.built[image] = start + self._cluster.build_ns
+            if self._builders:
+                heapreplace(self._builders, self.built[image])
+        return max(now, self.built[image])
 
     def _pull(self, node: int, image: int, now: int, built: int) -> int:
         """Request a missing image and return its arrival; pulls that wait for builds have a separate queue."""

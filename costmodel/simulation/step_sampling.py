@@ -167,6 +167,7 @@ def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
         prompts=prompts,
         batch=None if prompts is not None else size_kept,
         quota=less(training_run.quota),
+        builders=less(training_run.builders),
         create_rate=None if training_run.create_rate is None else training_run.create_rate * share,
         create_burst=max(1, round(training_run.create_burst * share)),
         warm_pool=training_run.warm_pool if training_run.image_pool else less(training_run.warm_pool),

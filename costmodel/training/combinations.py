@@ -136,7 +136,14 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
         "--recycle-seconds does not go with {excluded}: leave either out",
     ),
     Needs(
+        "builders built_images", "build_s", "builders and built images need the time of a build: add --build-seconds S"
+    ),
+    Needs(
         "build_s", "images", "each image is built on its first use: add --images SET, --nodes N and --pods-per-node P"
+    ),
+    Contradiction(
+        lambda run: run.images is not None and run.built_images > run.images.count,
+        "built_images must be at most the {run.images.count} images, not {run.built_images}",
     ),
 )
 

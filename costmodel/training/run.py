@@ -20,12 +20,12 @@ RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
 
 _COUNTS: Final = (  # noqa: SIM905
     "max_attempts quota create_burst warm_pool group_size batch prompts staleness gpus nodes pods_per_node "
-    "failure_burst"
+    "failure_burst builders"
 ).split()
 _ABOVE_0: Final = "timeout_s create_rate refill_s refill_rate node_disk_gib pull_gb_s".split()  # noqa: SIM905
 _AT_LEAST_0: Final = (  # noqa: SIM905
     "backoff_s train_s over_provision gpu_usd_hour node_usd_hour failure_rate failure_hazard run_sd suspend_after_s "
-    "suspend_s resume_s suspended_usd_hour fork_s recycle_s build_s"
+    "suspend_s resume_s suspended_usd_hour fork_s recycle_s build_s built_images"
 ).split()
 
 
@@ -169,6 +169,8 @@ class TrainingRun:
     fork_s: float | None = None  # start of a sandbox from its prompt's snapshot, instead of create, ready and preload
     recycle_s: float | None = None  # reset of a sandbox for the next rollout of its image, instead of create and ready
     build_s: float | None = None  # of an image, on its first use
+    builders: int | None = None  # builds at a time; None: without limit
+    built_images: int = 0  # images built before the run
 
     run_sd: float | None = None  # relative sd between runs; None: measured from three runs on, else the shipped sd
     precision: Precision = USUAL

@@ -164,6 +164,8 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--fork-seconds", "S", "Start of a sandbox from a snapshot of its prompt.", type=float),
             _option("--recycle-seconds", "S", "Reset of a sandbox for the next rollout of its image.", type=float),
             _option("--build-seconds", "S", "Build of an image on its first use.", type=float),
+            _option("--builders", "N", "Builds at a time.  [without limit]", type=COUNT),
+            _option("--built-images", "N", "Images built before the run.  [0]", type=COUNT),
         ),
     ),
     "providers": OptionGroup(

@@ -85,6 +85,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "fork_s": "1",
     "recycle_s": "0.5",
     "build_s": "600",
+    "builders": "20",
+    "built_images": "100",
     "compose": '["e2b"]',
     "prices": '"aws-fargate"',
 }

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel import Saving
+from costmodel import Saving, Threshold
 from taxtui.report.cells import Content, amount_cell
 from taxtui.report.formats import Report, Section
 from taxtui.report.formats.json_rows import plain
 from taxtui.report.numbers import SHORT, number
 from taxtui.terminal_text import clean
 
-HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step"]
+HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "saves nothing from"]
 NOTES: Final = {
     "suspend": "suspend: a suspended sandbox keeps its pod; nodes cost the same.",
     "fork": "fork: each prompt's snapshot is prepared once and billed; the storage of snapshots is not in the bill.",
@@ -53,6 +53,7 @@ def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, A
             "usd_per_step": plain(effect.usd),
             "s_per_step": plain(effect.step_s),
             "assumed": plain(effect.assumed),
+            "thresholds": plain(effect.thresholds),
         }
         for name, effects in results
         for effect in effects
@@ -60,4 +61,16 @@ def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, A
 
 
 def _row(effect: Saving) -> Sequence[Content]:
-    return [effect.action, *(amount_cell(amount, SHORT, signed=True) for amount in (effect.usd, effect.step_s))]
+    amounts = (amount_cell(amount, SHORT, signed=True) for amount in (effect.usd, effect.step_s))
+    limit = (effect.step_s if effect.usd is None else effect.usd).high
+    verb = "loses" if limit is not None and limit < 0 else "no clear saving"
+    return [effect.action, *amounts, "\n".join(_text(item, verb) for item in effect.thresholds) or "–"]
+
+
+def _text(threshold: Threshold, verb: str) -> str:
+    if not threshold.saves:
+        return f"{verb} at any {threshold.field}"
+    unit = "" if threshold.field == "suspended_usd_hour" else " s"
+    if threshold.value is None:
+        return f"{threshold.field} above {number(threshold.searched)}{unit}"
+    return f"{threshold.field} {number(threshold.value)}{unit}"

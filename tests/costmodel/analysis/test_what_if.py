@@ -39,21 +39,26 @@ def effect(recording: Path, action: str, **more: Any) -> Saving:
 
 
 @pytest.mark.parametrize("action", ["fork", "recycle"])
-def test_a_stated_start_saves_where_a_create_is_slower(recording: Path, action: str) -> None:
+def test_a_stated_start_saves_until_it_is_as_slow_as_a_create(recording: Path, action: str) -> None:
     found = effect(recording, action, **{f"{action}_s": 0.5})
     assert found.assumed == ()
     assert found.step_s.value > 0
     assert found.usd.value > 0
-    assert effect(recording, action, **{f"{action}_s": 9.0}).step_s.value < 0
+    [turn] = found.thresholds
+    assert turn.value == pytest.approx(7 if action == "fork" else 7.5, rel=0.15)  # a recycled one has no clean-up
 
 
-def test_a_suspension_saves_the_suspended_time(recording: Path) -> None:
+def test_a_suspension_saves_up_to_a_price_of_a_suspended_sandbox(recording: Path) -> None:
     think = {"think": Think(20 * S), "suspend_after_s": 1.0, "suspend_s": 1.0, "gpu_usd_hour": 0.0}
     found = effect(recording, "suspend", **think)
     assert found.step_s.value == pytest.approx(0, abs=1e-9)
     assert found.usd.value == pytest.approx(
         16 * 2 * 18, rel=0.01
     )  # rollouts, pauses and suspended seconds, at $1 a second
+    price, resume = found.thresholds
+    assert price.value == pytest.approx(3600, rel=0.01)
+    assert resume.field == "resume_s"
+    assert resume.value == pytest.approx(18, rel=0.1)
 
 
 def test_an_input_that_is_not_stated_has_its_published_range(recording: Path) -> None:
@@ -69,7 +74,7 @@ def test_recycling_saves_nothing_where_each_rollout_has_a_worker(recording: Path
 
 def test_builds_before_the_run_save_the_first_uses(recording: Path) -> None:
     places = {"images": Images.of([1.0] * 4), "placement": "prepulled", "nodes": 1, "pods_per_node": 8}
-    found = effect(recording, "prebuild", build_s=300.0, **places)
+    found = effect(recording, "prebuild", build_s=300.0, builders=1, **places)
     assert 10 * found.step_s.value == pytest.approx(4 * 300, rel=0.2)  # ten steps in all
 
 

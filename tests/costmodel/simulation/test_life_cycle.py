@@ -99,13 +99,19 @@ def test_the_pod_of_a_recycled_sandbox_is_not_free_meanwhile(seed: int) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(trials=TRIALS, workers=st.integers(1, 20), seed=st.integers(0, 99))
-def test_builds_only_delay_until_every_image_is_built(trials: list[Parts], workers: int, seed: int) -> None:
+@given(trials=TRIALS, workers=st.integers(1, 20), seed=st.integers(0, 99), builders=st.sampled_from([1, 2, None]))
+def test_builds_only_delay_until_every_image_is_built(
+    trials: list[Parts], workers: int, seed: int, builders: int | None
+) -> None:
     asked = training_run(workers=workers, **IMAGES)
     plain = stepped(asked, trials, steps=12, seed=seed)
-    builds = stepped(replace(asked, build_s=600.0), trials, steps=12, seed=seed)
+    builds = stepped(replace(asked, build_s=600.0, builders=builders), trials, steps=12, seed=seed)
+    built = stepped(replace(asked, build_s=600.0, builders=builders, built_images=6), trials, steps=12, seed=seed)
+    assert built == plain
     assert sum(one.wall_ns for one in builds) >= sum(one.wall_ns for one in plain) + 600 * S
     assert builds[-1].wall_ns >= plain[-1].wall_ns
+    fewer = stepped(replace(asked, build_s=600.0, builders=None), trials, steps=12, seed=seed)
+    assert sum(one.wall_ns for one in fewer) <= sum(one.wall_ns for one in builds)
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.3])
@@ -135,6 +141,8 @@ def test_recycling_agrees_with_the_published_example(sigma: float) -> None:
         ({"recycle_s": 1.0, "include_cleanup": True}, "does not go with include_cleanup"),
         ({"recycle_s": 1.0, "warm_pool": 2, "refill_s": 1.0}, "does not go with warm_pool"),
         ({"build_s": 1.0}, "each image is built on its first use: add --images"),
+        ({"builders": 2}, "add --build-seconds"),
+        ({"build_s": 1.0, "built_images": 7} | IMAGES, "at most the 6 images"),
     ],
 )
 def test_a_life_cycle_without_an_answer_is_refused(more: dict[str, object], message: str) -> None:

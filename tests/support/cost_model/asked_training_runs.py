@@ -59,4 +59,6 @@ STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
     "fork_s": {"fork_s": 0.5, "batch": 40},
     "recycle_s": {"recycle_s": 0.5, "batch": 40},
     "build_s": {"build_s": 600.0} | _IMAGES,
+    "builders": _IMAGES | {"builders": 1, "build_s": 600.0, "prompts": 20, "group_size": 2},
+    "built_images": {"built_images": 20, "build_s": 600.0} | _IMAGES,
 }

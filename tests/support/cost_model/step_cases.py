@@ -168,6 +168,7 @@ def a_life_case(kind: str, seed: int) -> StepCase:
             both("pull_gb_s", "pull_gb_s", 1.0)
     if kind == "build":
         both("build_s", "build_s", rng.choice((5.0, 60.0)))
+        both("builders", "builders", rng.choice((1, 2, None)))
     if rng.random() < 0.5:
         both("create_rate", "rate", round(workers / 10, 3))
     if rng.random() < 0.5 and kind != "suspend":

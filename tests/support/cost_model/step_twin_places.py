@@ -110,6 +110,7 @@ class Pods:
         self._line: list[tuple[Any, int | None, bool]] = []
         self.pulled_gb = 0.0
         self._built: dict[int, float] = {}  # image → built at
+        self._builders = [0.0] * (asked.builders or len(asked.images))
 
     def ask(self, image: int | None, *, hit: bool) -> Any:
         """An event whose value is the node, and when the image lies there; a hit needs none."""
@@ -148,7 +149,11 @@ class Pods:
         return min(free, key=lambda node: (self._used[node], node))
 
     def _built_at(self, image: int) -> float:
-        return max(self._env.now, self._built.setdefault(image, self._env.now + self._asked.build_s))
+        if image not in self._built:
+            builder = min(range(len(self._builders)), key=self._builders.__getitem__)
+            begin = max(self._env.now, self._builders[builder])
+            self._built[image] = self._builders[builder] = begin + self._asked.build_s
+        return max(self._env.now, self._built[image])
 
     def _there_at(self, node: int, image: int | None) -> float:
         if image is None or "image_pull" in self._asked.without:

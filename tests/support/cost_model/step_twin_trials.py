@@ -65,6 +65,7 @@ class StepAsked:
     fork_s: float | None = None
     recycle_s: float | None = None
     build_s: float = 0.0
+    builders: int | None = None
     without: frozenset[str] = frozenset()  # causes that are taken away
 
     @property
