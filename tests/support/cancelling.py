@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from taxtui.sandboxes.conformance.walker import Step, stepped
+from taxtui.sandboxes.conformance.walker import CancelledAwait, stepped
 
 
 async def cancelled_at(number: int, work: Coroutine[Any, Any, object]) -> bool:
     """Whether the coroutine was suspended that often, and so was cancelled there."""
-    step = Step(number, 0.0)
+    step = CancelledAwait(number, 0.0)
     task = asyncio.create_task(stepped(work, step))
     await asyncio.wait({task})
     if not step.cancelled:

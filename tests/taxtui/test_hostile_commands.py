@@ -76,7 +76,7 @@ def test_no_recording_ends_the_list_a_verification_or_a_replay(
     path.write_bytes(data)
     entry = catalogue.inspect(path)
     assert entry is not None
-    facts = [entry.name, entry.scenario, entry.run_id, *entry.substrates, *entry.workloads, *entry.modes]
+    facts = [entry.name, entry.outcome, *entry.substrates, *entry.workloads, *entry.modes]
     assert_harmless(" ".join([*facts, entry.detail]))
     try:
         feed = ReplayFeed(path)

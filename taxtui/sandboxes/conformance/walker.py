@@ -39,7 +39,7 @@ async def cancellations(
     """
     for delay_s in delays_s:
         for number in range(1, limit + 1):
-            step = Step(number, delay_s)
+            step = CancelledAwait(number, delay_s)
             task: asyncio.Task[T] = asyncio.create_task(stepped(make(), step))
             stuck = True
             try:
@@ -63,7 +63,7 @@ async def cancellations(
                 break
 
 
-async def _stuck(task: asyncio.Task[T], step: Step, running: Callable[[], Awaitable[object]] | None) -> bool:
+async def _stuck(task: asyncio.Task[T], step: CancelledAwait, running: Callable[[], Awaitable[object]] | None) -> bool:
     """Wait until the task has ended, or its suspension is endless."""
     if running is None:
         await asyncio.wait({task}, timeout=STUCK_S + step.delay_s)
@@ -85,7 +85,7 @@ async def _stuck(task: asyncio.Task[T], step: Step, running: Callable[[], Awaita
     return not task.done()
 
 
-class Step:
+class CancelledAwait:
     """The number of the suspension to cancel, and whether it was cancelled."""
 
     def __init__(self, number: int, delay_s: float) -> None:
@@ -109,13 +109,13 @@ class Step:
             task.cancel()
 
 
-async def stepped(work: Coroutine[Any, Any, T], step: Step) -> T:
+async def stepped(work: Coroutine[Any, Any, T], step: CancelledAwait) -> T:
     """Await ``work``, and tell ``step`` of each suspension."""
     return await _stepped(work, step)
 
 
 @types.coroutine
-def _stepped(work: Coroutine[Any, Any, T], step: Step) -> Generator[Any, Any, T]:
+def _stepped(work: Coroutine[Any, Any, T], step: CancelledAwait) -> Generator[Any, Any, T]:
     task = asyncio.current_task()
     assert task is not None
     error: BaseException | None = None
