@@ -77,7 +77,7 @@ def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pyt
 
 
 EVERYTHING = """
-    --set baseline=docker --set full_speed=docker --batch 64 --train-seconds 60 --gpus 256 --set gpu_usd_hour=2
+    --set baseline=docker --set full_speed=docker --batch 512 --train-seconds 60 --gpus 256 --set gpu_usd_hour=2
     --set max_attempts=3 --think lognormal:2s,0.6 --set create_rate=5 --set create_burst=10 --set warm_pool=50
     --set refill_s=2 --set over_provision=0.2 --set timeout_s=10000 --set backoff_s=1 --set quota=400
     --set include_cleanup=true
@@ -124,7 +124,7 @@ def test_json_rows_hold_the_contract(recording: str) -> None:
     assert everything[0]["gpu"]["sync"]["waiting_usd"] == pytest.approx(
         2 * everything[0]["gpu"]["sync"]["waiting_gpu_hours"]
     )
-    assert everything[0]["steps"]["launched"] == 77
+    assert everything[0]["steps"]["launched"] == 615
     assert 0 < everything[0]["warm_pool"]["hit"] <= 1
 
 
