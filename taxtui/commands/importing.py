@@ -61,7 +61,7 @@ def command(
     phases = _span_phases(spans)
     reader = reader_for(name, paths)
     if phases:
-        if reader.span_phases is None:
+        if getattr(reader, "span_phases", None) is None:  # a third-party reader may have no such attribute
             raise UsageError(f"{reader.name} has no spans: drop --map")
         reader.span_phases = phases
     with progress("reading") as report_share:

@@ -48,7 +48,22 @@ def document(path: Path) -> Any:
         Unreadable: no JSON, or too large.
         OSError: no regular file, or unreadable.
     """
-    return decoded(read_regular(path, MOST_BYTES))
+    data = read_regular(path, MOST_BYTES)
+    try:
+        return decoded(data)
+    except Unreadable:
+        if _is_json_lines(data):
+            raise Unreadable("JSON lines, and a file of this format is a single JSON document") from None
+        raise
+
+
+def _is_json_lines(data: bytes) -> bool:
+    """Return whether the first of several lines is a JSON map."""
+    first, _, rest = data.partition(b"\n")
+    try:
+        return bool(rest.strip()) and isinstance(decoded(first), dict)
+    except Unreadable:
+        return False
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -63,10 +78,11 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
         number = 0
         while line := file.readline(MOST_BYTES + 1):
             number += 1
-            rest = line if len(line) > MOST_BYTES else b""
+            too_long = len(line) > MOST_BYTES
+            rest = line if too_long else b""
             while rest and not rest.endswith(b"\n"):
                 rest = file.readline(MOST_SKIPPED)
-            if line := line.strip():
+            if line := line if too_long else line.strip():
                 yield number, line
 
 

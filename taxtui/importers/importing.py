@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -103,8 +104,8 @@ def import_files(
     names = Names(keep=keep_names)
     result = ImportResult()
     spool = Spool()
-    # A file of two paths counts once.
-    files = list({file.resolve(): file for path in paths for file in _files(reader, path)}.values())
+    # A file of two paths counts once. Path.resolve() would raise for a link to itself.
+    files = list({os.path.realpath(file): file for path in paths for file in _files(reader, path)}.values())
     for path in files:
         for item in _trials(reader, path):
             if isinstance(item, ImportedTrial):

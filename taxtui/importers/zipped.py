@@ -29,20 +29,23 @@ class TooMuch(Unreadable):
 class Archive(zipfile.ZipFile):
     """A zip file with limits of unpacked bytes: of a member as of any document, and of all members together."""
 
+    _file: IO[bytes] | None = None  # Python closes an archive whose file could not be opened too
+
     def __init__(self, path: Path) -> None:
         """Read the table of members. Raises ``Unreadable``, ``OSError``: no zip file, or not readable."""
-        self._file: IO[bytes] = open_regular(path)
+        self._file = file = open_regular(path)
         try:
-            super().__init__(self._file)
+            super().__init__(file)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-            self._file.close()
+            file.close()
             raise Unreadable("no zip file, or cut off") from error
         self._remaining = self._most = FREE_BYTES + MOST_RATIO * path.stat().st_size
 
     def close(self) -> None:
         """Close the file too."""
         super().close()
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def content(self, name: str) -> bytes:
         """Unpack a member.

@@ -34,10 +34,41 @@ STARTED: Final = {
 """Environments whose SDK takes another address: variables."""
 CONSTRUCTED: Final = {"modal": {"MODAL_TOKEN_ID": "ak-canary", "MODAL_TOKEN_SECRET": KEY}}
 """Environments whose SDK is installed here and would ask its provider: constructed alone, with these variables."""
+NOT_STARTED: Final = {
+    "ack": "needs a Kubernetes cluster",
+    "aca-sandbox": "needs a login at Azure",
+    "apple-container": "needs macOS",
+    "beam": "speaks gRPC",
+    "blaxel": "its SDK has a fixed address",
+    "boxd": "its SDK takes no address by a variable",
+    "cua-cloud": "asks a second service for a token over TLS",
+    "cwsandbox": "speaks gRPC",
+    "docker": "measured for real by the tests of conformance",
+    "ec2": "needs the settings of a network, and SSH into the instance",
+    "gke": "needs a Kubernetes cluster",
+    "hyperbrowser": "pulls the image by this machine's docker first",
+    "kata": "needs the program",
+    "modal": "speaks gRPC",
+    "mosaic": "needs the login that its own program writes",
+    "opensandbox": "speaks TLS alone",
+    "openshift": "needs a Kubernetes cluster",
+    "podman": "needs the program",
+    "runta": "its SDK needs another version of Harbor",
+    "sbx": "needs a login at Docker, or the program",
+    "singularity": "needs the program",
+    "skypilot": "needs a cluster",
+    "smol": "needs the program",
+    "snowflake": "needs an account's address and its driver",
+    "superserve": "its SDK takes no address by a variable",
+    "use-computer": "computers of a desktop or phone: no sandbox of an image",
+    "vercel": "its SDK has a fixed address",
+}
+"""Environments that are not started, and the reason. An environment that Harbor adds must be put into a table."""
 START = """
 import asyncio, json, logging, os, sys
 
 logging.disable(logging.CRITICAL)
+from harbor.models.environment_type import EnvironmentType
 from taxtui.errors import TaxtuiError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import Limits, SandboxSpec
@@ -64,7 +95,7 @@ for name, variables in json.loads(sys.argv[1]).items():
     print(name, answers[name], file=sys.stderr, flush=True)
     for variable in variables:
         del os.environ[variable]
-print("\\n" + json.dumps(answers), flush=True)
+print("\\n" + json.dumps([answers, [each.value for each in EnvironmentType]]), flush=True)
 os._exit(0)  # some SDKs leave threads
 """
 
@@ -119,16 +150,18 @@ def endpoints() -> Iterator[dict[str, Endpoint]]:
         server.server_close()
 
 
-def start(interpreter: str, folder: Path, variables: dict[str, dict[str, str]], *words: str) -> dict[str, list[object]]:
-    """What taxtui says of each environment with its variables."""
+def start(
+    interpreter: str, folder: Path, variables: dict[str, dict[str, str]], *words: str
+) -> tuple[dict[str, list[object]], list[str]]:
+    """What taxtui says of each environment with its variables, and Harbor's list of environments."""
     (folder / "tmp").mkdir()
     bare = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder / "tmp"), "LANG": "C.UTF-8"}
     argv = [interpreter, "-c", START, json.dumps(variables), *words]
     done = subprocess.run(argv, env=bare, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     print(done.stderr)
-    answers: dict[str, list[object]] = json.loads(done.stdout.splitlines()[-1])
-    return answers
+    answers, known = json.loads(done.stdout.splitlines()[-1])
+    return answers, known
 
 
 def at(endpoints: dict[str, Endpoint]) -> dict[str, dict[str, str]]:
@@ -137,12 +170,19 @@ def at(endpoints: dict[str, Endpoint]) -> dict[str, dict[str, str]]:
     return {name: {key: text.format(url=urls[name]) for key, text in each.items()} for name, each in STARTED.items()}
 
 
+def test_every_environment_is_in_one_table(interpreter: str, tmp_path: Path) -> None:
+    _, known = start(interpreter, tmp_path, {}, "check")
+    assert not STARTED.keys() & NOT_STARTED.keys()
+    assert set(known) <= STARTED.keys() | NOT_STARTED.keys()
+    assert CONSTRUCTED.keys() <= NOT_STARTED.keys()
+
+
 @pytest.mark.parametrize("key", [True, False])
 def test_environments_are_constructed_with_their_key_alone(
     interpreter: str, tmp_path: Path, endpoints: dict[str, Endpoint], key: bool
 ) -> None:
     keys = {**at(endpoints), **CONSTRUCTED}
-    answers = start(interpreter, tmp_path, keys if key else {name: {} for name in keys}, "check")
+    answers, _ = start(interpreter, tmp_path, keys if key else {name: {} for name in keys}, "check")
     for name, (ok, said, *_) in answers.items():
         assert ok == key, (name, said)
         assert "\n" not in str(said)
@@ -153,7 +193,7 @@ def test_environments_are_constructed_with_their_key_alone(
 def test_a_refused_start_is_one_line_and_leaves_nothing_without_its_name(
     interpreter: str, tmp_path: Path, endpoints: dict[str, Endpoint]
 ) -> None:
-    answers = start(interpreter, tmp_path, at(endpoints), "start")
+    answers, _ = start(interpreter, tmp_path, at(endpoints), "start")
     for name, (ok, said, error, message, left) in answers.items():
         assert ok, (name, said)
         assert endpoints[name].requests, f"{name} asks another address"

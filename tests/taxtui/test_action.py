@@ -101,3 +101,9 @@ def test_names_in_recordings_are_no_commands_to_the_runner(folder: Path) -> None
     again = lines.index(f"::{lines[stop].removeprefix('::stop-commands::')}::")
     table = next(number for number, line in enumerate(lines) if "comparisons:" in line)
     assert stop < table < again
+    assert lines[stop] not in stepped(folder, after="slow.msgpack", before="base.msgpack").log
+
+
+def test_no_input_is_text_of_a_script() -> None:
+    steps = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"]
+    assert [step["run"] for step in steps if "${{" in step["run"]] == []

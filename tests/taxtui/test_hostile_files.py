@@ -98,9 +98,10 @@ def test_every_command_refuses_what_is_no_regular_file(words: tuple[str, ...], t
         ResumeState(tmp_path / "x.msgpack")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", [*FORMATS, "inspect"])
 def test_every_importer_refuses_what_is_no_regular_file(name: str, tmp_path: Path) -> None:
-    path, _ = next(iter(sample_files(name)))
+    path = Path("x.eval") if name == "inspect" else next(iter(sample_files(name)))[0]
     a_pipe(tmp_path / path.name)
     with pytest.raises(TaxtuiError, match=NOT_REGULAR):
         import_files(registry.load(name), [tmp_path / path.name], tmp_path / "out")

@@ -10,7 +10,7 @@ from costmodel import events
 from taxtui.importers.files import Unreadable, document
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import Quantity
-from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, instant_ns, items, maps, span_ns, text
+from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, instant_ns, items, maps, text
 
 INVENTED: Final = ("mini-swe-agent", "swe-agent")
 """Agents whose converters stamped every step with the time of the conversion."""
@@ -24,8 +24,9 @@ def add(timeline: Timeline, path: Path, agent: str, start_ns: int, end_ns: int) 
         return False
     try:
         trajectory = document(path)
-    except (Unreadable, OSError):
-        timeline.lacks(Quantity.ACTIONS, "trajectory.json is not readable")
+    except (Unreadable, OSError) as error:
+        why = error if isinstance(error, Unreadable) else error.strerror
+        timeline.lacks(Quantity.ACTIONS, f"trajectory.json is not readable: {why}")
         return False
     steps = [step for step in maps(trajectory, "steps") if text(step.get("source")) == "agent"]
     if durations := _durations(steps):
@@ -78,11 +79,14 @@ def _calls(steps: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
     for step in steps:
         results = {text(at(result, "source_call_id")): result for result in maps(step, "observation", "results")}
         for call in maps(step, "tool_calls"):
-            extra: dict[str, Any] = {}
-            for holder in (call, results.get(text(call.get("tool_call_id")))):
-                extra |= at(holder, "extra") if isinstance(at(holder, "extra"), dict) else {}
-            end = "completed_at" if "completed_at" in extra else "ended_at"
-            start_ns, end_ns = span_ns(extra, "started_at", end, "duration_ms", MILLISECOND_NS)
+            result = results.get(text(call.get("tool_call_id")))
+            start_ns = instant_ns(at(call, "extra", "started_at") or at(result, "extra", "started_at"))
+            stamps = (at(holder, "extra", key) for holder in (result, call) for key in ("completed_at", "ended_at"))
+            end_ns = next((ns for stamp in stamps if stamp and (ns := instant_ns(stamp)) is not None), None)
+            took_ms = at(call, "extra", "duration_ms") or at(result, "extra", "duration_ms")
+            took_ns = duration_ns(took_ms, MILLISECOND_NS)
+            if start_ns is not None and end_ns is None and took_ns is not None:
+                end_ns = start_ns + took_ns
             if start_ns is not None and end_ns is not None and start_ns <= end_ns:
                 yield start_ns, end_ns
 

@@ -65,7 +65,7 @@ def _rows(path: Path) -> Iterator[NumberedRow]:
         for number, line in lines(path):
             if len(line) > MOST_BYTES:
                 raise Unreadable(f"line {number} is {too_large(MOST_BYTES)}")
-            yield line.decode("utf-8-sig", "replace")
+            yield from line.decode("utf-8-sig", "replace").split("\r")
 
     csv.field_size_limit(MOST_BYTES)
     reader = csv.reader(texts())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel import events
+from costmodel import events, open_regular
 from taxtui.importers.files import Unreadable, decoded, document
 from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
@@ -45,7 +45,9 @@ class InspectReader(Reader):
         return b'"eval_id"' in head or (b'"eval"' in head and b'"task_id"' in head and b'"status"' in head)
 
     def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
-        if path.suffix == ".eval":
+        with open_regular(path) as file:
+            zipped = file.read(2) == b"PK"
+        if zipped:
             yield from _zipped(path)
             return
         log = document(path)

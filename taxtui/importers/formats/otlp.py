@@ -27,7 +27,7 @@ OPERATIONS: Final = {
 }
 """``gen_ai.operation.name`` → kind of the span."""
 FAILED_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
-MOST_SPANS: Final = 1_000_000
+MOST_SPANS: Final = 500_000
 """Spans of a file, which are in memory together."""
 
 

@@ -91,8 +91,10 @@ class BlockingPool:
 
     def _start(self, work: Callable[[], None]) -> None:
         def run() -> None:
-            work()
-            self._threads.discard(thread)
+            try:
+                work()
+            finally:
+                self._threads.discard(thread)
 
         thread = threading.Thread(target=run, name=self._name, daemon=True)
         self._threads.add(thread)
@@ -105,5 +107,6 @@ class BlockingPool:
 
 def _dispose(future: Future[T], dispose: Callable[[T], object]) -> None:
     """Wait for a result, and dispose of it."""
-    with contextlib.suppress(Exception):
-        dispose(future.result())
+    if future.exception() is None:  # also SystemExit, by some SDKs
+        with contextlib.suppress(Exception):
+            dispose(future.result())

@@ -49,10 +49,10 @@ async def finish_despite_cancel(work: Coroutine[Any, Any, _T], within_s: float =
     return task.result()
 
 
-async def with_cleanup(cleanup: Coroutine[Any, Any, object], error: _E) -> _E:
+async def with_cleanup(cleanup: Coroutine[Any, Any, object], error: _E, within_s: float = HOLD_CANCEL_S) -> _E:
     """Run ``cleanup`` despite cancellation, then return ``error``; a failed clean-up is added to the message."""
     try:
-        await finish_despite_cancel(cleanup)
+        await finish_despite_cancel(cleanup, within_s)
     except SubstrateError as failure:
         if not isinstance(error, SubstrateError):
             error.add_note(str(failure))
@@ -61,13 +61,18 @@ async def with_cleanup(cleanup: Coroutine[Any, Any, object], error: _E) -> _E:
     return error
 
 
-async def undo_if_cancelled(work: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaitable[object]]) -> _T:
-    """Run ``work``; after a cancellation of the caller, wait for the end and undo the result."""
+async def undo_if_cancelled(
+    work: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaitable[object]], within_s: float = HOLD_CANCEL_S
+) -> _T:
+    """Run ``work``; after a cancellation of the caller, wait for the end and undo the result.
+
+    After ``within_s`` the work is cancelled.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError as cancelled:
-        await with_cleanup(_undo(task, undo), cancelled)
+        await with_cleanup(_undo(task, undo), cancelled, within_s)
         raise
 
 

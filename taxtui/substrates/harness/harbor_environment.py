@@ -18,7 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from taxtui.errors import CleanupFailed, ExecFailed, UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
@@ -54,6 +54,8 @@ _UNCHECKED: Final[Mapping[str, tuple[str, ...]]] = {
 
 class HarborEnvironments(Sites):
     """The sandboxes of an environment, by a name in Harbor's registry or an import path ``module:Class``."""
+
+    ends_starts: ClassVar[bool] = True  # a start costs money
 
     def __init__(self, options: HarborOptions, logger: logging.Logger, pool: BlockingPool) -> None:
         """Raises ``UsageError``: the settings cannot be read."""
@@ -229,8 +231,8 @@ def _enforcement(capabilities: Any) -> str:
 
 
 def _unmet(name: str, needs: tuple[str, ...]) -> Availability | None:
-    files = [Path(need).expanduser() for need in needs if need.startswith("~")]
-    if any(os.environ.get(need) or shutil.which(need) for need in needs) or any(file.exists() for file in files):
+    files = [os.path.expanduser(need) for need in needs if need.startswith("~")]  # noqa: PTH111 - never raises
+    if any(os.environ.get(need) or shutil.which(need) for need in needs) or any(map(os.path.exists, files)):
         return None
     variables = " or ".join(need for need in needs if need.isupper())
     if not variables:

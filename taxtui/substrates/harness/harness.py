@@ -32,6 +32,8 @@ AT_ONCE: Final = 64
 """Sandboxes at a time. Each may occupy two threads: by a command, and by a start or an end."""
 _ARGUMENT: Final = 100_000  # bytes of a script; Linux takes no argument beyond 128 KiB
 _STOP_S: Final = 30.0
+_UNDO_S: Final = 30.0
+"""Longest wait for a cancelled start: with the wait for an abandoned create less than the limit of a clean-up."""
 
 
 class Sites(ABC):
@@ -43,6 +45,8 @@ class Sites(ABC):
 
     root: Path
     pool: BlockingPool
+    ends_starts: ClassVar[bool] = False
+    """Whether a cancelled start ends at once. Otherwise the start runs to its end, and the sandbox is destroyed."""
 
     @abstractmethod
     async def open(self) -> None:
@@ -75,7 +79,7 @@ class Sites(ABC):
 
 
 class HarnessedSandbox(TextSandbox):
-    """A sandbox; each harness adds running a script, writing a file, and stopping."""
+    """A sandbox; each harness adds running a script and stopping."""
 
     SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
     """Sandbox shells that ``run`` starts by itself; for any other shell ``run`` starts sh."""
@@ -108,9 +112,11 @@ class HarnessedSandbox(TextSandbox):
                 path = f"/tmp/.taxtui-{wrapped.mark}"
                 coded = base64.b64encode(script.encode()).decode()
                 for at in range(0, len(coded), _ARGUMENT):
-                    await self.run(f"printf %s {coded[at : at + _ARGUMENT]} >>{path}.64")
+                    written = await self.run(f"printf %s {coded[at : at + _ARGUMENT]} >>{path}.64")
+                    if written.exit_code:
+                        raise ExecFailed(f"cannot write a long script to {path}.64: exit code {written.exit_code}")
                 # The files stay until the end of the sandbox if the command is killed.
-                script = f"base64 -d <{path}.64 >{path}; . {path}; _r=$?; rm -f {path} {path}.64; exit $_r"
+                script = f"base64 -d <{path}.64 >{path} && . {path}; _r=$?; rm -f {path} {path}.64; exit $_r"
             return await self.run(script)
         except Exception as error:  # any exception of docker, HTTP and a harness
             raise not_run(self._package, error) from error
@@ -196,7 +202,10 @@ class HarnessSubstrate(ABC):
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> HarnessedSandbox:
         """As ``Substrate.create``: returns when the harness reports the start. A cancelled start is undone."""
-        sandbox = await undo_if_cancelled(self._begun(spec), lambda sandbox: sandbox.destroy())
+        if self.sites.ends_starts:
+            sandbox = await self._begun(spec)
+        else:
+            sandbox = await undo_if_cancelled(self._begun(spec), lambda sandbox: sandbox.destroy(), _UNDO_S)
         marks("started")
         return sandbox
 
@@ -204,6 +213,9 @@ class HarnessSubstrate(ABC):
         env = self.sites.add(spec)
         try:
             return await self.begin(spec, env)
+        except asyncio.CancelledError as cancelled:
+            await with_cleanup(self.sites.remove(spec.name), cancelled)
+            raise
         except (Exception, SystemExit) as error:  # any exception of docker, the compose plugin, HTTP and an SDK
             raise await with_cleanup(self.sites.remove(spec.name), not_started(self.package, error)) from error
 

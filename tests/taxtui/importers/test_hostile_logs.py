@@ -85,6 +85,12 @@ def test_an_archive_that_unpacks_to_too_much_in_all_is_read_up_to_there(
     assert "more than 1 MiB unpacked" in done.named[0]
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_an_archive_that_cannot_be_opened_prints_no_traceback(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        zipped.Archive(tmp_path)
+
+
 def test_other_compressions_are_not_unpacked(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.eval", "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("samples/1.json", "{}")

@@ -19,6 +19,7 @@ from costmodel.simulation.attempts import Trials
 from costmodel.workload.characterization import cause_rates
 from costmodel.workload.pool import pools
 from taxtui.cli import app
+from taxtui.errors import RecordingError
 from taxtui.importers import registry
 from taxtui.importers.trial import AGENT_LIMITS, ImportedTrial
 from tests.support.cost_model.costmodel_files import cell, trial, write
@@ -175,6 +176,13 @@ def test_the_benchmark_of_verifiers(tmp_path: Path) -> None:
     delivered = [end.trial for end in of(events, TrialEnded) if end.outcome == "ok"]
     assert sorted(phases_s(events, number)["create"] for number in delivered) == [7.5, 8.0, 9.0, 12.0]
     assert sum(held_s(events, number) for number in delivered) == pytest.approx(36.5 + 185.0)
+
+
+def test_json_lines_are_named_where_one_document_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text('{"trial_name": "a"}\n{"trial_name": "b"}\n')
+    with pytest.raises(RecordingError, match="JSON lines"):
+        imported("harbor", path, tmp_path / "out")
 
 
 def test_times_without_a_zone_are_said(tmp_path: Path) -> None:

@@ -36,6 +36,23 @@ def test_tool_calls_with_both_ends_are_the_actions(tmp_path: Path) -> None:
     assert not [line for line in result.unknown if line.startswith("actions")]
 
 
+def test_the_end_of_a_tool_call_is_the_first_valid_one_of_its_result_and_call(tmp_path: Path) -> None:
+    [step] = _steps("2026-11-21T22:00:10Z")
+    step["tool_calls"][0]["extra"] = {"started_at": "2026-11-21T22:00:10Z", "completed_at": "2026-11-21T22:00:14Z"}
+    extra = {"started_at": "2026-11-21T22:00:11Z", "completed_at": None, "ended_at": "2026-11-21T22:00:12Z"}
+    step["observation"] = {"results": [{"source_call_id": "1", "extra": extra}]}
+    source = _chat(tmp_path, {"agent": {"name": "other"}, "steps": [step]})
+    _, events = imported("harbor", source, tmp_path / "out")
+    assert actions_s(events, 0) == [2]
+
+
+def test_an_unreadable_trajectory_has_its_reason(tmp_path: Path) -> None:
+    source = _chat(tmp_path, {})
+    (source / "agent" / "trajectory.json").write_text("{")
+    result, _ = imported("harbor", source, tmp_path / "out")
+    assert "actions unknown: trajectory.json is not readable: no JSON, or cut off" in result.unknown
+
+
 def test_steps_of_one_trial_follow_each_other(tmp_path: Path) -> None:
     _, events = imported("harbor", JOB / "steps__1", tmp_path / "out")
     assert actions_s(events, 0) == pytest.approx([0.5, 0.25, 4])
@@ -156,6 +173,12 @@ def test_csv_of_durations_only(tmp_path: Path) -> None:
     assert [held_s(events, trial) for trial in (0, 1)] == pytest.approx([10.5, 3.25])
     assert any(line.startswith("instants unknown") for line in result.unknown)
     assert [line.rpartition("csv, ")[2] for line in result.named] == ["line 7: the rows of a trial are not adjacent"]
+
+
+def test_csv_with_carriage_returns_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"trial,phase,duration_s\ra,action,2\rb,action,3\r")
+    result, _ = imported("csv", tmp_path / "a.csv", tmp_path / "out")
+    assert (result.trials, result.skipped) == (2, 0)
 
 
 @pytest.mark.parametrize(

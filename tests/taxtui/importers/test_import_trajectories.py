@@ -186,7 +186,7 @@ def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.Monk
 
 
 def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
-    path = tmp_path / "old.eval"
+    path = tmp_path / "old.eval.bak"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         log = inspect_log([inspect_event("sandbox", 1, 2)])
         archive.writestr("header.json", json.dumps({key: log[key] for key in ("version", "eval")}))
@@ -217,8 +217,11 @@ def test_actions_of_one_answer_share_one_interval() -> None:
 
 @pytest.mark.parametrize("document", [[], [{"role": "system"}], {"trajectory_format": "mini-swe-agent-1", "info": {}}])
 def test_files_from_before_the_times_are_refused_with_the_reason(tmp_path: Path, document: object) -> None:
+    path = written(tmp_path / "x.traj.json", document)
     with pytest.raises(Unreadable, match="no times into messages before version 2"):
-        one("mini-swe-agent", written(tmp_path / "x.traj.json", document))
+        one("mini-swe-agent", path)
+    if document and isinstance(document, list):
+        assert reader_for(None, [path]).name == "mini-swe-agent"
 
 
 def test_how_a_trajectory_ended(tmp_path: Path) -> None:

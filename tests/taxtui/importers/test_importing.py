@@ -143,6 +143,67 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     assert events_of(tmp_path / "out")
 
 
+def test_a_link_to_itself_is_left_out(tmp_path: Path) -> None:
+    folder = copies(tmp_path / "job", 1)
+    (folder / "result.json").symlink_to("result.json")
+    result, _ = imported("harbor", folder, tmp_path / "out")
+    assert (result.trials, result.skipped) == (1, 1)
+    assert "not readable: Too many levels of symbolic links" in result.named[0]
+
+
+LAPS: Final = """
+from taxtui.importers.files import lines, walk
+from taxtui.importers.timeline import Timeline
+from taxtui.importers.trial import ImportedTrial
+from taxtui.importers.values import duration_ns
+
+
+class LapsReader:
+    name = "laps"
+
+    def files(self, folder):
+        return walk(folder, lambda name: name.endswith(".laps"))
+
+    def recognises(self, path, head):
+        return head.startswith(b"laps")
+
+    def trials(self, path):
+        for number, line in lines(path):
+            timeline = Timeline(0)
+            for word in line.split()[1:]:
+                timeline.append("action", duration_ns(float(word)))
+            yield ImportedTrial(**timeline.times(), dated=False, resolution_ns=10_000_000)
+"""
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_third_party_reader_needs_an_entry_point_and_its_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    module = f"third_party_laps_{missing}".lower()
+    folder = tmp_path / module  # pytest uses the name of a test's folder again
+    package = folder / "laps-1.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: laps\nVersion: 1\n")
+    (package / "entry_points.txt").write_text(f"[taxtui.importers]\nlaps = {module}:LapsReader\n")
+    (folder / f"{module}.py").write_text("import no_such_module\n" * missing + LAPS)
+    monkeypatch.syspath_prepend(folder)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.laps").write_text("laps 1.5 0.5\nlaps 2\n")
+    words = [str(tmp_path / "logs"), "-o", str(tmp_path / "out")]
+    if missing:
+        ran = CliRunner().invoke(command, words)
+        assert isinstance(ran.exception, TaxtuiError)
+        told = f"laps: the module 'no_such_module' is not installed; install the imports of {module}:LapsReader"
+        assert str(ran.exception) == told
+        return
+    ran = CliRunner().invoke(command, words, catch_exceptions=False)
+    assert "2 trials of laps" in ran.stderr
+    assert actions_s(events_of(tmp_path / "out"), 0) == [1.5, 0.5]
+    ran = CliRunner().invoke(command, [*words, "--map", "a=create"])
+    assert "laps has no spans" in str(ran.exception)
+
+
 def test_an_interrupt_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -27,7 +27,7 @@ class Held:
     def __call__(self) -> object:
         self.begun.set()
         self.go.wait(60)
-        if isinstance(self.result, Exception):
+        if isinstance(self.result, BaseException):
             raise self.result
         return self.result
 
@@ -58,7 +58,7 @@ async def test_as_many_calls_at_once_as_threads_and_a_later_call_counts_as_a_wai
         assert await second != threading.get_ident()
 
 
-@pytest.mark.parametrize(("result", "expected"), [("made", ["made"]), (ValueError("failed"), [])])
+@pytest.mark.parametrize(("result", "expected"), [("made", ["made"]), (ValueError("failed"), []), (SystemExit(1), [])])
 async def test_the_result_of_an_abandoned_call_is_disposed_of(result: object, expected: list[object]) -> None:
     held, disposed = Held(result), list[object]()
     async with BlockingPool(2) as pool:

@@ -112,6 +112,12 @@ def test_credentials_that_harbor_does_not_check(monkeypatch: pytest.MonkeyPatch,
     (tmp_path / ".prime").mkdir()
     (tmp_path / ".prime" / "config.json").touch()
     assert harbor_environment._unmet("prime", needs) is None
+    with monkeypatch.context() as homeless:
+        homeless.delenv("HOME")
+        homeless.setattr("pwd.getpwuid", lambda _: {}[0])
+        assert harbor_environment._unmet("prime", needs) is not None
+        homeless.setenv("PRIME_API_KEY", "key")
+        assert harbor_environment._unmet("prime", needs) is None
     monkeypatch.setenv("PATH", str(tmp_path))
     programs = harbor_environment._unmet("singularity", harbor_environment._UNCHECKED["singularity"])
     assert programs is not None
