@@ -132,8 +132,11 @@ async def test_an_exec_that_never_works_is_not_ready(standin: KubernetesStandin,
     assert told(got.end) == ("timeout", "ready", ReadyTimeout.__name__)
 
 
+@pytest.mark.parametrize("refused_kills", [0, 2])  # a restarting API server cuts, and refuses until its roles are read
 @pytest.mark.parametrize("mode", ["exec", "session"])
-async def test_a_cut_connection_to_a_pod_that_lives_is_no_lost_sandbox(standin: KubernetesStandin, mode: str) -> None:
+async def test_a_cut_connection_to_a_pod_that_lives_is_no_lost_sandbox(
+    standin: KubernetesStandin, mode: str, refused_kills: int
+) -> None:
     async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
         marks = Marks()
         box = await substrate.create(spec(), marks)
@@ -141,9 +144,11 @@ async def test_a_cut_connection_to_a_pod_that_lives_is_no_lost_sandbox(standin: 
         runner = await box.open_session() if mode == "session" else box
         running = asyncio.ensure_future(runner.exec(Command(script="touch begun; sleep 60")))
         await until(lambda: any(place.begun() for place in standin.pods.places.values()), "the command has begun")
+        standin.fail("exec", status=403, times=refused_kills)
         standin.cut_execs()
         with pytest.raises(ExecFailed, match="connection broke"):
             await running
+        assert standin.faults.struck == refused_kills
         await standin.leaves(1, 1)
         assert (await box.exec(Command(script="true"))).exit_code == 0
 
