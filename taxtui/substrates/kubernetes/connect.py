@@ -44,28 +44,36 @@ class Cluster:
 
 async def discover(kubeconfig: str, context: str) -> Cluster:
     """The cluster of kubectl. Raises ``SubstrateUnavailable``."""
-    files = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    files = _kubeconfigs(kubeconfig)
     settings = Configuration()
-    try:
-        if _exists(files):
+    if files:
+        try:
             loader = await config.load_kube_config(
-                files, context or None, client_configuration=settings, persist_config=False
+                os.pathsep.join(files), context or None, client_configuration=settings, persist_config=False
             )
-            namespace = (loader.current_context.get("context") or {}).get("namespace") or "default"
-            return Cluster(settings, namespace, loader)
-        if kubeconfig or context or "KUBERNETES_SERVICE_HOST" not in os.environ:
-            raise config.ConfigException("no kubeconfig found")
-        config.load_incluster_config(settings)
-        return Cluster(settings, (await asyncio.to_thread(_SERVICE_ACCOUNT.read_text)).strip() or "default")
-    except (config.ConfigException, yaml.YAMLError, OSError, TypeError, KeyError, ValueError) as error:
+        except (config.ConfigException, yaml.YAMLError, OSError, TypeError, KeyError, ValueError) as error:
+            text = " ".join(str(error).split())[:200]
+            raise SubstrateUnavailable(f"kubernetes: the kubeconfig can't be used: {text}") from error
+        return Cluster(settings, (loader.current_context.get("context") or {}).get("namespace") or "default", loader)
+    if kubeconfig or context or "KUBERNETES_SERVICE_HOST" not in os.environ:
         raise SubstrateUnavailable(
-            f"kubernetes: the cluster's configuration can't be used: {' '.join(str(error).split())[:200]}",
+            "kubernetes: no kubeconfig found",
             fix="set KUBECONFIG or kubeconfig=FILE, or run in a pod with a service account",
-        ) from error
+        )
+    try:
+        config.load_incluster_config(settings)
+    except (config.ConfigException, OSError) as error:
+        raise SubstrateUnavailable(f"kubernetes: this pod's service account can't be used: {error}") from error
+    namespace = "default"
+    with contextlib.suppress(OSError):
+        namespace = (await asyncio.to_thread(_SERVICE_ACCOUNT.read_text)).strip() or namespace
+    return Cluster(settings, namespace)
 
 
-def _exists(files: str) -> bool:
-    return any(Path(path).expanduser().is_file() for path in files.split(os.pathsep))
+def _kubeconfigs(option: str) -> list[str]:
+    """The existing files among kubectl's kubeconfigs."""
+    paths = option or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    return [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
 
 
 def _trace() -> aiohttp.TraceConfig:

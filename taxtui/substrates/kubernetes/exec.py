@@ -10,27 +10,35 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
+from kubernetes.aio.client import ApiClient
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import kill_then_timeout, undo_if_cancelled, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
-from taxtui.sandboxes.kit.kill import LEFT, kill_script, kill_until_done, require_killed
+from taxtui.sandboxes.kit.kill import kill_script, require_killed
 from taxtui.sandboxes.kit.shell.captured_command import CapturedProgram, captured, wrap_command, wrap_program
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult
-from taxtui.substrates.kubernetes.api import CLOSING_S, ClusterApi
-from taxtui.substrates.kubernetes.failure import ApiRefused, Problem
+from taxtui.substrates.kubernetes.access import Access
+from taxtui.substrates.kubernetes.api import declined
+from taxtui.substrates.kubernetes.failure import ApiRefused, ExitStatus, refused, unanswered
 from taxtui.substrates.kubernetes.pod import CONTAINER
 
+EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 STATUS: Final = 3
+HANDSHAKE_S: Final = 30.0
+CLOSING_S: Final = 1.0
 STATUS_S: Final = 0.25
 """Time limit for the exit status after a command's end marker."""
+_LEFT: Final = "a command's processes may still run in the pod"
 KILL_S: Final = 10.0
 """Time limit of a kill. Kills are repeated, because the process may be starting."""
 KILLED_S: Final = 0.3
@@ -46,7 +54,7 @@ class RemoteProcess:
 
     def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse, program: CapturedProgram) -> None:
         """Use a socket after the handshake."""
-        self.status: Problem | None = None
+        self.status: ExitStatus | None = None
         self._starter = starter
         self._socket = socket
         self._program = program
@@ -54,20 +62,25 @@ class RemoteProcess:
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``; ``status`` is set at the end if the server reported the exit."""
         while True:
-            try:
-                message = await self._socket.receive(CLOSING_S if self.status else None)
-            except TimeoutError:  # the status is the last message, although the server has not closed
-                await self.drop()
-                return ENDED, b""
-            if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
-                return ENDED, b""
-            data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
-            channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
-            if channel == STATUS:
-                with contextlib.suppress(msgspec.DecodeError):  # then as after a broken connection
-                    self.status = msgspec.json.decode(chunk, type=Problem)
-            elif chunk and channel in (STDOUT, STDERR):
+            channel, chunk = await self._receive()
+            if chunk or channel == ENDED:
                 return channel, chunk
+
+    async def _receive(self) -> tuple[int, bytes]:
+        """One message; the chunk is empty unless the message is output."""
+        try:
+            message = await self._socket.receive(CLOSING_S if self.status else None)
+        except TimeoutError:  # the status is the last message, although the server has not closed
+            await self.drop()
+            return ENDED, b""
+        if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
+            return ENDED, b""
+        data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
+        channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
+        if channel == STATUS:
+            with contextlib.suppress(msgspec.DecodeError):  # then as after a broken connection
+                self.status = msgspec.json.decode(chunk, type=ExitStatus)
+        return (channel, chunk) if channel in (STDOUT, STDERR) else (STDOUT, b"")
 
     async def output(self) -> ExecResult:
         """Send the input, and read until the exit status and any end marker on both streams.
@@ -80,7 +93,8 @@ class RemoteProcess:
             out, err = await captured(self, self._program.marker)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(STATUS_S):
-                    await self._end()
+                    while (await self.read())[0] != ENDED:
+                        pass
         finally:
             feeding.cancel()  # a command may end before reading all input
             await asyncio.wait({feeding})
@@ -102,49 +116,58 @@ class RemoteProcess:
 
         Raises ``ExecFailed`` if the kill failed.
         """
-        ended = asyncio.ensure_future(self._end())
         try:
             if self.status is None:
-                await kill_until_done(self._kill, ended, within_s=KILL_S, again_s=KILLED_S)
+                async with asyncio.timeout(KILL_S):
+                    await self._kill()
+        except ApiRefused as error:
+            if error.status != 404:  # the pod is gone
+                raise ExecFailed(f"{_LEFT}: {error}") from error
+        except TimeoutError as error:
+            raise ExecFailed(f"{_LEFT}: no answer") from error
         finally:
-            ended.cancel()
             await self.drop()
 
     async def drop(self) -> None:
         """Close the connection; a running process continues."""
         await self._socket.close()
 
-    async def _end(self) -> None:
-        while (await self.read())[0] != ENDED:
-            pass
-
     async def _kill(self) -> None:
-        try:
-            await self._starter.kill(self._program.mark)
-        except ApiRefused as error:
-            if error.status == 404:  # the pod is gone
-                await self.drop()
-            elif not error.in_doubt:
-                raise ExecFailed(f"{LEFT}: {error}") from error
+        ended = False
+        while not ended:
+            try:
+                await self._starter.kill(self._program.mark)
+            except ApiRefused as error:
+                if not error.in_doubt:
+                    raise
+                await asyncio.sleep(KILLED_S)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(KILLED_S):
+                    while not ended:
+                        ended = (await self.read())[0] == ENDED
 
 
-class RemoteShell(RemoteProcess):
-    """A persistent shell in the pod, which ends with the wrapper's end marker, in spite of held streams."""
+class ShellStream:
+    """A persistent shell's ``framed_shell.ByteStream``, which ends with the shell, in spite of held streams."""
 
-    _tail = b""
+    def __init__(self, process: RemoteProcess, marker: bytes) -> None:
+        """``marker``: the wrapper's output after the end of the shell."""
+        self._process = process
+        self._marker = marker
+        self._tail = b""
+        self.write = process.write
+        self.close = process.close
 
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``; ``ExecFailed`` if the connection ended before the shell."""
-        channel, chunk = await super().read()
-        self._tail = self._tail[-len(self._program.marker) :] + chunk
-        if self._program.marker in self._tail:
+        channel, chunk = await self._process.read()
+        self._tail = self._tail[-len(self._marker) :] + chunk
+        if self._marker in self._tail:
             return ENDED, b""
-        if channel == ENDED and self.status is None:
+        if channel == ENDED and self._process.status is None:
             raise ExecFailed(_BROKEN)
         return channel, chunk
-
-
-Kind = TypeVar("Kind", bound=RemoteProcess)
 
 
 class PodExec:
@@ -152,16 +175,21 @@ class PodExec:
 
     def __init__(
         self,
-        api: ClusterApi,
+        client: ApiClient,
+        access: Access,
         namespace: str,
         pod: str,
         shell: str,
         container: str = CONTAINER,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str] = EMPTY,
     ) -> None:
-        """``env``: variables missing in the container; the program ``env`` sets them for each program."""
-        self._api = api
-        self._namespace, self._pod = namespace, pod
+        """Share the connection pool of a client after the client's first request.
+
+        ``env``: variables missing in the container; the program ``env`` sets them for each program.
+        """
+        self._client = client
+        self._access = access
+        self._path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/exec"
         self._shell = shell
         self._container = container
         self._env = ["env", *(f"{name}={value}" for name, value in env.items())] if env else []
@@ -173,11 +201,47 @@ class PodExec:
         loop = asyncio.get_running_loop()
         self._closing = [loop.create_task(process.drop()) for process in self._open]
 
-    async def start(self, kind: type[Kind], program: CapturedProgram, *, stdin: bool) -> Kind:
+    async def start(self, program: CapturedProgram, *, stdin: bool) -> RemoteProcess:
         """Start a program. Raises ``ApiRefused``."""
-        streams = {"stdin": stdin, "stdout": True, "stderr": True, "tty": False}
-        query = {"container": self._container, **streams, "command": [*self._env, *program.argv]}
-        process = kind(self, await self._api.connect(self._namespace, self._pod, query, _PROTOCOLS), program)
+        query = {
+            "container": self._container,
+            "stdin": stdin,
+            "stdout": True,
+            "stderr": True,
+            "tty": False,
+            "command": [*self._env, *program.argv],
+        }
+        _, url, headers, _, _ = await self._client.param_serialize(
+            "GET",
+            self._path,
+            query_params=list(query.items()),
+            auth_settings=["BearerToken"],
+            collection_formats={"command": "multi"},
+        )
+        settings, session = self._client.configuration, self._client.rest_client.pool_manager
+        assert session is not None  # made by the first request
+        body = bytearray()
+        token = declined.set(body)
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                socket = await session.ws_connect(
+                    "ws" + url.removeprefix("http"),
+                    protocols=_PROTOCOLS,
+                    headers=headers,
+                    max_msg_size=0,
+                    proxy=settings.proxy,
+                    proxy_headers=settings.proxy_headers,
+                    server_hostname=settings.tls_server_name,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSING_S),
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            raise self._access.judge("exec", refused(error.status, error.headers or {}, bytes(body))) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._access.judge("exec", unanswered(error)) from error
+        finally:
+            declined.reset(token)
+        self._access.granted("exec")
+        process = RemoteProcess(self, socket, program)
         self._open.add(process)
         return process
 
@@ -190,7 +254,7 @@ class PodExec:
             ExecFailed: the connection broke, or the container runtime failed; started processes are killed.
         """
         program = wrap_command(command, self._shell)
-        starting = asyncio.ensure_future(self.start(RemoteProcess, program, stdin=bool(program.stdin)))
+        starting = asyncio.ensure_future(self.start(program, stdin=bool(program.stdin)))
         try:
             async with asyncio.timeout(command.timeout_s):
                 # Shielded: an abandoned handshake could leave an unknown process.
@@ -204,20 +268,21 @@ class PodExec:
             await with_cleanup(_end(starting), error)
             raise
 
-    async def shell(self) -> RemoteShell:
+    async def shell(self) -> ShellStream:
         """Start the shell program of ``FramedShell``. Raises ``ApiRefused``."""
         program = wrap_program(launch_argv())
-        return await undo_if_cancelled(self.start(RemoteShell, program, stdin=True), RemoteShell.close)
+        process = await undo_if_cancelled(self.start(program, stdin=True), RemoteProcess.close)
+        return ShellStream(process, program.marker)
 
     async def kill(self, mark: str) -> None:
         """Kill the processes with a mark. Raises ``ApiRefused``, ``ExecFailed``."""
         program = CapturedProgram(["sh", "-c", kill_script(mark)], b"", b"", "")
-        process = await self.start(RemoteProcess, program, stdin=False)
+        process = await self.start(program, stdin=False)
         try:
             killed = await process.output()
         finally:
             await process.drop()
-        require_killed(killed.exit_code, killed.stderr)
+        require_killed(killed.exit_code, killed.stderr, left=_LEFT)
 
 
 async def _end(starting: asyncio.Future[RemoteProcess]) -> None:
@@ -228,5 +293,5 @@ async def _end(starting: asyncio.Future[RemoteProcess]) -> None:
     except ApiRefused:
         return
     except TimeoutError as error:
-        raise ExecFailed(f"{LEFT}: no answer to the start") from error
+        raise ExecFailed(f"{_LEFT}: no answer to the start") from error
     await process.close()

@@ -14,31 +14,20 @@ import msgspec
 
 from taxtui.errors import ExecFailed, QuotaExceeded, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named
-from taxtui.substrates.kubernetes.pod import Camel, Cause, Pod
+from taxtui.substrates.kubernetes.pod import Camel, Event, Pod
 
 _USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # private, and useless in a recording
 _POLICY: Final = re.compile("is forbidden: (?!this user cannot|not yet ready)|denied the request")
 
-
-class _Details(Camel, frozen=True):
-    causes: list[Cause] | None = None
+# ---------------------------------------------------------------------------------------------- the API server refuses
 
 
-class Problem(Cause, frozen=True):
-    """A ``v1.Status``: a refusal by the API server, or the end of an exec."""
+class Problem(Camel, frozen=True):
+    """A ``Status`` object: a refusal by the API server."""
 
-    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
     code: int | None = None
-    details: _Details | None = None
-
-    def exit_code(self) -> int:
-        """The exit code of an exec's command. Raises ``ExecFailed`` if the container runtime failed."""
-        if self.status == "Success":
-            return 0
-        for cause in (self.details.causes if self.details else None) or ():
-            if cause.reason == "ExitCode":
-                return int(cause.message or "")
-        raise ExecFailed(f"the container runtime could not run the command: {' '.join((self.message or '').split())}")
 
 
 class ApiRefused(Refused):
@@ -115,6 +104,8 @@ def unanswered(error: Exception) -> ApiRefused:
     return silence
 
 
+# ------------------------------------------------------------------------------------------------ a pod goes wrong
+
 _BLOCKED: Final = frozenset(
     {
         "ImagePullBackOff",  # the kubelet's second failure; a single ErrImagePull may be a hiccup
@@ -145,7 +136,7 @@ def blocked(pod: Pod) -> str | None:
     for container in pod.status.container_statuses or ():
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _BLOCKED:
-            return waiting.text()
+            return f"{waiting.reason}: {waiting.message or 'no further reason given'}"
     return None
 
 
@@ -155,3 +146,37 @@ def unschedulable(pod: Pod) -> str | None:
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message or condition.reason or "no reason given"
     return None
+
+
+def warning_text(event: Event) -> str:
+    """A warning on one line."""
+    return f"{event.reason or 'Warning'}: {' '.join((event.message or 'no further reason given').split())}"
+
+
+# ----------------------------------------------------------------------------------------------- a program ends
+
+
+class _Cause(Camel, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(Camel, frozen=True):
+    causes: list[_Cause] | None = None
+
+
+class ExitStatus(Camel, frozen=True):
+    """The ``v1.Status`` at the end of an exec."""
+
+    status: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+    def exit_code(self) -> int:
+        """The exit code of the command. Raises ``ExecFailed`` if the container runtime failed."""
+        if self.status == "Success":
+            return 0
+        for cause in (self.details.causes if self.details else None) or ():
+            if cause.reason == "ExitCode":
+                return int(cause.message)
+        raise ExecFailed(f"the container runtime could not run the command: {' '.join(self.message.split())}")

@@ -11,9 +11,6 @@ from taxtui.errors import UsageError
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """The name of a Kubernetes object: a DNS subdomain."""
-_TOLERATION: Final = re.compile(
-    "(?P<key>[^=:]+)(=(?P<value>[^:]*))?(:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?"
-)
 
 
 class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,9 +55,14 @@ def tolerations(text: str) -> list[dict[str, str]]:
     """``key=value:NoSchedule;key:NoExecute`` as tolerations. Raises ``UsageError``."""
     result: list[dict[str, str]] = []
     for part in filter(None, text.split(";")):
-        match = _TOLERATION.fullmatch(part.strip())
-        if not match:
+        taint, colon, effect = part.strip().partition(":")
+        key, equals, value = taint.partition("=")
+        if not key or (colon and effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute")):
             raise UsageError(f"kubernetes: toleration {part!r} is not key[=value][:NoSchedule|:NoExecute]")
-        toleration = {field: value for field, value in match.groupdict().items() if value is not None}
-        result.append({**toleration, "operator": "Equal" if "value" in toleration else "Exists"})
+        toleration = {"key": key, "operator": "Equal" if equals else "Exists"}
+        if equals:
+            toleration["value"] = value
+        if colon:
+            toleration["effect"] = effect
+        result.append(toleration)
     return result

@@ -27,37 +27,28 @@ class Metadata(Camel, frozen=True):
     labels: dict[str, str] | None = None
 
 
-class Described(Camel, frozen=True):
-    """Any object of the API."""
-
-    metadata: Metadata
-
-
-class Cause(Camel, frozen=True):
-    """Why a container waits or has ended, and the base of everything else with a reason."""
-
-    reason: str | None = None
-    message: str | None = None
-
-    def text(self) -> str:
-        """Reason and message on one line."""
-        message = " ".join((self.message or "").split())
-        return f"{self.reason or 'unknown'}: {message or 'no further reason given'}"
-
-
-class Condition(Cause, kw_only=True, frozen=True):
-    """A condition of a pod or claim."""
+class Condition(Camel, frozen=True):
+    """A condition of a pod."""
 
     type: str
     status: str
+    reason: str | None = None
+    message: str | None = None
+
+
+class Stopped(Camel, frozen=True):
+    """Why a container waits or has ended."""
+
+    reason: str | None = None
+    message: str | None = None
 
 
 class ContainerState(Camel, frozen=True):
     """The state of a container; exactly one field is set."""
 
-    waiting: Cause | None = None
+    waiting: Stopped | None = None
     running: dict[str, Any] | None = None
-    terminated: Cause | None = None
+    terminated: Stopped | None = None
 
 
 class ContainerStatus(Camel, frozen=True):
@@ -84,9 +75,11 @@ class Spec(Camel, frozen=True):
     node_name: str | None = None
 
 
-class Event(Cause, frozen=True):
+class Event(Camel, frozen=True):
     """An event about a pod."""
 
+    reason: str | None = None
+    message: str | None = None
     last_timestamp: str | None = None  # None from newer reporters, which fill ``event_time``
     event_time: str | None = None
 
@@ -101,16 +94,18 @@ class Event(Cause, frozen=True):
         return self.last_timestamp or self.event_time or ""
 
 
-class Pod(Described, frozen=True):
+class Events(Camel, frozen=True):
+    """A list of events."""
+
+    items: list[Event] | None = None
+
+
+class Pod(Camel, frozen=True):
     """The used fields of a pod."""
 
+    metadata: Metadata
     status: Status = Status()
     spec: Spec = Spec()
-
-    @property
-    def restarts(self) -> int:
-        """How often containers were restarted."""
-        return sum(container.restart_count for container in self.status.container_statuses or ())
 
     def reached(self) -> list[str]:
         """The milestones proved by this state, in the usual order."""

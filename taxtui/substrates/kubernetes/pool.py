@@ -14,11 +14,11 @@ from kubernetes.utils.quantity import parse_quantity
 
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.spec import FIXTURES_ENV, Limits
-from taxtui.substrates.kubernetes.api import ClusterApi, ObjectKind
+from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.claim import CLAIMS, GROUP, SANDBOX_GROUP
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import NAME, KubernetesOptions
-from taxtui.substrates.kubernetes.pod import Described
+from taxtui.substrates.kubernetes.pod import Camel, Metadata
 
 PAGE: Final = "docs/substrates/kubernetes.md"
 GRACE_S: Final = 30
@@ -27,16 +27,27 @@ RIGHTS: Final = (
     *((verb, "sandboxclaims", GROUP) for verb in ("create", "get", "list", "watch", "delete")),
     ("get", "sandboxwarmpools", GROUP),
     ("get", "sandboxtemplates", GROUP),
+    *((verb, "pods", "") for verb in ("get", "list", "watch")),
+    ("get", "pods/exec", ""),
+    ("create", "pods/exec", ""),
 )
-"""The rights for a measurement through a pool besides those for commands: verb, resource, API group."""
+"""The rights for a measurement through a pool: verb, resource, API group."""
 
 SUSPEND: Final = ("patch", "sandboxes", SANDBOX_GROUP)
 """The right to suspend a sandbox of a pool."""
 
 
-class PoolObject(Described, frozen=True):
-    """The used fields of a ``SandboxWarmPool`` or a ``SandboxTemplate``; the properties are a template's."""
+class PoolObject(Camel, frozen=True):
+    """The used fields of a ``SandboxWarmPool``."""
 
+    metadata: Metadata
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class TemplateObject(Camel, frozen=True):
+    """The used fields of a ``SandboxTemplate``."""
+
+    metadata: Metadata
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
@@ -77,7 +88,7 @@ class PoolObject(Described, frozen=True):
 
 
 POOLS: Final = ObjectKind(CLAIMS.api, "sandboxwarmpools", PoolObject)
-TEMPLATES: Final = ObjectKind(CLAIMS.api, "sandboxtemplates", PoolObject)
+TEMPLATES: Final = ObjectKind(CLAIMS.api, "sandboxtemplates", TemplateObject)
 
 
 def named(acquire: str) -> str:
@@ -88,20 +99,32 @@ def named(acquire: str) -> str:
     return name
 
 
-async def look(api: ClusterApi, namespace: str, name: str) -> PoolObject:
+async def look(api: ClusterApi, namespace: str, name: str) -> TemplateObject:
     """The template of a pool. Raises ``SubstrateUnavailable``."""
-    try:
-        pool = await api.get(POOLS, namespace, name)
-        template_name = str((pool.spec.get("sandboxTemplateRef") or {}).get("name", ""))
-        template = await api.get(TEMPLATES, namespace, template_name)
-    except ApiRefused as error:
-        refusal = error.as_error(SubstrateUnavailable, f"kubernetes: pool {name} can't be used")
-        refusal.fix = refusal.fix or f"see: kubectl get sandboxwarmpools,sandboxtemplates -n {namespace!r}, and {PAGE}"
-        raise refusal from error
+    pool = await _read(api, POOLS, namespace, name, "SandboxWarmPool")
+    template_name = str((pool.spec.get("sandboxTemplateRef") or {}).get("name", ""))
+    template = await _read(api, TEMPLATES, namespace, template_name, "SandboxTemplate")
     containers = template.pod.get("containers") or [{}]
     if not containers[0].get("image") or not containers[0].get("name"):
         raise SubstrateUnavailable(f"kubernetes: template {template_name} of pool {name} names no image")
     return template
+
+
+async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: str, kind_name: str) -> Kept:
+    try:
+        return await api.get(kind, namespace, name)
+    except ApiRefused as error:
+        if error.status != 404:
+            raise error.as_error(SubstrateUnavailable, f"kubernetes: {kind_name} {name} can't be read") from error
+        if f'"{name}" not found' in error.message:
+            raise SubstrateUnavailable(
+                f"kubernetes: there is no {kind_name} {name!r} in namespace {namespace!r}",
+                fix=f"see: kubectl get {kind.plural} -n {namespace!r}",
+            ) from error
+        raise SubstrateUnavailable(
+            f"kubernetes: this cluster does not have {kind.plural} ({GROUP})",
+            fix=f"install agent-sandbox with extensions: {PAGE}",
+        ) from error
 
 
 def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limits) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
@@ -18,28 +17,35 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.refusal import check_opened
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind
-from taxtui.substrates.kubernetes.claim import CLAIMS, ClaimedSandbox, claim
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind, remove
+from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOX_PODS, claim
+from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
 from taxtui.substrates.kubernetes.connect import Cluster, discover
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import NAME, KubernetesOptions, node_selector, tolerations
 from taxtui.substrates.kubernetes.pod import LABEL_NETWORK, Metadata, manifest
-from taxtui.substrates.kubernetes.pool import PoolObject
-from taxtui.substrates.kubernetes.sandbox import FollowedSandbox, KubernetesSandbox
+from taxtui.substrates.kubernetes.pool import TemplateObject
+from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
-COMMANDS: Final = (
+RIGHTS: Final = (
+    *((verb, "pods", "") for verb in ("create", "get", "list", "watch", "delete")),
     ("get", "pods/exec", ""),  # checked for the GET of a websocket
     ("create", "pods/exec", ""),  # checked by newer servers too
 )
-"""The rights for commands: verb, resource, API group."""
-RIGHTS: Final = (*((verb, "pods", "") for verb in ("create", "get", "list", "watch", "delete")), *COMMANDS)
-"""The rights for a measurement without a pool."""
+"""The rights for a measurement: verb, resource, API group."""
 STAND_IN: Final = "standin"
 """Part of the version of an emulated server."""
+HOLD_S: Final = 60.0
+"""Wait of one create for room under a quota."""
+
+
+class NoRoom(Throttled):
+    """taxtui's own sandboxes use up a quota."""
 
 
 class KubernetesSubstrate:
@@ -65,7 +71,7 @@ class KubernetesSubstrate:
         self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._watches: dict[tuple[str, str], ObjectWatch[Any]] = {}
-        self._templates: dict[str, PoolObject] = {}  # by pool
+        self._templates: dict[str, TemplateObject] = {}  # by pool
         self._client: Any = None
         self._alive: set[str] = set()  # the names of existing sandboxes
 
@@ -112,7 +118,6 @@ class KubernetesSubstrate:
         except ApiRefused as error:
             return Availability(ok=False, detail=f"kubernetes: {error}", fix="try: kubectl auth whoami")
         image, _, digest = self._options.image.partition("@")
-        network_denied = await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
         return Availability(
             ok=not missing,
             detail=f"not allowed in namespace {self._namespace!r}: {missing}" if missing else f"ready, {server}",
@@ -122,7 +127,7 @@ class KubernetesSubstrate:
             cache="node" if self._options.pull_policy == "Never" else "unknown",
             holds_fixtures=bool(self._options.fixtures),
             limits="requests = limits for CPU and memory; processes as the kubelet limits them",
-            effective=Effective(network=None if network_denied else "full"),
+            effective=Effective(network=None if await self._network_denied() else "full"),
             latency_ns=latency_ns,
             facts={
                 "kubernetes_sdk": version("kubernetes"),
@@ -131,6 +136,12 @@ class KubernetesSubstrate:
             },
         )
 
+    async def _network_denied(self) -> bool:
+        """Whether a NetworkPolicy denies egress to pods of tiers without network."""
+        with contextlib.suppress(ApiRefused):
+            return await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
+        return False
+
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
         """As ``ChecksAcquire.check_acquire``: the pool, its template and the rights."""
         if not acquire.startswith("pool"):
@@ -138,8 +149,8 @@ class KubernetesSubstrate:
                 raise UsageError("kubernetes: suspend=true needs a warm pool", fix="add --acquire pool:NAME")
             return
         name = pools.named(acquire)
-        rights = (*pools.RIGHTS, ("get", "pods", ""), *COMMANDS, *((pools.SUSPEND,) if self._options.suspend else ()))
         try:
+            rights = (*pools.RIGHTS, pools.SUSPEND) if self._options.suspend else pools.RIGHTS
             missing = await self._api.missing(self._namespace, rights)
         except ApiRefused as error:
             raise SubstrateUnavailable(f"kubernetes: {error}", fix="try: kubectl auth whoami") from error
@@ -155,49 +166,76 @@ class KubernetesSubstrate:
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """As ``Substrate.create``; the first create begins the run's watch."""
         kind = spec.acquire.partition(":")[0]
-        api, where, shell = self._api, self._namespace, self._options.shell
-        if kind == "create":
-            runner = PodExec(api, where, spec.name, shell)
-            pod = KubernetesSandbox(runner, spec.name, api, self._watch(PODS, spec), marks, self._options, self._alive)
-            return await self._make(pod, manifest(self._options, spec), marks)
-        if kind != "pool":
+        if kind == "pool":
+            return await self._claim(spec, marks)
+        if kind != "create":
             raise CreateFailed(f"kubernetes creates a pod per sandbox; acquire={spec.acquire} is not possible")
+        watch = self._watch(PODS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
+        runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
+        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options, self._alive)
+        return await self._make(sandbox, PODS, manifest(self._options, spec), marks)
+
+    async def _claim(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
+        """A sandbox of a warm pool."""
         name = pools.named(spec.acquire)
         if name not in self._templates:
             await self.check_acquire(spec.acquire, spec.limits)
-        template = self._templates[name]
-        claimed = ClaimedSandbox(
-            lambda pod: PodExec(api, where, pod, shell, template.container, spec.env),
-            template.grace_s,
-            *(spec.name, api, self._watch(CLAIMS, spec), marks, self._options, self._alive),
-        )
-        return await self._make(claimed, claim(spec, name), marks)
+        template, settings, client = self._templates[name], self._options, self._client
 
-    def _watch(self, kind: ObjectKind[Kept], spec: SandboxSpec) -> ObjectWatch[Kept]:
-        """The watch for a run's objects; a new watch after the end of the last."""
-        selector = f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}"
+        def runner(pod: str) -> PodExec:
+            access, where = self._api.access, self._namespace
+            return PodExec(client, access, where, pod, settings.shell, template.container, spec.env)
+
+        claims = self._watch(CLAIMS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
+        stand = self._watch(PODS, SANDBOX_PODS)
+        sandbox = ClaimedSandbox(
+            spec.name, self._api, runner, claims, stand, marks, settings, self._alive, template.grace_s
+        )
+        return await self._make(sandbox, CLAIMS, claim(spec, name, self._api.now_s()), marks)
+
+    def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
+        """The watch for a selector; a new watch after the end of the last."""
         watch = self._watches.get((kind.plural, selector))
         if watch is None or watch.ended:
             watch = ObjectWatch(self._api, kind, self._namespace, selector)
             self._watches[kind.plural, selector] = watch
         return watch
 
-    async def _make(self, sandbox: FollowedSandbox[Kept], wanted: Mapping[str, Any], marks: Marks) -> Sandbox:
-        """Create the object of a sandbox. ``Throttled`` while taxtui's own sandboxes use up the quota."""
-        own = len(self._alive)
+    async def _make(
+        self,
+        sandbox: KubernetesSandbox | ClaimedSandbox,
+        kind: ObjectKind[Kept],
+        wanted: Mapping[str, Any],
+        marks: Marks,
+    ) -> Sandbox:
+        """Create the object of a sandbox; while taxtui's own sandboxes use up the quota, wait for a removal.
+
+        Raises ``NoRoom`` if none is removed within ``HOLD_S``, and ``QuotaExceeded`` if taxtui has no sandbox.
+        """
+
+        async def ask() -> Kept:
+            own = len(self._alive)
+            try:
+                return await self._api.create(kind, self._namespace, wanted, marks)
+            except ApiRefused as error:
+                refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
+                # The last sandbox may be removed during the request, and the quota's status may lag behind.
+                if not ((own or self._alive or room.refusals) and isinstance(refusal, QuotaExceeded)):
+                    raise refusal from error
+                if not room.refusals:
+                    marks.notice(
+                        f"{refusal.problem}; waits for the removal of one of {own or len(self._alive)} sandboxes"
+                    )
+                raise NoRoom(refusal.problem) from error
+
+        room = Retry(longest_s=2.0, within_s=HOLD_S, on=lambda error: isinstance(error, NoRoom))
         try:
-            made = await self._api.create(sandbox.kind, self._namespace, wanted, marks)
-        except BaseException as error:
+            made = await room(ask)
+        except BaseException:
             sandbox.forget()
-            if not isinstance(error, ApiRefused):
-                raise
-            refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
-            # The last sandbox may be removed during the request, and the quota's status may lag behind.
-            if isinstance(refusal, QuotaExceeded) and (own or self._alive or marks.obstacle):
-                marks.obstructed(f"{refusal.problem}; waits for the removal of other sandboxes")
-                refusal = Throttled(refusal.problem)
-            raise refusal from error
-        sandbox.accepted(made)
+            raise
+        marks.queued(room.queued_ns)
+        sandbox.accepted(made.metadata)
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
@@ -208,7 +246,11 @@ class KubernetesSubstrate:
         selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         pods = await retry.find(lambda: self._list(PODS, selector))
         claims = await retry.find(lambda: self._list(CLAIMS, selector, (403, 404)))
-        return [*(_entry(pod.metadata) for pod in pods), *(_entry(item.metadata, CLAIMS.plural) for item in claims)]
+        now_s = self._api.now_s()
+        return [
+            *(_entry(pod.metadata, now_s) for pod in pods),
+            *(_entry(item.metadata, now_s, CLAIMS.plural) for item in claims),
+        ]
 
     async def _list(self, kind: ObjectKind[Kept], selector: str, none: Collection[int] = ()) -> list[Kept]:
         """``none``: the final refusals that mean an empty list."""
@@ -221,14 +263,15 @@ class KubernetesSubstrate:
         return objects
 
     async def reap(self, entry: Found) -> None:
-        namespace, uid, *claimed = entry.handle.split("/")
+        namespace, uid, *kind = entry.handle.split("/")
         about = Metadata(name=entry.name, namespace=namespace, uid=uid)
-        kind, grace_s = (CLAIMS, pools.GRACE_S) if claimed else (PODS, self._options.grace_s)
-        await self._api.remove(kind, about, grace_s)
+        if kind:
+            await remove(self._api, CLAIMS, about, pools.GRACE_S)
+        else:
+            await remove(self._api, PODS, about, self._options.grace_s)
 
 
-def _entry(about: Metadata, kind: str = "") -> Found:
-    now_s = time.time()
+def _entry(about: Metadata, now_s: float, kind: str = "") -> Found:
     made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
     handle = "/".join(filter(None, (about.namespace, about.uid, kind)))
     return labels.found(about.labels or {}, name=about.name, handle=handle, age_s=now_s - made_s)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
@@ -21,20 +22,15 @@ CATCH_UP_NS: Final = 100_000_000
 FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 5.0
 
-FollowedObject = TypeVar("FollowedObject", contravariant=True)
+T = TypeVar("T")
 
 
-class Follower(Protocol[FollowedObject]):
-    """Follows one object, called from the event loop."""
+class ObjectFollower(NamedTuple, Generic[T]):
+    """Callbacks for one object, called from the event loop."""
 
-    def changed(self, now: FollowedObject, at_ns: int, resolution_ns: int) -> None:
-        """The object has a new state."""
-
-    def deleted(self) -> None:
-        """The object is gone."""
-
-    def unwatched(self, error: ApiRefused) -> None:
-        """The watch has ended for good."""
+    changed: Callable[[T, int, int], None]  # new state, time, resolution in ns
+    deleted: Callable[[int], None]  # time in ns
+    unwatched: Callable[[ApiRefused], None]  # the watch has ended for good
 
 
 class ObjectWatch(Generic[Kept]):
@@ -43,20 +39,24 @@ class ObjectWatch(Generic[Kept]):
     def __init__(self, api: ClusterApi, kind: ObjectKind[Kept], namespace: str, selector: str) -> None:
         self._api = api
         self._kind = kind
-        self.namespace = namespace
+        self._namespace = namespace
         self._selector = selector
-        self._followers: dict[str, Follower[Kept]] = {}
-        self._seen: set[str] = set()  # names of existing objects
+        self._followers: dict[str, ObjectFollower[Kept]] = {}
+        self._seen: dict[str, Kept] = {}  # existing objects, in the last known state
         self._blind_since_ns = time.monotonic_ns()
         self._heard = False  # since the last list, from the stream
         self._error: ApiRefused | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def follow(self, name: str, follower: Follower[Kept]) -> None:
-        """Report every change of the object with this name from now on; called before the create."""
+    def follow(self, name: str, follower: ObjectFollower[Kept]) -> Kept | None:
+        """Report every change of the object with this name from now on; return the last known state.
+
+        For a future object, call this before the create.
+        """
         self._followers[name] = follower
         if self._error is not None:
             follower.unwatched(self._error)
+        return self._seen.get(name)
 
     def unfollow(self, name: str) -> None:
         self._followers.pop(name, None)
@@ -86,10 +86,10 @@ class ObjectWatch(Generic[Kept]):
                 await asyncio.sleep(retry.pause_s(error.retry_after_s))
 
     async def _list(self) -> str:
-        objects, version = await self._api.list(self._kind, self.namespace, self._selector)
+        objects, version = await self._api.list(self._kind, self._namespace, self._selector)
         now = time.monotonic_ns()
-        for name in self._seen - {entry.metadata.name for entry in objects}:
-            self._delete(name)
+        for name in self._seen.keys() - {entry.metadata.name for entry in objects}:
+            self._delete(name, now)
         for entry in objects:
             self._change(entry, now, now - self._blind_since_ns)
         self._blind_since_ns = now
@@ -100,12 +100,12 @@ class ObjectWatch(Generic[Kept]):
         while True:
             began = time.monotonic_ns()
             gap_ns = began - self._blind_since_ns
-            async for event, about in self._api.watch(self._kind, self.namespace, self._selector, version):
+            async for event, about in self._api.watch(self._kind, self._namespace, self._selector, version):
                 self._heard = True
                 now = self._blind_since_ns = time.monotonic_ns()
                 version = about.metadata.resource_version or version
                 if event == "DELETED":
-                    self._delete(about.metadata.name)
+                    self._delete(about.metadata.name, now)
                 elif event != "BOOKMARK":
                     self._change(about, now, gap_ns if now - began < CATCH_UP_NS else 0)
             self._blind_since_ns = time.monotonic_ns()
@@ -113,14 +113,14 @@ class ObjectWatch(Generic[Kept]):
                 await asyncio.sleep(CATCH_UP_NS / 1e9)  # spare a server that ends every stream at once
 
     def _change(self, about: Kept, at_ns: int, resolution_ns: int) -> None:
-        self._seen.add(about.metadata.name)
+        self._seen[about.metadata.name] = about
         if follower := self._followers.get(about.metadata.name):
             follower.changed(about, at_ns, resolution_ns)
 
-    def _delete(self, name: str) -> None:
-        self._seen.discard(name)
+    def _delete(self, name: str, at_ns: int) -> None:
+        self._seen.pop(name, None)
         if follower := self._followers.get(name):
-            follower.deleted()
+            follower.deleted(at_ns)
 
     def _fail(self, error: ApiRefused) -> None:
         self._error = error

@@ -11,10 +11,12 @@ import contextlib
 import copy
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.standins.agent_sandbox_schema import check
 from tests.support.standins.kubernetes_cluster import Conflict, Histories, Json, Pods, now
 
 GROUP = "extensions.agents.x-k8s.io"
@@ -24,19 +26,32 @@ NAME_HASH, OF_POOL, CLAIM = (
 )
 LOOK_S = 0.02
 LAG_S = 0.005  # before each step of the controllers
+GRACE_S = 2.0  # how long a claim waits for a candidate that has no address yet
+
+
+class Claims(Histories):
+    """Every claim."""
 
 
 class Sandboxes:
-    """What the controllers keep, and the controllers themselves."""
+    """What the controllers keep, and the controllers themselves.
+
+    Settings: ``refills`` of a pool after a claim, ``late_s`` between a deletion and the work, ``pods_quota``.
+    """
 
     def __init__(self, pods: Pods, namespace: str) -> None:
         self.pods = pods
         self.namespace = namespace
-        self.claims = Histories()
+        self.claims = Claims()
         self.pools: dict[str, Json] = {}
         self.templates: dict[str, Json] = {}
         self.sandboxes: dict[str, Json] = {}  # by name: {"owner": ("pool" | "claim", name), "template": …}
+        self.late_s = 0.0
+        self.refills = True
+        self.pods_quota: int | None = None
         self._running: asyncio.Task[None] | None = None
+        self._filled: set[str] = set()  # pools
+        self._since_s: dict[str, float] = {}  # by uid: when a claim was first looked at, or its deletion asked for
 
     # ----------------------------------------------------------------------------------------------------- from outside
 
@@ -66,6 +81,8 @@ class Sandboxes:
         }
         kept = copy.deepcopy(template)
         kept["metadata"] = self._about(template["metadata"]["name"])
+        for each in (pool, kept):
+            check(each)
         self.pools[name], self.templates[kept["metadata"]["name"]] = pool, kept
 
     def claim(self, namespace: str, body: Json) -> Json:
@@ -88,7 +105,8 @@ class Sandboxes:
         if foreground:
             if "deletionTimestamp" not in claim["metadata"]:
                 claim["metadata"] |= {"deletionTimestamp": now(), "finalizers": ["foregroundDeletion"]}
-                self.claims.emit("MODIFIED", claim)
+                self._since_s[claim["metadata"]["uid"]] = time.monotonic()
+                self._emit("MODIFIED", claim)
         else:
             self._drop(claim)
         return claim
@@ -123,8 +141,10 @@ class Sandboxes:
     def _look_at_pool(self, name: str) -> None:
         mine = list(self._of("pool", name))
         pool = self.pools[name]
-        for _ in range(pool["spec"]["replicas"] - len(mine)):
-            self._make(f"{name}-{uuid.uuid4().hex[:5]}", ("pool", name), pool["spec"]["sandboxTemplateRef"]["name"])
+        if self.refills or name not in self._filled:
+            for _ in range(pool["spec"]["replicas"] - len(mine)):
+                self._make(f"{name}-{uuid.uuid4().hex[:5]}", ("pool", name), pool["spec"]["sandboxTemplateRef"]["name"])
+            self._filled.add(name)
         pool["status"] = {"replicas": len(mine), "readyReplicas": self.ready(name)}
 
     def _look_at_sandbox(self, name: str) -> None:
@@ -153,6 +173,8 @@ class Sandboxes:
         about = claim["metadata"]
         if "deletionTimestamp" in about:
             mine = [sandbox for _, sandbox in self._of("claim", about["name"])]
+            if time.monotonic() - self._since_s[about["uid"]] < self.late_s:
+                return
             for sandbox in mine:
                 sandbox["ends"] = True
             if not mine:
@@ -177,19 +199,25 @@ class Sandboxes:
         if template is None:
             self._say(claim, "False", "TemplateNotFound", "SandboxTemplate not found")
             return None
-        ready = [name for name, _ in self._of("pool", pool["metadata"]["name"]) if self._is_ready(name)]
-        if ready:
-            about["annotations"] = {CLAIM: ready[0]}
-            self.claims.emit("MODIFIED", claim)
-            self.sandboxes[ready[0]]["owner"] = ("claim", about["name"])
-            return ready[0]
+        candidates = [name for name, sandbox in self._of("pool", pool["metadata"]["name"]) if not sandbox.get("ends")]
+        with_address = [name for name in candidates if "podIPs" in self._status(name)]
+        for name in sorted(with_address, key=lambda one: not self._is_ready(one)):
+            about["annotations"] = {CLAIM: name}
+            self._emit("MODIFIED", claim)
+            self.sandboxes[name]["owner"] = ("claim", about["name"])
+            return name
+        first_s = self._since_s.setdefault(about["uid"], time.monotonic())
+        if candidates and time.monotonic() - first_s < GRACE_S:
+            return None
         self._make(about["name"], ("claim", about["name"]), template["metadata"]["name"])
         return str(about["name"])
 
     def _hand_on(self, claim: Json, name: str) -> None:
         status = self._status(name)
-        given = {"name": name}
-        if self.sandboxes[name].get("mode") == "Suspended":
+        given = {"name": name, **({"podIPs": ["10.0.0.1"]} if "podIPs" in status else {})}
+        if self.sandboxes[name].get("refused"):
+            self._say(claim, "False", "ReconcilerError", f"Error seen: {self.sandboxes[name]['refused']}", given)
+        elif self.sandboxes[name].get("mode") == "Suspended":
             self._say(claim, "False", "SandboxSuspended", "Sandbox is suspended", given)
         elif status.get("phase") == "Failed":
             self._say(claim, "False", "PodFailed", "Pod failed", given)
@@ -209,6 +237,10 @@ class Sandboxes:
         self._make_pod(name, sandbox)
 
     def _make_pod(self, name: str, sandbox: Json) -> None:
+        if self.pods_quota is not None and len(self.pods.objects) >= self.pods_quota:
+            sandbox["refused"] = f'pods "{name}" is forbidden: exceeded quota: compute, limited: pods={self.pods_quota}'
+            return
+        sandbox.pop("refused", None)
         kind, owner = sandbox["owner"]
         labels = {NAME_HASH: f"{hash(name) & 0xFFFFFFFF:08x}"} | ({OF_POOL: owner} if kind == "pool" else {})
         spec = copy.deepcopy(self.templates[sandbox["template"]]["spec"]["podTemplate"]["spec"])
@@ -236,12 +268,16 @@ class Sandboxes:
         told = {"conditions": [ready], **({"sandbox": given} if given else {})}
         if claim.get("status") != told:
             claim["status"] = told
-            self.claims.emit("MODIFIED", claim)
+            self._emit("MODIFIED", claim)
 
     def _drop(self, claim: Json) -> None:
         about = claim["metadata"]
         if self.claims.objects.pop((about["namespace"], about["name"]), None) is not None:
-            self.claims.emit("DELETED", claim)
+            self._emit("DELETED", claim)
+
+    def _emit(self, kind: str, claim: Json) -> None:
+        check(claim)
+        self.claims.emit(kind, claim)
 
     def _about(self, name: str) -> Json:
         return {"name": name, "namespace": self.namespace, "uid": str(uuid.uuid4()), "creationTimestamp": now()}

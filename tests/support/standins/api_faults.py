@@ -53,7 +53,7 @@ KUBERNETES: Final = Provider(
     ends_later=True,
     one=(1, 1),
     kill_s=("taxtui.substrates.kubernetes.exec.KILL_S", 0.3),
-    doubt_s=("taxtui.substrates.kubernetes.api.DOUBT_S", 0.1),
+    doubt_s=("taxtui.substrates.kubernetes.access.DOUBT_S", 0.1),
     remove_s=-4.0,  # with the grace period of 5 s: one second
     quota="limited: pods=0",
     stuck="look at the object's node and finalizers",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
+import msgspec
 import yaml
 from aiohttp import web
 
 from tests.support.standins.agent_sandbox_controller import GROUP, Sandboxes
+from tests.support.standins.agent_sandbox_schema import check
 from tests.support.standins.kubernetes_cluster import Conflict, Json
 from tests.support.standins.kubernetes_standin import KubernetesStandin, selected
 
@@ -39,6 +41,7 @@ class PoolStandin(KubernetesStandin):
     def __init__(self, *, volume: bool = False) -> None:
         super().__init__()
         self.sandboxes = Sandboxes(self.pods, self.namespace)
+        self.claims_quota: int | None = None
         self.installed = True
         self._applied = documented_template()
         if volume:  # in place of the documented emptyDir
@@ -82,12 +85,27 @@ class PoolStandin(KubernetesStandin):
             web.get(f"{space}/sandboxtemplates/{{name}}", self._template, name="templates.get"),
         ]
 
+    def _told(self, body: Json, status: int = 200) -> web.Response:
+        check(body)
+        return web.json_response(body, status=status)
+
     async def _claim(self, request: web.Request) -> web.Response:
         body = await request.json()
         if not self.installed:
             return self._unknown()
         try:
-            return web.json_response(self.sandboxes.claim(request.match_info["space"], body), status=201)
+            check(body)
+        except msgspec.ValidationError as error:
+            return self._no(422, "Invalid", str(error))
+        claims = self.sandboxes.claims.objects
+        if self.claims_quota is not None and len(claims) >= self.claims_quota:
+            used = f"count/sandboxclaims.{GROUP}={self.claims_quota}"
+            text = f"exceeded quota: compute, requested: count/sandboxclaims.{GROUP}=1, used: {used}, limited: {used}"
+            return self._no(
+                403, "Forbidden", f'sandboxclaims.{GROUP} "{body["metadata"]["name"]}" is forbidden: {text}'
+            )
+        try:
+            return self._told(self.sandboxes.claim(request.match_info["space"], body), 201)
         except Conflict as error:
             return self._no(409, "AlreadyExists", str(error))
 
@@ -103,8 +121,10 @@ class PoolStandin(KubernetesStandin):
         return web.json_response({"kind": "SandboxClaimList", "apiVersion": API, "metadata": about, "items": items})
 
     async def _one_claim(self, request: web.Request) -> web.Response:
+        if not self.installed:
+            return self._unknown()
         claim = self.sandboxes.claims.objects.get((request.match_info["space"], request.match_info["name"]))
-        return self._one(request, "sandboxclaims", claim)
+        return self._told(claim) if claim else self._absent(request, "sandboxclaims")
 
     async def _unclaim(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else {}
@@ -116,7 +136,7 @@ class PoolStandin(KubernetesStandin):
             )
         except Conflict as error:
             return self._no(409, "Conflict", str(error))
-        return web.json_response(claim) if claim else self._absent(request, "sandboxclaims")
+        return self._told(claim) if claim else self._absent(request, "sandboxclaims")
 
     async def _operate(self, request: web.Request) -> web.Response:
         if request.content_type != "application/merge-patch+json":
@@ -131,15 +151,14 @@ class PoolStandin(KubernetesStandin):
         return web.json_response({"kind": "Sandbox", "metadata": {"name": request.match_info["name"]}})
 
     async def _pool(self, request: web.Request) -> web.Response:
-        return self._one(request, "sandboxwarmpools", self.sandboxes.pools.get(request.match_info["name"]))
-
-    async def _template(self, request: web.Request) -> web.Response:
-        return self._one(request, "sandboxtemplates", self.sandboxes.templates.get(request.match_info["name"]))
-
-    def _one(self, request: web.Request, plural: str, found: Json | None) -> web.Response:
         if not self.installed:
             return self._unknown()
-        return web.json_response(found) if found else self._absent(request, plural)
+        pool = self.sandboxes.pools.get(request.match_info["name"])
+        return self._told(pool) if pool else self._absent(request, "sandboxwarmpools")
+
+    async def _template(self, request: web.Request) -> web.Response:
+        template = self.sandboxes.templates.get(request.match_info["name"])
+        return self._told(template) if template else self._absent(request, "sandboxtemplates")
 
     def _absent(self, request: web.Request, plural: str) -> web.Response:
         return self._no(404, "NotFound", f'{plural}.{GROUP} "{request.match_info["name"]}" not found')

@@ -322,11 +322,11 @@ class KubernetesStandin:
 
     async def _events(self, request: web.Request) -> web.Response:
         wanted = dict(part.split("=") for part in request.query.get("fieldSelector", "").split(",") if part)
-        name = wanted.pop("involvedObject.name")
+        uid = wanted.pop("involvedObject.uid", None)
         items = [
             event
             for event in self.pods.events
-            if name == event["involvedObject"]["name"] and all(event[key] == wanted[key] for key in wanted)
+            if uid in (None, event["involvedObject"]["uid"]) and all(event[key] == wanted[key] for key in wanted)
         ]
         return self._yes({"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": items}, "CoreV1EventList")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,10 +13,10 @@ import yaml
 from taxtui.errors import UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.substrates.kubernetes import claim as kubernetes_claim
 from taxtui.substrates.kubernetes.claim import Claim, claim
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pool import differences, named
+from tests.support.standins.agent_sandbox_schema import check
 from tests.support.standins.kubernetes_pool_standin import documented_template
 
 SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=90.4, env={"A": "b"})
@@ -25,11 +24,9 @@ CRDS = os.environ.get("TAXTUI_AGENT_SANDBOX_CRDS", "")
 """A folder with the published ``CustomResourceDefinition`` files, where there is one."""
 
 
-def test_a_claim_is_ours_ends_itself_and_asks_for_nothing_that_needs_a_cold_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(kubernetes_claim, "time", SimpleNamespace(time=lambda: 1_800_000_000.2))
-    made = claim(SPEC, "warm")
+def test_a_claim_is_ours_ends_itself_and_asks_for_nothing_that_needs_a_cold_start() -> None:
+    made = claim(SPEC, "warm", 1_800_000_000.2)
+    check(made)
     assert made["metadata"] == {"name": "taxtui-r-1", "labels": {LABEL_RUN: "r"}}
     assert made["spec"] == {
         "warmPoolRef": {"name": "warm"},
@@ -43,7 +40,9 @@ def test_the_published_schemas_take_what_is_sent_and_what_is_documented(plural: 
     jsonschema = pytest.importorskip("jsonschema")
     found = yaml.safe_load((Path(CRDS) / f"extensions.agents.x-k8s.io_{plural}.yaml").read_text())
     (schema,) = (each["schema"]["openAPIV3Schema"] for each in found["spec"]["versions"] if each["name"] == "v1beta1")
-    jsonschema.validate(claim(SPEC, "warm") if plural == "sandboxclaims" else documented_template(), _closed(schema))
+    jsonschema.validate(
+        claim(SPEC, "warm", 0.0) if plural == "sandboxclaims" else documented_template(), _closed(schema)
+    )
 
 
 def _closed(schema: Any) -> Any:
@@ -83,25 +82,21 @@ def test_warm_is_what_has_another_name_than_the_claim() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "refused"),
-    [
-        *((reason, True) for reason in ("WarmPoolNotFound", "TemplateNotFound", "InvalidMetadata")),
-        *((reason, True) for reason in ("InvalidConfiguration", "MultiplePods")),
-        *((reason, False) for reason in ("ClaimExpired", "SandboxExpired", "PodFailed", "PodSucceeded")),
-        ("SandboxSuspended", False),
-    ],
+    "reason", ["WarmPoolNotFound", "TemplateNotFound", "InvalidMetadata", "InvalidConfiguration", "MultiplePods"]
 )
-def test_a_reason_that_waiting_does_not_help(reason: str, refused: bool) -> None:
-    claimed, text = said("False", reason), f"{reason}: because of it"
-    assert (claimed.refused(), claimed.ended()) == ((text, None) if refused else (None, text))
+def test_what_waiting_does_not_help(reason: str) -> None:
+    assert said("False", reason).refused() == f"{reason}: because of it"
 
 
-def test_a_deleted_claim_has_ended() -> None:
+@pytest.mark.parametrize("reason", ["ClaimExpired", "SandboxExpired", "PodFailed", "PodSucceeded", "SandboxSuspended"])
+def test_what_is_no_more(reason: str) -> None:
+    assert said("False", reason).ended() == f"{reason}: because of it"
     assert said("True", "DependenciesReady", deletionTimestamp="2026-01-01T00:00:00Z").ended() == "is being deleted"
 
 
 def test_the_documented_template_fits_the_defaults() -> None:
     template = documented_template()
+    check(template)
     assert list(differences(template["spec"]["podTemplate"]["spec"], KubernetesOptions(), Limits())) == []
 
 

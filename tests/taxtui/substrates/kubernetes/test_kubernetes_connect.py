@@ -41,32 +41,33 @@ async def test_the_option_wins_over_the_environment(tmp_path: Path, monkeypatch:
     assert (found.configuration.host, found.namespace) == ("http://given.invalid", "space")
 
 
-async def test_a_context_without_a_namespace_means_default_and_sdk_retries_are_off(tmp_path: Path) -> None:
-    found = await discover(str(config(tmp_path, "given")), "two")
-    assert found.namespace == "default"
+async def test_a_context_without_a_namespace_means_default(tmp_path: Path) -> None:
+    assert (await discover(str(config(tmp_path, "given")), "two")).namespace == "default"
+
+
+async def test_sdk_retries_and_its_connection_limit_are_off(tmp_path: Path) -> None:
+    found = await discover(str(config(tmp_path, "given")), "")
     assert (found.configuration.retries, found.configuration.connection_pool_maxsize) == (None, 0)
 
 
-@pytest.mark.parametrize(
-    ("text", "context", "told"),
-    [
-        (None, "", "no kubeconfig found; set KUBECONFIG or kubeconfig=FILE"),
-        ("", "three", "three"),
-        ("- just\n- a list\n", "", "can't be used"),
-    ],
-)
-async def test_no_usable_configuration_is_one_line(tmp_path: Path, text: str | None, context: str, told: str) -> None:
-    path = config(tmp_path, "given")
-    if text is None:
-        path.unlink()
-    elif text:
-        path.write_text(text)
-    with pytest.raises(SubstrateUnavailable, match=told):
-        await discover(str(path), context)
+async def test_nothing_found_says_what_to_do() -> None:
+    with pytest.raises(SubstrateUnavailable, match="set KUBECONFIG or kubeconfig=FILE"):
+        await discover("", "")
+
+
+async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SubstrateUnavailable, match="three"):
+        await discover(str(config(tmp_path, "given")), "three")
+
+
+async def test_a_file_that_is_no_kubeconfig_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "odd").write_text("- just\n- a list\n")
+    with pytest.raises(SubstrateUnavailable, match="can't be used"):
+        await discover(str(tmp_path / "odd"), "")
 
 
 async def test_in_a_pod_without_a_service_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    with pytest.raises(SubstrateUnavailable, match="Service token file does not exist"):
+    with pytest.raises(SubstrateUnavailable, match="service account"):
         await discover("", "")

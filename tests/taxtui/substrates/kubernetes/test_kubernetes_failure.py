@@ -10,10 +10,20 @@ import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.substrates.kubernetes import access as kubernetes_access
 from taxtui.substrates.kubernetes import api as kubernetes_api
-from taxtui.substrates.kubernetes.api import Access, ClusterApi
-from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, blocked, lost, refused, unanswered, unschedulable
-from taxtui.substrates.kubernetes.pod import Event, Pod, Pull, pull
+from taxtui.substrates.kubernetes.access import Access
+from taxtui.substrates.kubernetes.api import ClusterApi
+from taxtui.substrates.kubernetes.failure import (
+    ApiRefused,
+    ExitStatus,
+    blocked,
+    lost,
+    refused,
+    unanswered,
+    unschedulable,
+)
+from taxtui.substrates.kubernetes.pod import Event, Metadata, Pod, Pull, pull
 
 ADVISED = {"Retry-After": "3"}
 ROLE = "grant docs/substrates/kubernetes.md's role"
@@ -94,9 +104,16 @@ def test_silence_is_told_by_its_kind(silence: Exception, unsent: bool, text: str
     assert type(said.as_error(CreateFailed, "doing")) is (Throttled if unsent else CreateFailed)
 
 
-def pod(*, deleted: bool = False, **state: Any) -> Pod:
-    about = {"name": "p", **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {})}
-    return msgspec.convert({"metadata": about, "status": state}, Pod)
+@pytest.mark.parametrize(("code", "final"), [(401, True), (403, True), (404, False), (429, False), (500, False)])
+def test_only_who_we_are_and_what_we_may_is_final(code: int, final: bool) -> None:
+    said = ApiRefused(code, "", "no")
+    assert said.final is final
+    said.in_doubt = True
+    assert not said.final
+
+
+def pod(**state: Any) -> Pod:
+    return msgspec.convert({"metadata": {"name": "p"}, "status": state}, Pod)
 
 
 def waits(reason: str, **more: str) -> dict[str, Any]:
@@ -117,20 +134,27 @@ def waits(reason: str, **more: str) -> dict[str, Any]:
         ({"phase": "Succeeded"}, "ended: for no given reason"),
         ({"phase": "Running"}, None),
         ({"phase": "Pending"}, None),
-        ({"deleted": True, "phase": "Running"}, "is being deleted by another client"),
-        # A drain or a preemption says so in a condition of its own.
-        (
-            {
-                "deleted": True,
-                "phase": "Running",
-                "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
-            },
-            "is being deleted (EvictionByEvictionAPI)",
-        ),
     ],
 )
 def test_why_a_pod_is_lost(state: dict[str, Any], reason: str | None) -> None:
     assert lost(pod(**state)) == reason
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        ([], "is being deleted by another client"),
+        # A drain or a preemption says so in a condition of its own.
+        (
+            [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
+            "is being deleted (EvictionByEvictionAPI)",
+        ),
+    ],
+)
+def test_a_pod_that_somebody_deletes_is_lost_with_the_cause(conditions: list[dict[str, str]], reason: str) -> None:
+    about = {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    state = {"phase": "Running", "conditions": conditions}
+    assert lost(msgspec.convert({"metadata": about, "status": state}, Pod)) == reason
 
 
 @pytest.mark.parametrize(
@@ -178,7 +202,7 @@ def test_what_the_scheduler_says_while_no_node_takes_a_pod() -> None:
     ],
 )
 def test_a_commands_end_is_its_own_only_with_an_exit_code(ended: dict[str, Any], result: int | str) -> None:
-    status = msgspec.convert(ended, Problem)
+    status = msgspec.convert(ended, ExitStatus)
     if isinstance(result, int):
         assert status.exit_code() == result
     else:
@@ -202,12 +226,12 @@ MS = 1_000_000
 )
 async def test_a_failure_is_preferred_to_a_warning_that_every_pod_has(reasons: list[str], expected: str) -> None:
     class Api(ClusterApi):
-        async def events(self, namespace: str, pod: str, selector: str) -> list[Event]:
+        async def events(self, pod: Metadata, selector: str) -> list[Event]:
             assert selector == "type=Warning"
             return [Event(reason=r, message="text", last_timestamp=f"{at}") for at, r in enumerate(reasons)]
 
     unused: Any = None
-    assert await Api(unused).last_warning("n", "p") == expected
+    assert await Api(unused).last_warning(Metadata()) == expected
 
 
 @pytest.mark.parametrize(
@@ -239,19 +263,23 @@ def test_what_is_no_pull_or_not_understood_is_nothing(text: str) -> None:
     assert pull(text) is None
 
 
+def answer(message: str) -> bytes:
+    return msgspec.json.encode({"kind": "Status", "reason": "Because", "message": message, "code": 1})
+
+
 CANNOT = 'pods is forbidden: User "u" cannot create resource "pods"'
 
 
 @pytest.mark.parametrize(
     ("error", "in_doubt"),
     [
-        (refused(401, {}, status("Unauthorized")), True),
-        (refused(403, {}, status(CANNOT)), True),
-        (refused(403, {}, status('pods "x" is forbidden: not yet ready to handle request')), True),
-        (refused(403, {}, status('pods "x" is forbidden: violates PodSecurity "restricted"')), False),
-        (refused(403, {}, status('pods "x" is forbidden: exceeded quota: compute')), False),
-        (refused(403, {}, status('admission webhook "x" denied the request: no')), False),
-        (refused(500, {}, status("no")), False),
+        (refused(401, {}, answer("Unauthorized")), True),
+        (refused(403, {}, answer(CANNOT)), True),
+        (refused(403, {}, answer('pods "x" is forbidden: not yet ready to handle request')), True),
+        (refused(403, {}, answer('pods "x" is forbidden: violates PodSecurity "restricted"')), False),
+        (refused(403, {}, answer('pods "x" is forbidden: exceeded quota: compute')), False),
+        (refused(403, {}, answer('admission webhook "x" denied the request: no')), False),
+        (refused(500, {}, answer("no")), False),
         (unanswered(aiohttp.ServerDisconnectedError()), False),
     ],
 )
@@ -265,13 +293,21 @@ def test_only_what_was_allowed_can_be_in_doubt(error: ApiRefused, in_doubt: bool
     assert (type(error.as_error(CreateFailed, "create")) is Throttled) is in_doubt
 
 
+def test_doubt_ends_after_a_while_and_begins_anew_after_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(kubernetes_access, "time", SimpleNamespace(monotonic=lambda: now_s))
+    access = Access()
+    access.granted("watch")
+    no = refused(403, {}, answer(CANNOT))
+    for now_s, in_doubt in ((100.0, True), (144.0, True), (146.0, False), (1000.0, False)):  # noqa: B007
+        assert (access.judge("watch", no).in_doubt, no.final) == (in_doubt, not in_doubt)
+    access.granted("watch")
+    assert access.judge("watch", no).in_doubt
+
+
 @pytest.mark.parametrize(
     ("history", "in_doubt"),
     [
-        # Doubt ends after a while, and begins anew after a success.
-        ([(100.0, "delete", "no"), (144.0, "delete", "no")], True),
-        ([(100.0, "delete", "no"), (146.0, "delete", "no")], False),
-        ([(100.0, "delete", "no"), (146.0, "delete", "yes"), (147.0, "delete", "no")], True),
         # An outage is no refusal: the server reads its roles when it is back, however long that took.
         ([(0.0, "delete", "silence"), (50.0, "delete", "no")], True),
         (
@@ -279,36 +315,40 @@ def test_only_what_was_allowed_can_be_in_doubt(error: ApiRefused, in_doubt: bool
             True,
         ),
         ([(0.0, "delete", "silence"), (62.0, "delete", "no"), (108.0, "delete", "no")], False),
-        # Two restarts: between them nobody could connect.
+        # Two restarts: between them nobody could connect, or other rights were granted.
+        ([(0.0, "delete", "no"), (30.0, "delete", "silence"), (60.0, "delete", "no")], True),
         ([(0.0, "delete", "no"), (30.0, "list", "silence"), (60.0, "delete", "no")], True),
         ([(0.0, "delete", "no"), (30.0, "list", "cut"), (60.0, "delete", "no")], True),
+        ([(0.0, "delete", "no"), (3.0, "list", "yes"), (60.0, "delete", "no")], True),
         # One right that was revoked is missed while the others are granted.
         ([(0.0, "delete", "no"), (1.0, "list", "yes"), (30.0, "delete", "no"), (50.0, "delete", "no")], False),
+        # Nothing else has happened.
+        ([(0.0, "delete", "no"), (60.0, "delete", "no")], False),
     ],
 )
 def test_the_time_of_doubt_begins_with_the_first_answer_after_an_outage(
     history: list[tuple[float, str, str]], in_doubt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = 0.0
-    monkeypatch.setattr(kubernetes_api, "time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(kubernetes_access, "time", SimpleNamespace(monotonic=lambda: now_s))
     access = Access()
-    access.granted("create")  # what is done to a pod comes after a success
+    access.granted("delete")
     for now_s, right, what in history:  # noqa: B007
         if what == "yes":
             access.granted(right)
             continue
         error = {
-            "no": refused(403, {}, status(CANNOT)),
+            "no": refused(403, {}, answer(CANNOT)),
             "silence": unanswered(aiohttp.ClientConnectorError(None, OSError("refused"))),  # type: ignore[arg-type]
             "cut": unanswered(aiohttp.ServerDisconnectedError()),
         }[what]
         access.judge(right, error)
-    assert (error.in_doubt, error.final) == (in_doubt, not in_doubt)
+    assert error.in_doubt is in_doubt
 
 
 def test_an_outage_is_reported_once_and_a_broken_connection_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 0.0
-    monkeypatch.setattr(kubernetes_api, "time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(kubernetes_access, "time", SimpleNamespace(monotonic=lambda: now_s))
     access = Access()
     for silences, expected_s in (([], 0.0), ([10.0], 0.0), ([20.0, 21.0], 0.0), ([30.0, 60.0, 92.0], 62.0)):
         for now_s in silences:  # noqa: B007
@@ -333,6 +373,12 @@ def test_only_a_policy_that_selects_the_pods_and_allows_no_egress_denies_the_net
     policy: dict[str, Any], denied: bool
 ) -> None:
     assert kubernetes_api._denies(policy, {"taxtui.network": "none"}) is denied
+
+
+def test_what_is_done_to_a_pod_comes_after_a_success() -> None:
+    access = Access()
+    access.granted("create")
+    assert access.judge("delete", refused(403, {}, answer(CANNOT))).in_doubt
 
 
 def condition(kind: str, status: str = "True", **more: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import SubstrateUnavailable
+from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording import digest
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
@@ -19,6 +19,7 @@ from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.cancelling import cancellations
 from tests.support.standins.kubernetes_cluster import NODE
 from tests.support.standins.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
@@ -39,18 +40,25 @@ async def ready(substrate: KubernetesSubstrate, trial: int = 1) -> Sandbox:
     return sandbox
 
 
-async def test_check_reports_the_version_or_each_missing_permission_and_makes_nothing(
+async def test_check_reports_the_version_and_makes_nothing(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
     found = await substrate.check()
-    assert (found.ok, found.version, substrate.provenance) == (True, VERSION, "stand_in")
+    assert (found.ok, found.version) == (True, VERSION)
     assert found.latency_ns > 0
+    assert standin.left() == (0, 0)
+
+
+async def test_check_names_each_missing_permission(standin: KubernetesStandin, substrate: KubernetesSubstrate) -> None:
     standin.denied = {"watch pods", "create pods/exec"}
     found = await substrate.check()
     assert not found.ok
     assert found.detail.endswith("watch pods, create pods/exec")
     assert "docs/substrates/kubernetes.md" in found.fix
-    assert standin.left() == (0, 0)
+
+
+async def test_a_stand_in_is_never_taken_for_a_provider(substrate: KubernetesSubstrate) -> None:
+    assert substrate.provenance == "stand_in"
 
 
 async def test_wrong_token_and_unknown_authority_are_refused(standin: KubernetesStandin) -> None:
@@ -72,8 +80,14 @@ async def test_marks_come_in_order_and_from_one_watch(
     boxes = [await substrate.create(spec(trial), mark) for trial, mark in enumerate(marks)]
     await asyncio.gather(*(box.wait_ready(mark) for box, mark in zip(boxes, marks, strict=True)))
     for mark in marks:
-        names = [name for name, _, _ in mark.seen]
-        assert names == ["accepted", "scheduled", "initialized", "sandbox ready", "running", "ready"]
+        assert [name for name, _, _ in mark.seen] == [
+            "accepted",
+            "scheduled",
+            "initialized",
+            "sandbox ready",
+            "running",
+            "ready",
+        ]
         assert [at for _, at, _ in mark.seen] == sorted(at for _, at, _ in mark.seen)
         assert mark.node == digest(NODE)
     assert standin.requests.count("watch") == 1
@@ -97,11 +111,19 @@ async def test_an_old_server_without_v5(standin: KubernetesStandin, substrate: K
     assert (await box.exec(Command(script="cat; exit 4", stdin=b"in"))).stdout == b"in"
 
 
-async def test_a_session_is_one_websocket(standin: KubernetesStandin, substrate: KubernetesSubstrate) -> None:
-    session = await (await ready(substrate)).open_session()
+async def test_a_session_is_one_websocket_and_dies_whole(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    session = await box.open_session()
     for _ in range(2):
         assert (await session.exec(Command(script="echo out"))).stdout == b"out\n"
     assert standin.requests.count("exec") == 1
+    with pytest.raises(ExecTimeout):
+        await session.exec(Command(script="sleep 60 & sleep 61", timeout_s=0.3))
+    await standin.leaves(1, 1)
+    with pytest.raises(SandboxLost):
+        await session.exec(Command(script="true"))
     await session.close()
 
 
@@ -138,6 +160,21 @@ async def test_a_token_from_a_credential_plug_in(standin: KubernetesStandin, tmp
     standin.kubeconfig.write_text(text.replace(f'{{"token": "{TOKEN}"}}', call))
     async with KubernetesSubstrate(options(standin)) as substrate:
         assert (await substrate.check()).ok
+
+
+@pytest.mark.parametrize("session", [False, True])
+async def test_a_node_that_dies_silently_does_not_hold_a_command_until_its_timeout(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate, session: bool
+) -> None:
+    box = await ready(substrate)
+    shell = await box.open_session() if session else box
+    running = asyncio.ensure_future(shell.exec(Command(script="touch begun; sleep 60", timeout_s=60)))
+    (place,) = standin.pods.places.values()
+    await until(place.begun, "the command has begun")
+    standin.pods.vanish(box.name)
+    with pytest.raises(SandboxLost, match="NodeLost"):
+        await running
+    await box.destroy()
 
 
 # -- cancelled at each await

@@ -56,10 +56,16 @@ def test_our_own_image_keeps_its_user_and_folders() -> None:
     assert spec["securityContext"]["runAsNonRoot"] is True
 
 
-def test_options_of_the_pod() -> None:
+def test_the_pull_secret_is_named() -> None:
     assert pod(pull_secret="one")["imagePullSecrets"] == [{"name": "one"}]
     assert "imagePullSecrets" not in pod()
+
+
+def test_root_only_where_asked_for() -> None:
     assert pod(user=0)["securityContext"]["runAsNonRoot"] is False
+
+
+def test_what_a_network_policy_selects_by() -> None:
     assert manifest(KubernetesOptions(), SPEC)["metadata"]["labels"] == {LABEL_RUN: "r", "taxtui.network": "none"}
 
 
@@ -81,8 +87,18 @@ def test_selectors_and_tolerations() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"node_selector": "a"}, {"node_selector": "=b"}, {"tolerations": "a:Never"}, {"pull_secret": "a;b"}]
+    "options",
+    [
+        {"node_selector": "a"},
+        {"node_selector": "=b"},
+        {"tolerations": "a:Never"},
+    ],
 )
-def test_a_malformed_option_is_refused_before_anything_is_contacted(options: dict[str, str]) -> None:
+def test_a_malformed_selector_is_refused_before_anything_is_contacted(options: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="kubernetes: "):
         KubernetesSubstrate(KubernetesOptions(**options))  # type: ignore[arg-type]
+
+
+def test_several_pull_secrets_are_refused() -> None:
+    with pytest.raises(UsageError, match="'a;b' is not the name of a secret"):
+        KubernetesSubstrate(KubernetesOptions(pull_secret="a;b"))

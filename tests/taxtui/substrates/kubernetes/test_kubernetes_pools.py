@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import CreateFailed, SandboxLost, SubstrateUnavailable
+from taxtui.errors import CreateFailed, QuotaExceeded, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording import digest
 from taxtui.sandboxes.kit.labels import LABEL_RUN
@@ -29,8 +29,9 @@ from tests.support.cost_model.pooled import (
     standin,
     substrate,
 )
+from tests.support.standins.api_faults import NO_OPS
 from tests.support.standins.kubernetes_cluster import NODE
-from tests.support.standins.kubernetes_pool_standin import POOL, PoolStandin
+from tests.support.standins.kubernetes_pool_standin import PoolStandin
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
@@ -61,15 +62,27 @@ async def test_claims_that_are_more_than_the_pool_are_all_served(
     standin: PoolStandin, substrate: KubernetesSubstrate
 ) -> None:
     await filled(standin)
-    standin.sandboxes.pools[POOL]["spec"]["replicas"] = 0  # no pod is made for the pool again
+    standin.sandboxes.refills = False
     marks = [Marks() for _ in range(8)]
     boxes = await asyncio.gather(*(ready(substrate, trial, mark) for trial, mark in enumerate(marks)))
     how = [[name for name, _, _ in mark.seen][1] for mark in marks]
     assert how.count("adopted") == 3
     assert len({(await box.exec(Command(script="pwd"))).stdout for box in boxes}) == 8, "each has a pod of its own"
-    assert (standin.requests.count("claims.watch"), standin.requests.count("watch")) == (1, 0)
+    assert (standin.requests.count("claims.watch"), standin.requests.count("watch")) == (1, 1)
     await asyncio.gather(*(box.destroy() for box in boxes))
     assert standin.left() == (0, 0)
+
+
+async def test_the_pod_is_gone_when_destroy_returns_however_late(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    standin.sandboxes.late_s = 0.3
+    await box.destroy()
+    assert standin.left() == (0, 0)
+    await box.destroy()
+    with pytest.raises(SandboxLost):
+        await box.exec(Command(script="true"))
 
 
 async def test_another_claim_of_the_same_name_is_left_alone(
@@ -108,15 +121,17 @@ async def refusal(substrate: KubernetesSubstrate, acquire: str = ACQUIRE, limits
     return str(caught.value)
 
 
-async def test_a_pool_a_template_or_agent_sandbox_that_is_not_there(
-    standin: PoolStandin, substrate: KubernetesSubstrate
-) -> None:
-    told = await refusal(substrate, "pool:cold")
-    assert 'pool cold can\'t be used: sandboxwarmpools.extensions.agents.x-k8s.io "cold" not found (404); see' in told
+async def test_a_pool_that_is_not_there(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    assert "there is no SandboxWarmPool 'cold' in namespace 'sandboxes'" in await refusal(substrate, "pool:cold")
     standin.sandboxes.templates.clear()
-    assert 'sandboxtemplates.extensions.agents.x-k8s.io "taxtui" not found' in await refusal(substrate)
+    assert "there is no SandboxTemplate 'taxtui'" in await refusal(substrate)
+
+
+async def test_a_cluster_without_agent_sandbox(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
     standin.installed = False
-    assert "could not find the requested resource (404); see: kubectl get sandboxwarmpools" in await refusal(substrate)
+    said = await refusal(substrate)
+    assert "does not have sandboxwarmpools" in said
+    assert "install agent-sandbox" in said
 
 
 async def test_each_missing_right_is_named(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
@@ -131,6 +146,22 @@ async def test_a_template_of_something_else(standin: PoolStandin, substrate: Kub
     assert "has the image example.org/other, not docker.io" in await refusal(substrate)
     del container["image"]
     assert "names no image" in await refusal(substrate)
+
+
+# ------------------------------------------------------------------------------------------------------------- create
+
+
+async def test_the_quota_of_claims(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.claims_quota = 0
+    with pytest.raises(QuotaExceeded, match="count/sandboxclaims"):
+        await substrate.create(spec(), Marks())
+    standin.claims_quota = 1
+    first, marks = await ready(substrate, 1), Marks()
+    second = asyncio.ensure_future(ready(substrate, 2, marks))
+    await until(lambda: marks.notices, "the second one waits for room")
+    await first.destroy()
+    await (await second).destroy()
+    assert marks.queued_ns > 0
 
 
 # -------------------------------------------------------------------------------------------- as a command of its own
@@ -176,34 +207,57 @@ async def test_a_claim_waits_for_the_pools_controller(
     await box.destroy()
 
 
-async def test_a_pool_that_goes_away_during_the_run(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+async def test_a_quota_of_pods_is_what_the_claim_waits_for(
+    standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_sandbox, "QUIET_S", 0.05)
+    await emptied(standin)
+    standin.sandboxes.pods_quota = 0
+    marks = Marks()
+    box = await substrate.create(spec(), marks)
+    waiting = asyncio.ensure_future(box.wait_ready(marks))
+    await until(lambda: "exceeded quota" in marks.obstacle, "it says so")
+    standin.sandboxes.pods_quota = None
+    await waiting
+    await box.destroy()
+
+
+@pytest.mark.parametrize(("gone", "reason"), [("pools", "WarmPoolNotFound"), ("templates", "TemplateNotFound")])
+async def test_a_pool_that_goes_away_during_the_run(
+    standin: PoolStandin, substrate: KubernetesSubstrate, gone: str, reason: str
+) -> None:
     await substrate.check_acquire(ACQUIRE, Limits())
     await emptied(standin)
-    standin.sandboxes.pools.clear()
+    getattr(standin.sandboxes, gone).clear()
     box = await substrate.create(spec(), Marks())
-    with pytest.raises(CreateFailed, match="WarmPoolNotFound"):
+    with pytest.raises(CreateFailed, match=reason):
         await box.wait_ready(Marks())
     await box.destroy()
 
 
-@pytest.mark.parametrize("dies", [False, True])
-async def test_a_pod_that_is_gone_before_its_claim_is_ready(
-    standin: PoolStandin, substrate: KubernetesSubstrate, dies: bool
+async def test_a_pod_that_is_replaced_before_the_claim_is_ready_is_no_loss(
+    standin: PoolStandin, substrate: KubernetesSubstrate
 ) -> None:
     await emptied(standin)
     standin.pods.start_s = 0.2
     box = await substrate.create(spec(), Marks())
     await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
-    if dies:
-        standin.pods.evict(box.name)
-        with pytest.raises(SandboxLost, match="PodFailed"):
-            await box.wait_ready(Marks())
-    else:  # the controller makes another
-        standin.pods.delete(standin.namespace, box.name, 0, None)
-        await box.wait_ready(Marks())
-        assert (await box.exec(Command(script="echo well"))).stdout == b"well\n"
+    standin.pods.delete(standin.namespace, box.name, 0, None)
+    await box.wait_ready(Marks())
+    assert (await box.exec(Command(script="echo well"))).stdout == b"well\n"
     await box.destroy()
     assert standin.left() == (0, 0)
+
+
+async def test_a_pod_that_dies_before_its_claim_is_ready(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    await emptied(standin)
+    standin.pods.start_s = 0.2
+    box = await substrate.create(spec(), Marks())
+    await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
+    standin.pods.evict(box.name)
+    with pytest.raises(SandboxLost, match="PodFailed"):
+        await box.wait_ready(Marks())
+    await box.destroy()
 
 
 # ----------------------------------------------------------------------------------------------------------------- use
@@ -211,7 +265,7 @@ async def test_a_pod_that_is_gone_before_its_claim_is_ready(
 
 @pytest.mark.parametrize(
     ("end", "session"),
-    [("evict", False), ("oom_kill", True), ("vanish", True), ("replace", True), ("expire", False)],
+    [("evict", False), ("oom_kill", True), ("vanish", False), ("vanish", True), ("replace", True), ("expire", False)],
 )
 async def test_a_pod_that_is_lost_in_use(
     standin: PoolStandin, substrate: KubernetesSubstrate, end: str, session: bool
@@ -237,22 +291,30 @@ async def test_a_pod_that_is_lost_in_use(
     assert standin.left() == (0, 0)
 
 
-@pytest.mark.parametrize(("change", "reason"), [("restart", "was restarted"), ("replace", "was replaced")])
-async def test_a_later_container_or_pod_is_another_sandbox(
-    standin: PoolStandin, substrate: KubernetesSubstrate, change: str, reason: str
+async def test_a_container_that_was_restarted_is_another_sandbox(
+    standin: PoolStandin, substrate: KubernetesSubstrate
 ) -> None:
     await filled(standin)
+    standin.fail("list", times=3, status=500)  # the claim is ready before the watch of pods has begun
     box = await ready(substrate)
-    await until(lambda: box._first is not None, "the pod is read")  # type: ignore[attr-defined]
-    name = pod_of(standin, box.name)
-    if change == "restart":
-        status = standin.pods.objects[standin.namespace, name]["status"]
-        status["containerStatuses"][0]["restartCount"] = 1
-        status["conditions"][-1]["status"] = "False"  # Ready
-        standin.pods.emit("MODIFIED", standin.pods.objects[standin.namespace, name])
-    else:
-        standin.pods.delete(standin.namespace, name, 0, None)
-    await until(lambda: reason in str(box._lost()), "the claim has told of it")  # type: ignore[attr-defined]
-    with pytest.raises(SandboxLost, match=reason):
+    await until(lambda: box._pod is not None, "the watch has seen the container before its restart")  # type: ignore[attr-defined]
+    pod = standin.pods.objects[standin.namespace, pod_of(standin, box.name)]
+    pod["status"]["containerStatuses"][0]["restartCount"] = 1
+    standin.pods.emit("MODIFIED", pod)
+    await until(lambda: box._lost() is not None, "the watch has told of it")  # type: ignore[attr-defined]
+    with pytest.raises(SandboxLost, match="was restarted"):
         await box.exec(Command(script="true"))
     await box.destroy()
+
+
+async def test_an_api_server_that_restarts_loses_no_trial(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(standin)
+    trial = asyncio.ensure_future(measured(standin, tmp_path, monkeypatch, "sleep 0.4", "sleep 0.4"))
+    await until(lambda: standin.requests.count("exec") > NO_OPS, "the first command runs")
+    await standin.restart(refuses_s=0.5)
+    assert (await trial).end.outcome == "ok"
+
+
+# ------------------------------------------------------------------------------------------------------------- removal

@@ -69,6 +69,17 @@ async def test_a_cold_pull_is_marked_with_its_length_and_the_images_size(
     assert [kind for kind in asked if kind not in ("list", "watch")] == asked_warm == ["create", "exec"]
 
 
+async def test_without_the_right_nothing_is_said_and_it_is_asked_for_once(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    standin.denied.add("list events")
+    for answers in (1, 0):
+        standin.pods.cold = True
+        marks, _ = await live(standin, substrate, answers)
+        assert not PULL & {name for name, _, _ in marks.seen}
+        assert marks.notices == []
+
+
 async def test_a_duration_that_cannot_have_been_is_not_recorded(
     standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
