@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from dataclasses import replace
 
 import pytest
@@ -23,6 +25,16 @@ def data() -> cm.Recording | cm.Published:
 def test_every_public_name_is_imported_when_it_is_asked_for() -> None:
     for name in cm.__all__:
         assert getattr(cm, name) is not None
+
+
+def test_every_public_name_is_what_a_type_checker_sees() -> None:
+    block = inspect.getsource(cm).partition("if TYPE_CHECKING:\n")[2].partition("\n\n\n")[0]
+    seen: dict[str, object] = {}
+    exec(textwrap.dedent(block), seen)
+    del seen["__builtins__"]
+    assert sorted(seen) == cm.__all__
+    for name, value in seen.items():
+        assert getattr(cm, name) is value
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
