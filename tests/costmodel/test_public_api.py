@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import textwrap
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import costmodel as cm
 from tests.docs.pages import DOCS
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 RUN = cm.TrainingRun(
     trajectories=1_000, workers=100, prompts=4, group_size=4, actions=50, think=cm.Think(8_000_000_000)
@@ -72,6 +74,17 @@ def test_a_measured_and_an_estimated_candidate_are_decided(data: cm.Recording) -
     assert estimated.goal_bill.whole.value > 0
     assert estimated.goal.training_run.nodes is None
     assert "failures" not in {one.name for one in estimated.goal.candidate.inputs}  # the caller knows them
+
+
+def test_the_candidates_length_chooses_its_recording(tmp_path: Path) -> None:
+    trials = [trial(n, cell=n % 3, actions=(S,) * (9 if n % 3 == 2 else 3)) for n in range(1, 31)]
+    cells = [cell(0), cell(1, substrate="local"), cell(2, substrate="local", actions=9)]
+    recorded = cm.load(write(tmp_path / "run.msgpack", trials, *cells))
+    asked = cm.TrainingRun(trajectories=100, workers=10, think=cm.Think(8 * S))
+    with pytest.raises(cm.TrainingRunError, match="2 rows are of local"):
+        cm.decide(recorded, asked, current="docker", candidate="local")
+    decision = cm.decide(recorded, asked, current="docker", candidate="local", candidate_run=replace(asked, actions=3))
+    assert [side.row.identity.actions for side in (decision.start, decision.goal)] == [3, 3]
 
 
 @pytest.mark.parametrize(

@@ -250,12 +250,12 @@ def test_delays_for_simulators_have_units_quantiles_and_a_fit(tmp_path: Path) ->
     )
     [row] = records("report", path, "--table", "distributions")
     command = row["delays"]["command"]
-    assert (command["unit"], command["n"]) == ("s", 4 * row["longest_actions"])
+    assert (command["unit"], command["n"]) == ("s", 5 * row["longest_actions"])
     assert command["quantiles"]["p01"] <= command["quantiles"]["p50"] <= command["quantiles"]["p99"]
     assert command["lognormal"]["median_s"]["value"] > 0
     lengths = row["actions_per_trajectory"]
     assert (lengths["unit"], lengths["n"], lengths["left_out"]) == ("actions", 4, 1)
-    assert row["delays"]["setup"]["n"] in (0, 4)
+    assert row["delays"]["setup"]["n"] in (0, 5)
 
 
 @pytest.mark.parametrize("asked", [{}, {"warm_pool": 4}, {"create_rate": 50.0}], ids=["plain", "pool", "limit"])
