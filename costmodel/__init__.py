@@ -150,10 +150,9 @@ if TYPE_CHECKING:
 def _homes() -> dict[str, str]:
     """Return the module or package of each public name, as the block above imports it."""
     body = ast.parse(Path(__file__).read_text(encoding="utf-8")).body
-    imports = (node for block in body if isinstance(block, ast.If) for node in block.body)
-    return {
-        alias.name: str(node.module) for node in imports if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
+    [block] = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = (node for node in block.body if isinstance(node, ast.ImportFrom))
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
 
 
 _HOMES: Final = _homes()

@@ -104,9 +104,9 @@ class Document:
 def load_document(name: str | Path, kind: type[T], refusal: type[Exception], shipped: Path) -> tuple[Path, T]:
     """Read a TOML file, or a file of the folder ``shipped`` by its bare name. Raises ``refusal`` with one line."""
     file = Path(name)
+    if not file.suffix and (shipped / f"{name}.toml").is_file():
+        file = shipped / f"{name}.toml"
     try:
-        if not file.exists() and (shipped / f"{name}.toml").is_file():
-            file = shipped / f"{name}.toml"
         return file, Document(file).convert(kind)
     except OSError as error:
         names = ", ".join(sorted(path.stem for path in shipped.glob("*.toml")))

@@ -71,8 +71,11 @@ def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
         if reference is None or cause is None or cause.work is None:
             result.append(row)
             continue
-        work_ns, reference_ns = works_ns[id(row)], works_ns[id(reference)]
-        work = cause.work * float(reference_ns / work_ns) if work_ns and reference_ns else 0.0
+        work_ns, reference_ns = works_ns.get(id(row)), works_ns[id(reference)]
+        if work_ns is None or reference_ns is None:
+            result.append(row)
+            continue
+        work = cause.work * float(reference_ns / work_ns) if work_ns else 0.0
         cause = cause._replace(slowdown=cause.work - work, work=work)
         result.append(_doubting(replace(row, by_cause_worker_hours=cause), row, reference))
     return result

@@ -107,6 +107,8 @@ def sides(
         PriceError, SourceError: as ``project``.
     """
     cells = cells_of(files_of(data), start.training_run)
+    same = start.training_run.length == goal.training_run.length
+    goal_cells = cells if same else cells_of(files_of(data), goal.training_run)
     start_inputs, candidate = _only(cells, start, workload), None
     if provider is not None and not any(_is_of(pool.identity, goal, workload) for pool in cells):
         like = start_inputs.value.identity, start_inputs.value.provenance
@@ -114,12 +116,12 @@ def sides(
         images = start.training_run.images  # an unmeasured substrate pulls the same images
         sizes_gb = () if images is None else images.sizes_gb
         candidate = Candidate(pool, provider, goal.training_run, goal.prices, stated, sizes_gb)
-    goal_inputs = _only(cells, goal, workload) if candidate is None else candidate.at({})
+    goal_inputs = _only(goal_cells, goal, workload) if candidate is None else candidate.at({})
     check_prices(start_inputs, goal_inputs)
     first, second = (None if progress is None else part_of(progress, number, 2) for number in range(2))
     return (
         _side(cells, start_inputs, effort, causes, first),
-        _side(cells, goal_inputs, effort, causes, second, candidate),
+        _side(goal_cells, goal_inputs, effort, causes, second, candidate),
     )
 
 

@@ -89,8 +89,15 @@ class Candidate:
 
     @cached_property
     def plans(self) -> tuple[Profile | None, ...]:
-        """The provider's plans, indexed by the value of ``limits``."""
-        return _plans(self.provider)
+        """The provider's plans, loosest first; without published plans those of all providers."""
+        provider, shipped = self.provider, [load_profile(name) for name in known_profiles()]
+        own_plans = [plan for plan in shipped if plan.substrate == provider.substrate]
+        plans: list[Profile | None] = [*(own_plans or (plan for plan in shipped if not plan.disputed))]
+        if provider.profile is not None and provider.profile not in plans:
+            plans.append(provider.profile)
+        if not own_plans and provider.profile is None:
+            plans.append(None)
+        return tuple(sorted(plans, key=_looseness, reverse=True))
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
@@ -233,18 +240,6 @@ def _speed(candidate: Candidate) -> Input | None:
     if "slowdown" in candidate.provider.stated:
         return _stated(SPEED, "times as long", candidate.provider.slowdown)
     return candidate.range_of(SPEED, candidate.provider.slowdown.value)
-
-
-def _plans(provider: Provider) -> tuple[Profile | None, ...]:
-    """Return the provider's plans, loosest first; without published plans those of all providers."""
-    shipped = [load_profile(name) for name in known_profiles()]
-    own_plans = [plan for plan in shipped if plan.substrate == provider.substrate]
-    plans: list[Profile | None] = [*(own_plans or (plan for plan in shipped if not plan.disputed))]
-    if provider.profile is not None and provider.profile not in plans:
-        plans.append(provider.profile)
-    if not own_plans and provider.profile is None:
-        plans.append(None)
-    return tuple(sorted(plans, key=_looseness, reverse=True))
 
 
 def _looseness(plan: Profile | None) -> tuple[float, float, float]:

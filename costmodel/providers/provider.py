@@ -115,7 +115,8 @@ class Provider:
             Assumption("work speed", _format_range(self.slowdown, "{:.3g} times as long"), self.slowdown_source),
         ]
         if self.dispatch_s is not None:
-            assumptions.append(Assumption("dispatch", _format_range(self.dispatch_s, "{:.3g} s"), "given"))
+            source = "given" if "dispatch" in self.stated else "range"
+            assumptions.append(Assumption("dispatch", _format_range(self.dispatch_s, "{:.3g} s"), source))
         if self.profile is not None:
             assumptions += [Assumption("limits", line, f"profile {self.profile.name}") for line in self.profile.lines]
         if self.prices is not None:
@@ -189,7 +190,7 @@ def _with_option(provider: Provider, key: str, value: str) -> Provider:
 
 def _range(text: str, key: str, units: dict[str, float], expected: str) -> Interval:
     """Parse ``120ms`` or ``100ms..300ms``; the value of a range is the middle."""
-    matches = [re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|)", part) for part in text.split("..")]
+    matches = [re.fullmatch(r"(\d*\.?\d+(?:e-?\d+)?|\d+\.)(ms|s|)", part) for part in text.split("..")]
     ends = [float(match[1]) * units.get(match[2], math.nan) if match else math.nan for match in matches]
     if len(ends) > 2 or not 0 <= ends[0] <= ends[-1] < math.inf or (key == "slowdown" and not ends[0]):
         raise TrainingRunError(f"{key} must be {expected}, or a range of two (least..most), not {text!r}")

@@ -112,6 +112,8 @@ class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError("low and high must both be given, low first")
         if self.quantity in _TIMES and (self.unit != "s" or min(numbers) <= 0):
             raise ValueError(f'{self.quantity} is a time above 0; write it in seconds, with unit = "s"')
+        if self.quantity == "start" and not 1e-9 <= min(numbers) <= max(numbers) <= MAX_INT / 1e9:
+            raise ValueError("a start takes from 1 ns to 292 years")
         if self.unit == "share" and max(numbers) > 1:
             raise ValueError("a share must be at most 1")
 
@@ -136,6 +138,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def __post_init__(self) -> None:
         if not (self.rows or self.starts or self.figures):
             raise ValueError("no [[rows]]; each needs substrate, tier, actions and trajectory_s")
+        if any(start.quantity != "start" for start in self.starts):
+            raise ValueError("starts: each is a start; write other quantities under [[figures]]")
         seen = set()
         for number, row in enumerate(self.rows, 1):
             if row.identity in seen:
@@ -145,7 +149,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 _TABLES: Final = {"rows": PublishedRow, "starts": PublishedFigure, "figures": PublishedFigure}
-_START: Final = {"quantity": "start", "unit": "s", "measure": "start", "concurrency": 1}
+_START: Final = {"quantity": "start", "unit": "s", "measure": "until usable", "concurrency": 1}
 """Keys of every start that says nothing else."""
 
 

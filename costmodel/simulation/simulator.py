@@ -57,6 +57,7 @@ class Simulator:
         self.ended = 0
         self.trained: list[StepTaken] = []  # batches of a stream
         self.steps_trained = 0
+        self._trained_ns = 0  # end of the last training
         self._more = more
         self._cuts = state.rules.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
         self._workers = [SimulatedWorker(number, start) for number in range(count)]
@@ -274,11 +275,10 @@ class Simulator:
 
     def _train(self, now: int) -> None:
         """Train a batch of a stream."""
-        before = int(self.trained[-1].wall_ns) if self.trained else 0
-        trained = max(now, before) + self.state.rules.train_ns
-        self.trained.append(self.state.totals(now, trained))
+        self._trained_ns = max(now, self._trained_ns) + self.state.rules.train_ns
+        self.trained.append(self.state.totals(now, self._trained_ns))
         if self.state.rules.staleness:
-            heappush(self._heap, (trained, len(self._workers), 0))
+            heappush(self._heap, (self._trained_ns, len(self._workers), 0))
 
     def _break(self, broken: SimulatedWorker, now: int) -> None:
         """End all rollouts of a failed rollout's prompt, and redo the prompt."""

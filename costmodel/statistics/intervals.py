@@ -48,8 +48,10 @@ class Interval(NamedTuple):
 
     def widened(self, error: Interval) -> Interval:
         """Add the limits of an error that no number of trials reduces; an interval without limits stays."""
-        if self.low is None or self.high is None or error.low is None or error.high is None:
+        if self.low is None or self.high is None:
             return self
+        if error.low is None or error.high is None:
+            return self._replace(low=None, high=None)
         return self._replace(low=self.low + error.low, high=self.high + error.high)
 
     def not_negative(self) -> Interval:

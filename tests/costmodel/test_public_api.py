@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import costmodel as cm
 from tests.docs.pages import DOCS
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 RUN = cm.TrainingRun(
     trajectories=1_000, workers=100, prompts=4, group_size=4, actions=50, think=cm.Think(8_000_000_000)
@@ -23,6 +27,16 @@ def data() -> cm.Recording | cm.Published:
 def test_every_public_name_is_imported_when_it_is_asked_for() -> None:
     for name in cm.__all__:
         assert getattr(cm, name) is not None
+
+
+def test_every_public_name_is_what_a_type_checker_sees() -> None:
+    block = inspect.getsource(cm).partition("if TYPE_CHECKING:\n")[2].partition("\n\n\n")[0]
+    seen: dict[str, object] = {}
+    exec(textwrap.dedent(block), seen)
+    del seen["__builtins__"]
+    assert sorted(seen) == cm.__all__
+    for name, value in seen.items():
+        assert getattr(cm, name) is value
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -60,6 +74,17 @@ def test_a_measured_and_an_estimated_candidate_are_decided(data: cm.Recording) -
     assert estimated.goal_bill.whole.value > 0
     assert estimated.goal.training_run.nodes is None
     assert "failures" not in {one.name for one in estimated.goal.candidate.inputs}  # the caller knows them
+
+
+def test_the_candidates_length_chooses_its_recording(tmp_path: Path) -> None:
+    trials = [trial(n, cell=n % 3, actions=(S,) * (9 if n % 3 == 2 else 3)) for n in range(1, 31)]
+    cells = [cell(0), cell(1, substrate="local"), cell(2, substrate="local", actions=9)]
+    recorded = cm.load(write(tmp_path / "run.msgpack", trials, *cells))
+    asked = cm.TrainingRun(trajectories=100, workers=10, think=cm.Think(8 * S))
+    with pytest.raises(cm.TrainingRunError, match="2 rows are of local"):
+        cm.decide(recorded, asked, current="docker", candidate="local")
+    decision = cm.decide(recorded, asked, current="docker", candidate="local", candidate_run=replace(asked, actions=3))
+    assert [side.row.identity.actions for side in (decision.start, decision.goal)] == [3, 3]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
     columns = [head, "think\nmedian", "think\nsigma"]
     notes = [
         "think: a lognormal distribution of the times above 0 before an action, for --think: lognormal:MEDIANs,SIGMA.",
-        "--format json has every distribution, with quantiles of lengths and of all delays.",
+        "--format json has every distribution, with quantiles of lengths and of all delays. Lengths are of successes "
+        "only: failed trajectories would have been longer.",
     ]
     return [Section("Distributions", columns, lines, notes), *failures.sections(names, head)]
 
@@ -38,7 +39,8 @@ def record(row: MeasuredRow) -> dict[str, Any]:
     return {
         "think_law": _plain(characterization.ThinkLaw, characterization.think_law(row.cell.trials)),
         "delays": {name: _delay(row.cell.trials, values_of) for name, values_of in _DELAYS.items()},
-        "actions_per_trajectory": _quantiles([len(trial.durations_ns) for trial in row.good], 1, "actions"),
+        "actions_per_trajectory": _quantiles([len(trial.durations_ns) for trial in row.good], 1, "actions")
+        | {"left_out": len(row.cell.trials) - len(row.good)},
     }
 
 

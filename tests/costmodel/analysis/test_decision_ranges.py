@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from costmodel import Precision, TrainingRun
 from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between
 from costmodel.analysis.thresholds import input_effects
+from costmodel.providers import plausible_ranges
 from costmodel.recording.reader import Recording
 from taxtui.cli import app
 from taxtui.report.decision.sections import page
@@ -112,14 +114,18 @@ def test_an_equal_pair_in_steps_is_hardly_ever_a_verdict(tmp_path: Path) -> None
     assert equal_pair(tmp_path, 1, 150, 0.3, 1.3, effort=0.02) == STAY
 
 
-def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Recording) -> None:
+def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worse = [
+        msgspec.structs.replace(one, high=0.5) if one.input == "failure_rate" else one
+        for one in plausible_ranges.figures()
+    ]
+    monkeypatch.setattr(plausible_ranges, "figures", lambda: worse)
     training_run = replace(ASKED, on_failure="resample", prompts=1, group_size=16, failure_rate=0.02)
     candidate = candidate_at(
         recording, f"daytona:{KNOWN}", replace(training_run, create_rate=10.0), frozenset({"create_rate"})
     )
-    [rate] = [one for one in candidate.inputs if one.name == "failure_rate"]
-    inputs = tuple(one._replace(worst=0.5) if one is rate else one for one in candidate.inputs)
-    vars(candidate)["inputs"] = inputs  # instead of the cached ones
     found = decide_between(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
     assert (found.verdict, found.saving_at_worst) == (CANNOT_TELL, None)
     assert "at worst the run would not end" in to_markdown(

@@ -208,6 +208,9 @@ def test_two_sheets_as_one(tmp_path: Path) -> None:
         ("usd_per_hour = [1, 2]", "usd_per_hour is a range, which needs the sources that disagree"),
         ("usd_per_hour = [2, 1]", r"usd_per_hour must be \[least, most\]"),
         ('usd_per_hour = 1\nsizes = "large"', "unknown sizes 'large'; known: fargate, vercel"),
+        ("usd_per_vcpu_hour = -2", "usd_per_vcpu_hour: expected `float` >= 0"),
+        ("", "no price; give at least one of"),
+        ("usd_per_hour = 1\nsubstrat = 'x'", r":9: sandbox\[1\].substrat: unknown key; did you mean 'substrate'"),
     ],
 )
 def test_what_a_sheet_lacks_is_one_line_with_what_to_write(tmp_path: Path, keys: str, message: str) -> None:
@@ -215,6 +218,29 @@ def test_what_a_sheet_lacks_is_one_line_with_what_to_write(tmp_path: Path, keys:
         load_prices(sheet(tmp_path, keys))
     assert "\n" not in str(error.value)
     assert "sandbox[1]" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[worker]\nusd_per_hour = 1", "needs its date"),
+        ('date = 2026-01-01\ncurrency = "EUR"', r":2: currency: invalid enum value 'EUR'; known: USD"),
+        (
+            'date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"',
+            r":2: sandbox\[1\]: .*missing required field `source`; add source = ",
+        ),
+        (
+            'date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"\nsource = "a"\nincrement_s = 1\nusd_per_hour = 1',
+            "missing required field `minimum_s`",
+        ),
+    ],
+)
+def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "sheet.toml"
+    path.write_text(text)
+    with pytest.raises(PriceError, match=message) as error:
+        load_prices(path)
+    assert "\n" not in str(error.value)
 
 
 @settings(max_examples=30, deadline=None)

@@ -87,6 +87,8 @@ def test_students_quantiles() -> None:
 def test_intervals() -> None:
     assert mean_interval([1.0, 2.0]) == Interval(1.5)
     assert mean_interval([2.0] * 5) == Interval(2, 2, 2)
+    assert Interval(2, 1, 3).widened(Interval(0, -1, 1)) == Interval(2, 0, 4)
+    assert Interval(2, 1, 3).widened(Interval(0)) == Interval(2)
     symmetric = mean_interval([1, 2, 3, 4, 5])
     half = student_t(4) * math.sqrt(2.5 / 5)
     assert symmetric.low == pytest.approx(3 - half)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,15 @@ def test_dispatch_and_speed_are_a_range_where_they_are_given_as_one(tmp_path: Pa
     assert row.wall_clock_hours.low < row.wall_clock_hours.value < row.wall_clock_hours.high
 
 
+@pytest.mark.parametrize(("text", "s"), [(".5s", 0.5), ("5e-2s", 0.05), ("1.s", 1.0), ("1..2s", None)])
+def test_a_duration_is_any_decimal_number(text: str, s: float | None) -> None:
+    if s is None:
+        with pytest.raises(TrainingRunError, match="dispatch must be a duration"):
+            load_provider(f"e2b:dispatch={text}")
+    else:
+        assert load_provider(f"e2b:dispatch={text}").dispatch_s == (s, s, s)
+
+
 def test_commands_that_are_not_split_hold_anything_from_none_to_all_of_the_dispatch(tmp_path: Path) -> None:
     whole = recorded(tmp_path, runs=-MS // MS)
     row = one(tmp_path, acme(tmp_path, "dispatch=100ms"), whole)
@@ -109,6 +119,12 @@ def test_limits_are_the_plans_unless_the_training_run_has_its_own(tmp_path: Path
     assert row.evidence.usable_workers == 100
     own = one(tmp_path, e2b, trajectories=10_000, workers=500, quota=400, create_rate=50.0)
     assert own.evidence.usable_workers == 400
+    (pool,) = workloads(pools([recorded(tmp_path)]))
+    asked = TrainingRun(trajectories=10_000, workers=500)
+    limited = estimated(pool, e2b, asked, None).training_run
+    assert (limited.create_rate, limited.create_burst) == (5.0, 5)
+    limited = estimated(pool, e2b, replace(asked, create_rate=50.0), None).training_run
+    assert (limited.create_rate, limited.create_burst) == (50.0, 1)
     hobby = one(tmp_path, load_provider("e2b:profile=e2b-hobby"), workers=500)
     assert hobby.evidence.usable_workers == 20
 

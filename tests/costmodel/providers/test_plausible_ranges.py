@@ -39,6 +39,13 @@ def test_a_providers_own_figures_count_before_those_of_others(recording: Recordi
     assert all("podflare: " not in source for source in own.sources)
 
 
+@pytest.mark.parametrize(("options", "source"), [("", "range"), (":dispatch=100ms", "given")])
+def test_a_dispatch_of_a_range_is_not_called_given(recording: Recording, options: str, source: str) -> None:
+    assumptions = candidate_at(recording, f"daytona{options}", ASKED).at({}).assumptions
+    [dispatch] = [one for one in assumptions if one.name == "dispatch"]
+    assert dispatch.source == source
+
+
 def test_without_a_range_of_its_own_a_provider_gets_the_widest_of_all(recording: Recording) -> None:
     printed = [one for one in figures() if one.input == "dispatch"]
     widest = min(one.low for one in printed), max(one.high for one in printed)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import TrainingRun, TrainingRunError
+from costmodel import TrainingRun, TrainingRunError, load_prices
 from costmodel.providers.limits import known_profiles, load_profile
 
 
@@ -31,10 +31,22 @@ def test_what_is_not_asked_is_filled_and_what_is_asked_stays() -> None:
     assert load_profile("render").filled({}) == {"quota": 1000}
 
 
+def test_a_bare_name_is_the_shipped_one_beside_any_file_or_folder_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "modal").mkdir()
+    (tmp_path / "daytona").write_text("concurrent = 1")
+    assert load_profile("modal").creates_per_s == 40
+    assert load_profile("daytona").creates_per_s == 10
+    assert load_prices("modal").sandboxes
+
+
 def test_who_says_otherwise_is_told() -> None:
     said = load_profile("daytona").lines
     assert any("creates_per_s 10 (https://www.daytona.io/docs/en/rate-limits, 2026-11-22)" in line for line in said)
     assert any("0.0333333 says https://www.mintlify.com" in line for line in said)
+    assert not any("600 creates" in line for line in load_profile("daytona-disputed").lines)
 
 
 def test_an_unknown_profile_is_one_line_with_the_known_ones() -> None:

@@ -27,6 +27,15 @@ def test_every_figure_that_ships_has_a_source_a_date_and_a_licence(name: str) ->
         assert figure.source.startswith(("https://", "github.com/", "arXiv ")) or figure.note or figure in facts.starts
 
 
+def test_percentiles_of_times_to_the_first_command_are_of_all_samples() -> None:
+    latest = {
+        (start.substrate, start.concurrency): start
+        for start in FACTS["computesdk.toml"].starts
+        if str(start.date) == "2026-05-05"
+    }
+    assert (latest["daytona", 100].p95, latest["e2b", 100].p50, latest["runloop", 100].p95) == (0.741, 0.822, 12.483)
+
+
 def test_a_range_of_a_decision_is_within_the_figures_of_its_provider() -> None:
     compared = 0
     for span in plausible_ranges.figures():
@@ -72,6 +81,12 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
     [
         ('provenance = "published"\n[[starts]]\nsubstrate = "x"\np50 = 1', "each needs its date; add date"),
         (f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 0", "start is a time above 0"),
+        (f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 300\nunit = 'ms'", "start is a time above 0"),
+        (f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 1e-12\np95 = 1e15", "from 1 ns to 292 years"),
+        (
+            f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\nquantity = 'scale'\nunit = 'ms'\np50 = 300",
+            "each is a start; write other quantities under",
+        ),
         (
             f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 1\nburst = 3",
             r":7: starts\[1\].burst: unknown key; known: substrate, quantity",

@@ -83,3 +83,15 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
     assert told["bad_seconds"]["exposed_trials"] == 5
     text = CliRunner().invoke(app, ["report", str(tmp_path / "a.msgpack"), "--table", "breakdown"]).output
     assert "Trials in bad seconds" in text
+
+
+def test_the_start_delay_is_shown_where_there_is_one(tmp_path: Path) -> None:
+    trials = [trial(number) for number in range(1, 8)]
+    for events in trials:
+        events[0][4] = events[0][5] - 3 * S  # when it was scheduled
+    late = write(tmp_path / "late.msgpack", trials)
+    prompt = write(tmp_path / "prompt.msgpack", [trial(number) for number in range(1, 8)])
+    shown = [CliRunner().invoke(app, ["report", str(one), "--table", "breakdown"]).output for one in (late, prompt)]
+    assert "start delay" in shown[0]
+    assert "3.00 s" in shown[0]
+    assert "start delay" not in shown[1]

@@ -253,14 +253,17 @@ def test_the_summary_of_an_import_has_money(tmp_path: Path) -> None:
 
 
 def test_delays_for_simulators_have_units_quantiles_and_a_fit(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.msgpack", [trial(number) for number in range(4)], cell())
+    path = write(
+        tmp_path / "a.msgpack", [trial(number, outcome="ok" if number else "failed") for number in range(5)], cell()
+    )
     [row] = records("report", path, "--table", "distributions")
     command = row["delays"]["command"]
-    assert (command["unit"], command["n"]) == ("s", 4 * row["longest_actions"])
+    assert (command["unit"], command["n"]) == ("s", 5 * row["longest_actions"])
     assert command["quantiles"]["p01"] <= command["quantiles"]["p50"] <= command["quantiles"]["p99"]
     assert command["lognormal"]["median_s"]["value"] > 0
-    assert row["actions_per_trajectory"]["unit"] == "actions"
-    assert row["delays"]["setup"]["n"] in (0, 4)
+    lengths = row["actions_per_trajectory"]
+    assert (lengths["unit"], lengths["n"], lengths["left_out"]) == ("actions", 4, 1)
+    assert row["delays"]["setup"]["n"] in (0, 5)
 
 
 @pytest.mark.parametrize("asked", [{}, {"warm_pool": 4}, {"create_rate": 50.0}], ids=["plain", "pool", "limit"])
