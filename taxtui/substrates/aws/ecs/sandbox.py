@@ -119,8 +119,6 @@ class TaskTerminal:
                 await hang_up(self._substrate, channel)
             finally:
                 channel.drop()
-        except SandboxLost:
-            return  # a lost container needs no kill
         except SubstrateError as error:
             raise ExecFailed(f"a session's processes may still run in the task: {error}") from error
         if not ended or isinstance(end, SessionCut):
