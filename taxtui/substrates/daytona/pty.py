@@ -6,7 +6,7 @@ import asyncio
 import base64
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
@@ -110,7 +110,7 @@ class Terminal:
                 await self._socket.close()
 
 
-async def _unless_gone(method: Callable[..., Awaitable[T]], **named: object) -> T | None:
+async def _unless_gone(method: Callable[..., Awaitable[T]], **named: Any) -> T | None:
     """The answer, or None if the terminal or the sandbox is gone. Raises ``ExecFailed``."""
     try:
         return await ask(method, **named)
