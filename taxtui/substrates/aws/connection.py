@@ -26,7 +26,7 @@ from taxtui.sandboxes.kit.removal import insist, remove, settled
 from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.failure import classified
+from taxtui.substrates.aws.failure import classified, redacted
 
 MAX_CALLS: Final = 256
 """Threads and connections of a substrate, so that calls of as many sandboxes do not queue in this process."""
@@ -63,7 +63,7 @@ def open_clients(services: Sequence[str], options: AwsOptions) -> dict[str, Any]
         url = options.endpoint_url or None
         return {service: session.client(service, endpoint_url=url, config=config) for service in services}
     except botocore.exceptions.BotoCoreError as error:
-        raise SubstrateUnavailable(f"{services[0]}: {error!s}") from error
+        raise SubstrateUnavailable(f"{services[0]}: {redacted(str(error))}") from error
 
 
 def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:

@@ -94,8 +94,14 @@ def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) ->
 
     A connection failure is ``otherwise`` too.
     """
-    words = re.sub(r"(?i)encoded authorization failure message:?\s*\S+", "", str(error))
-    return AwsRefused(0, code_of(error), words).as_error(otherwise, doing)
+    return AwsRefused(0, code_of(error), redacted(str(error))).as_error(otherwise, doing)
+
+
+def redacted(text: str) -> str:
+    """A message of AWS without ARNs, account ids and encoded authorization details."""
+    text = re.sub(r"arn:[\w-]+:([\w-]*):[^\s\"',;]*", r"<\1 arn>", text)
+    text = re.sub(r"\b\d{12}\b", "<account>", text)
+    return re.sub(r"(?i)encoded authorization failure message:?\s*\S+", "", text).strip()
 
 
 def code_of(error: BaseException | None) -> str:

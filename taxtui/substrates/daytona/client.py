@@ -126,7 +126,9 @@ class Clients:
 
         async def ended() -> bool:
             answer = await asked(get)
-            state = answer.state.value if answer is not None and answer.state is not None else GONE
+            if answer is None:
+                return True
+            state = answer.state.value if answer.state is not None else ""
             if state in BROKEN:
                 raise Throttled(f"the state is {state} instead")
             return bool(state == GONE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
@@ -16,7 +16,7 @@ from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv, quoted
 from taxtui.sandboxes.kit.shell.frames import STDOUT
-from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
+from taxtui.substrates.daytona.client import REQUEST_S, Clients, T, ask
 from taxtui.substrates.daytona.failure import DaytonaRefused, refused, unanswered
 
 OPEN_S: Final = 30.0
@@ -98,15 +98,23 @@ class Terminal:
             raise SandboxLost("the connection to the terminal broke") from error
 
     async def close(self) -> None:
-        """As ``ByteStream.close``: taxtui kills all marked processes, the toolbox the rest of the terminal's."""
+        """As ``ByteStream.close``: the toolbox kills the terminal's processes, taxtui all other marked processes."""
+        killing = ExecuteRequest(command=kill_script(self._mark), timeout=round(REQUEST_S))
         try:
-            killing = ExecuteRequest(command=kill_script(self._mark), timeout=round(REQUEST_S))
-            killed = await ask(self._process.execute_command, request=killing)
-            require_killed(killed.exit_code or 0, killed.result or "")
-            await ask(self._process.delete_pty_session, session_id=self._name)
-        except DaytonaRefused as error:
-            if error.status not in (400, 404, 410):  # the sandbox is gone
-                raise ExecFailed(f"{LEFT}: {error}") from error
+            await _unless_gone(self._process.delete_pty_session, session_id=self._name)
+            killed = await _unless_gone(self._process.execute_command, request=killing)
+            if killed is not None:
+                require_killed(killed.exit_code or 0, killed.result or "")
         finally:
             if self._socket is not None:
                 await self._socket.close()
+
+
+async def _unless_gone(method: Callable[..., Awaitable[T]], **named: Any) -> T | None:
+    """The answer, or None if the terminal or the sandbox is gone. Raises ``ExecFailed``."""
+    try:
+        return await ask(method, **named)
+    except DaytonaRefused as error:
+        if error.status in (404, 410):
+            return None
+        raise ExecFailed(f"{LEFT}: {error}") from error

@@ -37,23 +37,24 @@ _CHANNELS: Final = 8
 """Concurrent channels of a connection: sshd has ten by default (MaxSessions)."""
 _DRAIN_S: Final = 2.0
 
+_DROPPED: Final = ("ConnectionLost", "ConnectionResetError", "BrokenPipeError")
 _NO_LOGIN: Final = (
     (("HostKeyNotVerifiable",), "the host's key is not the one in known_hosts", "ssh there once and compare the key"),
     (("PermissionDenied",), "the host refuses the login", "name user=NAME and key=FILE; ssh -v says more"),
     (("KeyImportError", "KeyEncryptionError"), "the key cannot be used", "run ssh-add if the key has a passphrase"),
     (("ConfigParseError",), "~/.ssh/config cannot be read", "correct the line"),
-    (("FileNotFoundError",), "there is no such key or known_hosts file", "correct key=FILE or known_hosts=FILE"),
+    (
+        ("FileNotFoundError", "IsADirectoryError", "PermissionError"),
+        "the key or known_hosts file cannot be read",
+        "correct key=FILE or known_hosts=FILE",
+    ),
     (("gaierror",), "host name not found", "correct host=NAME, or set an address"),
     (
         ("ConnectionRefusedError",),
         "the host refuses the connection: no SSH server on that port",
         "start sshd there, or set port=NUMBER",
     ),
-    (
-        ("ConnectionLost", "ConnectionResetError", "BrokenPipeError"),
-        "the host drops the connection",
-        "check the port; ssh -v says more",
-    ),
+    (_DROPPED, "the host drops the connection", "check the port; ssh -v says more"),
     (("TimeoutError",), "the host does not answer", "check that the host is up and reachable"),
     (("OSError",), "the host cannot be reached", "check that the host is up, and the route"),
 )
@@ -82,7 +83,7 @@ class SshSandbox(OverSsh):
         self._env: dict[str, str] = {}
 
     async def begin(self, spec: SandboxSpec, fixtures: str) -> None:
-        """Make the folder. Raises ``CreateFailed``, ``SubstrateUnavailable``."""
+        """Make the folder. Raises ``CreateFailed``, ``SubstrateUnavailable``, ``Throttled``."""
         self._env = {
             "LANG": "C.UTF-8",
             "HOME": f"{self._folder}/home",
@@ -170,6 +171,7 @@ class SshSubstrate:
         self._gate = asyncio.Semaphore(_LOGINS)
         self._channels = asyncio.Semaphore(_CHANNELS)
         self._opening = asyncio.Lock()
+        self._been_in = False
         self._control: asyncssh.SSHClientConnection | None = None
         self._connections: list[asyncssh.SSHClientConnection] = []  # possibly open
 
@@ -208,14 +210,20 @@ class SshSubstrate:
         await asyncio.gather(*(connection.wait_closed() for connection in self._connections))
 
     async def log_in(self) -> tuple[asyncssh.SSHClientConnection, int]:
-        """A new connection, and the wait for a free login slot in ns. Raises ``SubstrateUnavailable``."""
+        """A new connection, and the wait for a free login slot in ns.
+
+        Raises ``SubstrateUnavailable``, and ``Throttled`` if the host dropped the connection after earlier logins.
+        """
         came_ns = time.monotonic_ns()
         async with self._gate:
             waited_ns = time.monotonic_ns() - came_ns
             try:
                 connection = await log_in(self._options.host, **self._options.login())
             except (*CONNECTION_ERRORS, TimeoutError, ValueError) as error:  # of an unreadable key or configuration
+                if self._been_in and is_named(error, *_DROPPED):  # one of many at once (MaxStartups)
+                    raise Throttled("ssh: the host dropped a connection before the login") from error
                 raise no_login(error) from error
+        self._been_in = True
         still_open = [previous for previous in self._connections if not previous.is_closed()]
         self._connections = [connection, *still_open]
         return connection, waited_ns
@@ -223,8 +231,8 @@ class SshSubstrate:
     async def run(self, line: str) -> tuple[int, bytes, bytes]:
         """Exit code and outputs of a taxtui program on the host, over a shared connection, reopened when lost.
 
-        Raises ``SubstrateUnavailable``, ``SandboxLost`` if the connection broke, ``ExecFailed`` without an answer in
-        time. After a cancellation the program runs to the end.
+        Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` if the connection broke, ``ExecFailed`` without
+        an answer in time. After a cancellation the program runs to the end.
         """
         program = Program(_DRAIN_S)
         try:

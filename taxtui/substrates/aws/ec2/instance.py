@@ -14,7 +14,7 @@ from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import SandboxSpec
 from taxtui.substrates.aws import Ec2Options
 from taxtui.substrates.aws.connection import AwsState, tag_list
-from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, redacted
 
 _NEVER_STARTED: Final = ("VolumeLimitExceeded", "InternalError", "InvalidSnapshot")
 
@@ -114,6 +114,6 @@ def state_of(instance: Mapping[str, Any], *, public: bool) -> AwsState:
     """The state in an element of DescribeInstances."""
     status = instance["State"]["Name"]  # pending → running → shutting-down → terminated
     reason = instance.get("StateReason", {})
-    failure = ended(status, reason.get("Code", ""), reason.get("Message", ""))
+    failure = ended(status, reason.get("Code", ""), redacted(reason.get("Message", "")))
     address = instance.get("PublicIpAddress" if public else "PrivateIpAddress", "")
     return AwsState(status, None if status in ("pending", "running") else failure, [status], address)

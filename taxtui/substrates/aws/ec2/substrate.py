@@ -136,7 +136,9 @@ class Ec2Substrate(AwsSubstrate):
         for name in ("subnet", "security_group"):
             if not getattr(self.options, name):
                 raise SubstrateUnavailable(f"ec2: option {name} is missing")
-        wanted = image_id = reference or self.options.ami
+        if reference:  # the run's own snapshot, with the root device of its origin
+            return reference, (await self._image())[1]
+        wanted = image_id = self.options.ami
         if wanted not in self._images:
             if wanted.startswith("/"):
                 answer = await self.call(f"looking up {wanted}", "get_parameter", service="ssm", Name=wanted)

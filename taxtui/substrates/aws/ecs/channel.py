@@ -10,7 +10,7 @@ from typing import Final, Self
 
 import websockets
 
-from taxtui.errors import ExecFailed, SubstrateError
+from taxtui.errors import ExecFailed, SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit.kill import MARK
 from taxtui.sandboxes.kit.shell.framed_shell import launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDOUT
@@ -124,7 +124,7 @@ class DataChannel:
                 self._channel.terminate(time.monotonic_ns())
                 await self._flush()
                 await self.ended(END_TIMEOUT_S)
-            return self.end is not None and not isinstance(self.end, SessionCut | ExecFailed)
+            return self.end is not None and not isinstance(self.end, SessionCut | ExecFailed | SubstrateUnavailable)
         finally:
             self.drop()
 

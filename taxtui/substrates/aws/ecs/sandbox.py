@@ -14,6 +14,8 @@ from functools import partial
 from typing import Final
 from weakref import WeakSet
 
+import msgspec
+
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
@@ -32,7 +34,7 @@ POLLS: Final = 5
 LEAVE_TIMEOUT_S: Final = 0.5
 """Wait for an idle shell to exit. A busy shell does not read the request."""
 KILL_S: Final = 15.0
-"""Time limit of a session for a kill, the wait for a slot included; an agent needs one second to begin."""
+"""Time limit of a session for a kill; an agent needs one second to begin."""
 TERMINATE_S: Final = 5.0
 """Time limit of the request to end a session, throttling included."""
 LEAVING_S: Final = 3.0
@@ -178,7 +180,8 @@ class EcsSandbox:
         marks.queued(late_ns)  # only of the last lookup: during earlier waits the task was booting
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``: a new session, from request to end; the session has the command's time to open."""
+        """As ``Sandbox.exec``: a new session, from request to end; the time to open is a part of the timeout."""
+        began_s = time.monotonic()
         try:
             async with asyncio.timeout(command.timeout_s):
                 terminal = await self._open()
@@ -187,7 +190,8 @@ class EcsSandbox:
                 raise
             raise await self.explained(ExecTimeout(f"no session within {command.timeout_s:g} s")) from error
         shell = FramedShell(terminal.channel, merged=True, end=terminal.end, explain=self.explained, silent=True)
-        result = await shell.only(command)
+        left_s = max(0.1, round(command.timeout_s - (time.monotonic() - began_s), 1))
+        result = await shell.only(msgspec.structs.replace(command, timeout_s=left_s))
         await finish_despite_cancel(terminal.end(kill=False))
         return result
 

@@ -13,7 +13,7 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws import EcsOptions, listed
 from taxtui.substrates.aws.connection import AwsState, tag_list
-from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, redacted
 
 CONTAINER: Final = "sandbox"
 AGENT: Final = "agent running"
@@ -116,7 +116,7 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
 def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
     """The error for an answer of RunTask without a task."""
     reasons = (f"{refusal.get('reason', '')} {refusal.get('detail', '')}".strip() for refusal in failures)
-    return ended("TaskFailedToStart", "; ".join(reasons))
+    return ended("TaskFailedToStart", redacted("; ".join(reasons)))
 
 
 def state_of(task: Mapping[str, Any]) -> AwsState:
@@ -127,7 +127,7 @@ def state_of(task: Mapping[str, Any]) -> AwsState:
     agents = [item for item in container.get("managedAgents", []) if item.get("name") == "ExecuteCommandAgent"]
     agent = agents[0].get("lastStatus", "") if agents else ""
     reasons = [task.get("stoppedReason", ""), container.get("reason", ""), *(item.get("reason", "") for item in agents)]
-    reason = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+    reason = "; ".join(dict.fromkeys(redacted(reason) for reason in reasons if reason))
     status = task.get("lastStatus", "")  # PROVISIONING → PENDING → ACTIVATING → RUNNING → … → STOPPED
     failure: SubstrateError | None = None
     if "STOPPED" in (task.get("desiredStatus"), status):

@@ -9,7 +9,7 @@ import pytest
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import open_clients, provenance
-from taxtui.substrates.aws.failure import AccessDenied, CapacityUnavailable, classified, code_of
+from taxtui.substrates.aws.failure import AccessDenied, CapacityUnavailable, classified, code_of, redacted
 
 
 def refusal(code: str, message: str = "") -> botocore.exceptions.ClientError:
@@ -55,9 +55,20 @@ def test_a_refusal_becomes_one_of_our_errors(code: str, message: str, kind: type
     assert (type(classified(refusal(code, message), "x", ExecFailed)) is kind) == (kind is not CreateFailed)
 
 
-def test_an_encoded_message_is_left_out() -> None:
-    message = "denied. Encoded authorization failure message: abcDEF-123_x"
-    assert str(classified(refusal("X", message), "x", ExecFailed)).endswith("the RunTask operation: denied. ")
+def test_a_denied_permission_is_named_without_who_and_where() -> None:
+    text = (
+        "User: arn:aws:sts::123456789012:assumed-role/bench/ann is not authorized to perform: ecs:RunTask on resource: "
+        "arn:aws:ecs:us-east-1:123456789012:task-definition/x:1 because no identity-based policy allows it"
+    )
+    message = str(classified(refusal("AccessDeniedException", text), "ecs: running a task", CreateFailed))
+    assert "ecs:RunTask" in message
+    for private in ("123456789012", "ann", "bench", "arn:"):
+        assert private not in message
+
+
+def test_redaction() -> None:
+    assert redacted("a arn:aws:iam::123456789012:role/x, b 123456789012 c") == "a <iam arn>, b <account> c"
+    assert redacted("denied. Encoded authorization failure message: abcDEF-123_x") == "denied."
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,18 @@ async def _copied(ec2: Ec2Standin) -> str:
         return str(await origin.snapshot("copy", spec().labels, Marks()))
 
 
+async def test_a_fork_looks_up_no_image(ec2: Ec2Standin) -> None:
+    async with substrate(ec2) as connected:
+        await connected.prepare("r1", Limits())
+        origin = await connected.create(spec(), Marks())
+        await origin.wait_ready(Marks())
+        image = await origin.snapshot("copy", spec().labels, Marks())
+        ec2.calls.clear()
+        copy = await connected.create(spec("taxtui-r1-2", acquire=f"snapshot:{image}"), Marks())
+        assert set(ec2.calls) == {"RunInstances"}
+        await asyncio.gather(origin.destroy(), copy.destroy())
+
+
 async def test_an_image_of_an_ended_run_is_found_and_removed_with_its_snapshot(ec2: Ec2Standin) -> None:
     image = await _copied(ec2)
     ec2.refuse("DeleteSnapshot", "InvalidSnapshot.InUse", "The snapshot is currently in use", times=2)

@@ -72,6 +72,16 @@ async def test_a_silent_death_under_a_command_is_a_lost_sandbox_long_before_its_
             await made.exec(TRUE)
 
 
+async def test_the_time_to_open_a_session_is_a_part_of_the_timeout(ecs: EcsStandin) -> None:
+    async with sandbox(ecs, sessions=1) as made:
+        first = await made.open_session()
+        running = asyncio.ensure_future(made.exec(Command(script="sleep 600", timeout_s=3.0)))
+        await asyncio.sleep(2.0)
+        await first.close()
+        with pytest.raises(ExecTimeout, match=r"(0\.\d|1|1\.0) s"):
+            await running
+
+
 # -- slots
 
 
@@ -186,3 +196,4 @@ async def test_kms_is_refused_with_what_to_change(ecs: EcsStandin) -> None:
         for _ in range(2):
             with pytest.raises(SubstrateUnavailable, match="kmsKeyId"):
                 await made.exec(Command(script="true"))
+        assert ecs.calls["TerminateSession"] == 2  # the agent still waits for the end of its handshake

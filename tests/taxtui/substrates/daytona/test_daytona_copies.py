@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -92,6 +94,23 @@ async def test_a_stale_origin_after_an_accepted_stop_requests_no_second_stop(sta
         standin.stale_looks = 3
         await sandbox.suspend(Marks())
         assert standin.requests.count("stop") == 1
+
+
+async def test_an_answer_without_a_state_is_not_the_end(
+    standin: DaytonaStandin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
+        sandbox = await ready(substrate)
+        get, looks = substrate._opened.sandboxes.get_sandbox, 0
+
+        async def stateless(*args: Any, **named: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return SimpleNamespace(state=None) if looks < 3 else await get(*args, **named)
+
+        monkeypatch.setattr(substrate._opened.sandboxes, "get_sandbox", stateless)
+        await sandbox.destroy()
+        assert looks == 3
 
 
 async def test_a_cancelled_snapshot_is_deleted(standin: DaytonaStandin) -> None:

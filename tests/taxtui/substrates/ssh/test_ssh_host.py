@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from taxtui.errors import CreateFailed, SandboxLost
+from taxtui.errors import CreateFailed, SandboxLost, Throttled
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Marks
@@ -85,8 +86,9 @@ async def test_a_changed_or_unknown_host_key_is_refused(box: SshBox) -> None:
     ("changed", "words"),
     [
         ({"host": ""}, "option host is missing; -s ssh:host=NAME"),
-        ({"key": "/nowhere/key"}, "there is no such key or known_hosts file; correct key=FILE or known_hosts=FILE"),
-        ({"known_hosts": "/nowhere"}, "there is no such key or known_hosts file; correct key=FILE or known_hosts=FILE"),
+        ({"key": "/nowhere/key"}, "the key or known_hosts file cannot be read; correct key=FILE or known_hosts=FILE"),
+        ({"key": "/tmp"}, "the key or known_hosts file cannot be read; correct key=FILE or known_hosts=FILE"),
+        ({"known_hosts": "/tmp"}, "the key or known_hosts file cannot be read; correct key=FILE or known_hosts=FILE"),
         ({"folder": "~/x"}, "folder=~/x cannot be used; write an absolute path of letters, digits, dots, - and _"),
         ({"fixtures": "/nowhere"}, "the host has no /nowhere/attrs.git; install there: /nowhere/attrs.git"),
         (
@@ -108,6 +110,7 @@ async def test_options_that_cannot_be_are_one_line(box: SshBox, changed: dict[st
         (socket.gaierror(-2, "x"), "host name not found"),
         (asyncssh.ConnectionLost("Connection lost"), "drops the connection"),
         (ConnectionResetError(104, "x"), "drops the connection"),
+        (PermissionError(13, "x"), "cannot be read"),
         (TimeoutError(), "does not answer"),
         (OSError(101, "x"), "cannot be reached"),
         (asyncssh.ProtocolError("odd"), "no login: odd"),
@@ -115,6 +118,19 @@ async def test_options_that_cannot_be_are_one_line(box: SshBox, changed: dict[st
 )
 def test_each_failed_login_has_its_own_message(error: Exception, words: str) -> None:
     assert words in str(no_login(error))
+
+
+async def test_a_login_that_is_dropped_after_another_is_throttled(box: SshBox) -> None:
+    box.sshd.kill()
+    config = box.sshd.folder / "config"
+    config.write_text(config.read_text().replace("MaxStartups 200", "MaxStartups 3"))
+    box.start()
+    async with SshSubstrate(box.options()) as substrate:
+        with contextlib.ExitStack() as waiting:
+            for _ in range(10):  # logins under way, of anybody
+                waiting.enter_context(socket.create_connection(("127.0.0.1", box.port))).recv(1)
+            with pytest.raises(Throttled, match="dropped a connection before the login"):
+                await substrate.log_in()
 
 
 def test_the_description_of_a_host_is_read_or_refused() -> None:
