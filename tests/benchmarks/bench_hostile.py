@@ -3,6 +3,7 @@
     python -m tests.benchmarks.bench_hostile      exit 1 where a limit is broken
 
 Limits: one CPU second per MB more than the small file takes; memory of 150 MB and 20 times the size of the file.
+Both files take turns; each figure is the least of three runs, since a loaded machine only adds to CPU time.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ ASK: Final = ("--trajectories", "1000000", "--workers", "500")
 COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "report": ("report", "FILE"),
     "report --html": ("report", "FILE", "--html", "FILE.html"),
-    "project --html": ("project", "FILE", *ASK, "--html", "FILE.projected.html"),
+    "project --html": ("project", "FILE", *ASK, "--html", "FILE.html"),
     "export": ("export", "FILE", "--format", "jsonl", "--table", "actions"),
 }
 SMALL: Final = (128, 8)
 """Cells that every file may have rows for, and trials of each: enough for every picture and interval of a page."""
 HOSTILE: Final = (250, 40)
+ROUNDS: Final = 3
 GIVE_UP_S: Final = 300.0
 
 
@@ -41,9 +43,16 @@ def many_cells(path: Path, cells: int, trials: int, actions: int = 10) -> Path:
     return write(path, done, *kinds)
 
 
-def run(command: tuple[str, ...], path: Path) -> Taken:
-    words = [word.replace("FILE", str(path)) for word in command]
-    return taken([sys.executable, "-m", "taxtui", *words], GIVE_UP_S)
+def least(command: tuple[str, ...], *paths: Path) -> list[Taken]:
+    """The run of least CPU time on each of the files; all must succeed."""
+    runs: list[list[Taken]] = [[] for _ in paths]
+    for _ in range(ROUNDS):
+        for path, own in zip(paths, runs, strict=True):
+            words = [word.replace("FILE", str(path)) for word in command]
+            own.append(taken([sys.executable, "-m", "taxtui", *words], GIVE_UP_S))
+            assert own[-1].exit_code == 0, words
+            path.with_name(f"{path.name}.html").unlink(missing_ok=True)
+    return [min(own, key=lambda one: one.cpu_s) for own in runs]
 
 
 def main() -> bool:
@@ -57,10 +66,10 @@ def main() -> bool:
         limit_mb = 150 + 20 * mb
         print(f"{HOSTILE[0]} cells, {mb:.2f} MB; limits: 1 CPU s per MB more, {limit_mb:.0f} MB of memory")
         for what, command in COMMANDS.items():
-            few, many = run(command, small), run(command, hostile)
+            few, many = least(command, small, hostile)
             each_s = (many.cpu_s - few.cpu_s) / more_mb
             print(f"{what:16}{many.cpu_s:8.2f} s{few.cpu_s:8.2f} s small{each_s:8.2f} s/MB{many.memory_mb:8.0f} MB")
-            kept &= many.exit_code == few.exit_code == 0 and each_s <= 1 and many.memory_mb <= limit_mb
+            kept &= each_s <= 1 and many.memory_mb <= limit_mb
     print("kept" if kept else "NOT KEPT")
     return kept
 
