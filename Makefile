@@ -99,8 +99,8 @@ newest:
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/taxtui/tui --snapshot-update
 
-# Reference tables and outputs of commands. A test fails while a page is out of date; outputs that take a minute are only
-# written here.
+# Reference tables and outputs of commands. A test fails while a page is out of date; outputs that take a minute are
+# compared in CI only.
 reference: $(VENV)/.test
 	$(BIN)/python -m tests.support.reference
 

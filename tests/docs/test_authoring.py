@@ -46,6 +46,10 @@ def test_an_author_imports_one_module_of_taxtui() -> None:
     assert ours == {"taxtui.sandboxes.simple", "taxtui.sandboxes.fake_sdk"}  # the SDK stands for the provider's
 
 
+def test_the_example_is_short() -> None:
+    assert len(EXAMPLE.read_text().splitlines()) <= 120
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which ``taxtui substrates --new acme_lab`` was called."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -57,3 +58,12 @@ def test_the_ray_job_has_a_node_for_each_worker_and_the_ray_of_the_image() -> No
     )
     assert spec["rayClusterSpec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
     assert f"ARG RAY={spec['rayClusterSpec']['rayVersion']}\n" in (FOLDER / "Dockerfile").read_text()
+    pinned = (FOLDER.parents[1] / ".ci" / "constraints.txt").read_text()
+    assert f"\nray=={spec['rayClusterSpec']['rayVersion']} " in pinned
+
+
+def test_the_image_copies_what_the_wheel_is_made_of() -> None:
+    copied = re.findall(r"^COPY (.+) \S+$", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
+    names = {name for line in copied for name in line.split()}
+    assert names == {"pyproject.toml", "README.md", "LICENSE", "taxtui", "costmodel", "scenarios", "recordings"}
+    assert [name for name in names if not (FOLDER.parents[1] / name).exists()] == []

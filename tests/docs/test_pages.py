@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import tomllib
 import types
 from collections.abc import Iterator
 from importlib.metadata import entry_points
@@ -98,6 +99,13 @@ def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: P
     (tmp_path / "figures.toml").write_text(figures)
     (figure,) = costmodel.load(tmp_path / "figures.toml").figures
     assert (figure.substrate, figure.p50, figure.samples) == ("acme", 0.021, 1000)
+
+
+def test_every_value_of_the_shipped_question_has_a_source() -> None:
+    document = tomllib.loads((ROOT / "scenarios/training/lab-question.toml").read_text(encoding="utf-8"))
+    sources, places = document.pop("sources"), document.pop("at")
+    tables = [*document.values(), *(table for place in places.values() for table in place.values())]
+    assert {key for table in tables for key in table} - {"compose"} == set(sources)
 
 
 # ---------------------------------------------------------------------------------------------- pages and code

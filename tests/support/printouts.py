@@ -3,7 +3,7 @@
     python -m tests.support.printouts benchmarks|studies [NAME...]
 
 NAME is a benchmark or study, such as ``tails``; by default all of them run. The printout replaces NAME.txt beside the
-program where the program succeeds. Exit code 1 where one failed, or where a benchmark broke its limit.
+program. Exit code 1 where one failed, or where a benchmark broke its limit; the last line of NAME.txt says so.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def main() -> int:
         argv = [sys.executable, "-m", f"tests.{chosen.kind}.{prefix}{name}"]
         program = subprocess.run(argv, cwd=TESTS.parent, stdout=subprocess.PIPE, text=True, check=False)
         print(program.stdout, flush=True)
-        if program.returncode == 0:
-            (folder / f"{name}.txt").write_text(head + program.stdout, encoding="utf-8")
-        else:
+        tail = f"\nexit code {program.returncode}: failed, or broke a limit\n" if program.returncode else ""
+        (folder / f"{name}.txt").write_text(head + program.stdout + tail, encoding="utf-8")
+        if program.returncode:
             failed.append(name)
     for name in failed:
         print(f"{name} failed, or broke a limit", file=sys.stderr)

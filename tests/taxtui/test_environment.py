@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
+import taxtui
 from taxtui import folders, installed
 from taxtui.commands import doctor
 from taxtui.sandboxes import registry
@@ -54,6 +55,7 @@ def test_an_absolute_xdg_variable_names_the_folder_else_the_platform_does(
 FOLDER = {"url": "file:///home/me/my%20taxtui", "dir_info": {}}
 EDITABLE = {"url": "file:///home/me/taxtui", "dir_info": {"editable": True}}
 WHEEL = {"url": "file:///home/me/taxtui-9-py3-none-any.whl", "archive_info": {}}
+GIT = {"url": "https://host/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}
 BRANCH = {"url": "https://host/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "main"}}
 METADATA = """\
 Metadata-Version: 2.4
@@ -97,6 +99,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (EDITABLE, "-e '/home/me/taxtui[aws]'"),
         (FOLDER, "'/home/me/my taxtui[aws]'"),
         (WHEEL, "'taxtui[aws] @ file:///home/me/taxtui-9-py3-none-any.whl'"),
+        (GIT, "'taxtui[aws] @ git+https://host/x.git@abc'"),
         (BRANCH, "'taxtui[aws] @ git+https://host/x.git@main'"),
         (None, "'taxtui[aws]'"),  # from an index
     ],
@@ -124,6 +127,12 @@ def test_a_tool_keeps_its_installed_extras(install: Install, receipt: str, tool:
     assert installed.extra_command("test") == f"{tool} install --force '/home/me/my taxtui[test]'"
     assert installed.missing_packages("aws") == ["no-such-package"]
     assert installed.missing_packages("test") == installed.missing_packages(None) == []
+
+
+def test_one_module_has_the_commands_of_an_installation() -> None:
+    package = Path(taxtui.__file__).parent
+    texts = {path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")}
+    assert [name for name, text in texts.items() if "pip install" in text or "taxtui[" in text] == ["installed.py"]
 
 
 def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

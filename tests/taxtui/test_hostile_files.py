@@ -84,6 +84,7 @@ def test_a_link_is_followed_and_the_size_is_bounded(tmp_path: Path) -> None:
         ("report", "FILE"),
         ("project", "FILE", *DEMAND),
         ("compare", "FILE", GOLDEN),
+        ("compare", GOLDEN, "FILE"),
         ("export", "FILE", "--format", "csv", "-o", "OUT"),
         ("recordings", "info", "FILE"),
         ("recordings", "verify", "FILE"),
@@ -96,6 +97,16 @@ def test_every_command_refuses_what_is_no_regular_file(words: tuple[str, ...], t
     assert not (tmp_path / "out").exists()
     with pytest.raises(SourceError, match=NOT_REGULAR):
         ResumeState(tmp_path / "x.msgpack")
+
+
+@pytest.mark.parametrize("make", [a_pipe, a_device])
+def test_a_site_leaves_out_what_is_no_regular_file_or_refuses_it(make: Callable[[Path], None], tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.msgpack").write_bytes(hostile.GOLDEN.read_bytes())
+    make(tmp_path / "logs" / "x.msgpack")
+    done = CliRunner().invoke(app, ["site", str(tmp_path / "logs"), "-o", str(tmp_path / "out")], standalone_mode=False)
+    assert done.exception is None or isinstance(done.exception, TaxtuiError | CostModelError)
+    assert NOT_REGULAR in f"{done.output}{done.exception}"
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections import defaultdict
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,23 @@ def test_a_public_class_name_has_one_meaning() -> None:
                 places[node.name].append(str(path.relative_to(ROOT)))
     assert len(places) > 200
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_the_daytona_extra_names_every_imported_distribution() -> None:
+    packages = set()
+    for path in (ROOT / "taxtui/substrates/daytona").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                packages |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                packages.add(node.module.partition(".")[0])
+    packages -= sys.stdlib_module_names | {"taxtui"}
+    distributions = packages_distributions()
+    needed = {name.replace("_", "-").lower() for package in packages for name in distributions[package]}
+    assert "daytona-api-client-async" in needed
+    extra = PROJECT["project"]["optional-dependencies"]["daytona"]
+    declared = {re.split(r"[^\w-]", text)[0].lower() for text in (*PROJECT["project"]["dependencies"], *extra)}
+    assert needed <= {name.replace("_", "-") for name in declared}
 
 
 # ------------------------------------------------------------------------------------------------ loaded modules

@@ -41,6 +41,12 @@ def python(program: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[s
         ("taxtui.cli", "--version"),
         ("costmodel.analysis.project", "project a.msgpack --trajectories 5 --workers 5"),
         ("taxtui.report.page.content", "report a.msgpack --html a.html"),
+        ("taxtui.report.page.content", "project a.msgpack --trajectories 5 --workers 5 --html a.html"),
+        ("costmodel.analysis.decision", "decide a.msgpack --trajectories 5 --workers 5 --from docker --to local"),
+        ("taxtui.report.measured.rows", "report a.msgpack --full"),
+        ("taxtui.report.page.site", "site . -o out"),
+        ("taxtui.workloads.repository", "tier from-repo ."),
+        ("taxtui.substrates.local.substrate", "doctor -s local"),
         ("taxtui.runner.run", "run -s local -t T0 -n 1 --trials 1"),
     ],
 )

@@ -89,20 +89,21 @@ def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
 
 
 def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recording) -> None:
-    training_run = replace(ASKED, node_usd_hour=1.5, precision=Precision(seed=0))
-    better = KNOWN, {"failure_rate": 0.02}
+    training_run = replace(ASKED, node_usd_hour=0.001)
+    better = KNOWN, {"failure_rate": 0.16}
     worse = [
-        ("slowdown=1,dispatch=1s", {"failure_rate": 0.02}),
-        ("slowdown=1,dispatch=100ms..900ms", {"failure_rate": 0.02}),
-        ("slowdown=2,dispatch=100ms", {"failure_rate": 0.02}),
-        (KNOWN, {"failure_rate": 0.12}),
+        ("slowdown=1,dispatch=1s", {"failure_rate": 0.16}),
+        ("slowdown=1,dispatch=100ms..900ms", {"failure_rate": 0.16}),
+        ("slowdown=2,dispatch=100ms", {"failure_rate": 0.16}),
+        (KNOWN, {"failure_rate": 0.2}),
     ]
     verdicts = [ORDER[decided(recording, training_run, there, **of_it).verdict] for there, of_it in (better, *worse)]
+    assert verdicts[0] == ORDER[STAY]
     assert max(verdicts[1:]) <= verdicts[0]
 
 
 def test_the_verdict_on_planted_truths_is_hardly_ever_wrong(tmp_path: Path) -> None:
-    """The small version of tests/studies/study_decide.py."""
+    """The small version of tests/studies/study_decide.py, which alone can tell 5 % of wrong verdicts from more."""
     found = [planted(tmp_path, seed) for seed in range(3)]
     assert not any(world.wrong for world in found)
     assert sum(world.decision.verdict != CANNOT_TELL for world in found) >= 1, "it answers where it can"

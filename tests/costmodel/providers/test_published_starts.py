@@ -24,7 +24,9 @@ def test_every_figure_that_ships_has_a_source_a_date_and_a_licence(name: str) ->
     assert facts.starts or facts.figures
     for figure in (*facts.starts, *facts.figures):
         assert figure.date.year == 2026
-        assert figure.source.startswith(("https://", "github.com/", "arXiv ")) or figure.note or figure in facts.starts
+        assert figure.unit
+        own = figure.source.startswith(("https://", "github.com/", "arXiv ")) or figure.note
+        assert own or figure.source == facts.source
 
 
 def test_percentiles_of_times_to_the_first_command_are_of_all_samples() -> None:

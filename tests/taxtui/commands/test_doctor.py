@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import json
 import platform
@@ -15,11 +16,14 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui.commands import doctor, doctor_substrates
+from taxtui.commands.doctor_canary import CanaryResult, exit_code
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from tests.support import paced_fake
-from tests.support.command_line import PLAIN, Home, ended
+from tests.support.command_line import PLAIN, TAXTUI, Home, ended
+from tests.support.cost_model.pooled import ACQUIRE, filled
+from tests.support.standins.kubernetes_pool_standin import PoolStandin
 from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.processes
@@ -79,13 +83,31 @@ def test_a_canary_within_its_limits_prints_each_time_and_leaves_nothing(home: Ho
     assert not list((home.folder / "data").rglob("*.msgpack"))
 
 
-def test_a_step_above_its_limit_is_exit_code_5(home: Home) -> None:
-    done = home.run("doctor", *PLAIN, "--canary", "--max-exec", "1ns", "--format", "json")
+@pytest.mark.parametrize("step", ["start", "exec", "release"])
+def test_a_step_above_its_limit_is_exit_code_5(home: Home, step: str) -> None:
+    done = home.run("doctor", *PLAIN, "--canary", f"--max-{step}", "1ns", "--format", "json")
     assert done.code == 5
     (row,) = json.loads(done.out)
     assert row["state"] == "SLOW"
     assert "is above 1 ns" in row["error"]
     assert min(row["start_ns"], row["exec_ns"], row["release_ns"]) > 1
+
+
+@pytest.mark.parametrize("acquire", ["create", ACQUIRE])
+async def test_a_canary_of_a_cluster_creates_or_claims_and_leaves_no_pod(home: Home, acquire: str) -> None:
+    async with PoolStandin() as cluster:
+        await filled(cluster)
+        words = ("doctor", "-s", f"kubernetes:kubeconfig={cluster.kubeconfig}", "--canary", "--acquire", acquire)
+        process = await asyncio.create_subprocess_exec(
+            *TAXTUI, *words, "--max-start", "1h", "--format", "json", env=home.env, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+        assert process.returncode == 0, out
+        (row,) = json.loads(out)
+        assert row["state"] == "ok"
+        assert row["start_ns"] > row["exec_ns"] > 0
+        assert cluster.left() == (0, 0)
+    assert home.ledger() == []
 
 
 def test_a_sandbox_that_fails_is_exit_code_1_with_its_reason(fake: Home) -> None:
@@ -106,6 +128,12 @@ def test_a_signal_ends_a_canary_with_130_and_a_clean_ledger(fake: Home, number: 
     assert (done.code, done.out) == (130, "paced:exec_s=600: interrupted\n")
 
 
+def test_a_substrate_that_cannot_be_used_is_exit_code_3(home: Home) -> None:
+    done = home.run("doctor", "-s", "docker:host=unix:///nowhere.sock", "--canary")
+    assert done.code == 3
+    assert "unavailable: " in done.out
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -119,3 +147,13 @@ def test_bad_options_are_one_line_and_create_nothing(home: Home, options: tuple[
     done = home.run("doctor", *options)
     assert done.code == 2
     assert complaint in done.complaint
+
+
+def test_a_failure_precedes_a_limit_and_an_interruption_precedes_all() -> None:
+    slow = CanaryResult("a", start_ns=5, exec_ns=5, release_ns=5).checked({"start": 4})
+    failed = CanaryResult("b", error="lost", exit_code=1).checked({"start": 4})
+    assert (slow.exit_code, slow.error) == (5, "start 5 ns is above 4 ns")
+    assert (failed.exit_code, failed.error) == (1, "lost")
+    assert exit_code([]) == exit_code([CanaryResult("c")]) == 0
+    assert exit_code([slow, failed]) == 5
+    assert exit_code([slow, CanaryResult("d", exit_code=130)]) == 130

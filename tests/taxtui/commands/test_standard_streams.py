@@ -59,6 +59,16 @@ def test_a_locale_that_lacks_a_character() -> None:
     assert "?" in result.stdout.decode("latin-1")
 
 
+def test_files_are_utf8_in_every_locale(tmp_path: Path) -> None:
+    words = ["small.msgpack", "--trajectories", "100", "--workers", "5", "--from", "local", "--to", "daytona"]
+    words += ["--compose", "daytona", "--tier", "T0", "--mode", "exec", "--think", "1s", "--quick"]
+    result = taxtui("decide", *words, "-o", str(tmp_path / "memo.md"), env=LATIN)
+    assert b"Traceback" not in result.stderr
+    assert "…" in (tmp_path / "memo.md").read_text(encoding="utf-8")
+    result = taxtui("\u4e00", env=LATIN)
+    assert (result.returncode, result.stderr.count(b"\n")) == (2, 1)
+
+
 def test_json_of_a_file_whose_name_is_no_utf8(tmp_path: Path) -> None:
     name = os.fsdecode(b"a\xff.msgpack")
     write(tmp_path / name, [trial(n) for n in range(8)], cell())

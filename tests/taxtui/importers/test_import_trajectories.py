@@ -154,9 +154,10 @@ def test_known_sleeps_lie_between_themselves_and_what_was_measured_around_them(
     name: str, file: str, slept_s: tuple[float, ...], most_s: tuple[float, ...]
 ) -> None:
     actions = one(name, LOGS / file).actions
+    assert len(actions) >= len(slept_s) if name == "verifiers" else len(actions) == len(slept_s)
     for action, slept, most in zip(actions, slept_s, most_s, strict=False):
         assert slept <= action.duration_ns / 1e9 <= most
-    assert all(action.think_ns / 1e9 >= 0.3 for action in actions[1 : len(slept_s)])
+    assert all(action.think_ns / 1e9 >= 0.3 for action in actions[name == "mini-swe-agent" : len(slept_s)])
 
 
 def test_a_log_as_json_whose_tool_calls_stand_for_commands(tmp_path: Path) -> None:

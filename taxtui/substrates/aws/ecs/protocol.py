@@ -60,6 +60,8 @@ EARLY_LIMIT: Final = 10_000
 
 RESEND_NS: Final = 500_000_000
 """Wait for an acknowledgement before a frame is sent again."""
+RESENDS: Final = 600
+"""Attempts to send a frame again before the channel ends: five minutes."""
 
 
 class FrameError(ValueError):
@@ -152,7 +154,7 @@ class Channel:
 
     Attributes:
         end: the reason of the channel's end, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
-            :class:`ExecFailed` when the agent is unintelligible,
+            :class:`ExecFailed` when the agent never acknowledged or is unintelligible,
             :class:`SubstrateUnavailable` for an encrypted session.
     """
 
@@ -162,7 +164,7 @@ class Channel:
         self._open = False
         self._outbox: list[bytes] = []
         self._waiting: deque[bytes] = deque()
-        self._unacked: dict[int, tuple[bytes, int]] = {}  # and when sent
+        self._unacked: dict[int, tuple[bytes, int, int]] = {}  # frame, when sent, how often sent again
         self._next = 0
         self._expected = 0
         self._early: dict[int, Frame] = {}
@@ -195,10 +197,17 @@ class Channel:
 
     def tick(self, now_ns: int) -> None:
         """Send every unacknowledged frame again when due."""
-        for sequence, (data, at_ns) in self._unacked.items():
-            if now_ns >= at_ns + RESEND_NS:
-                self._unacked[sequence] = data, now_ns
-                self._outbox.append(data)
+        for sequence, (data, at_ns, resends) in self._unacked.items():
+            if self.end or now_ns < at_ns + RESEND_NS:
+                continue
+            if resends >= RESENDS:
+                self.end = ExecFailed(
+                    f"the session agent acknowledged nothing after {RESENDS} attempts",
+                    fix="check the session agent of the task",
+                )
+                return
+            self._unacked[sequence] = data, now_ns, resends + 1
+            self._outbox.append(data)
 
     def lost(self, reason: str) -> None:
         """Record that the socket is gone; an earlier end stays the reason."""
@@ -273,7 +282,7 @@ class Channel:
     def _send(self, payload_type: int, payload: bytes, now_ns: int) -> None:
         frame = Frame(kind=INPUT_DATA, payload=payload, sequence=self._next, payload_type=payload_type)
         data = frame.encode()
-        self._unacked[self._next] = data, now_ns
+        self._unacked[self._next] = data, now_ns, 0
         self._outbox.append(data)
         self._next += 1
 

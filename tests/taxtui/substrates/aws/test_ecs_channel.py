@@ -114,6 +114,19 @@ TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
+def test_an_agent_that_never_acknowledges_ends_the_channel_with_a_named_error() -> None:
+    client = Channel("token")
+    client.receive(message(protocol.OUTPUT_DATA, b"$ ", payload_type=protocol.OUTPUT), 0)
+    client.write(b"echo\n", 0)
+    now = 0
+    while client.end is None:
+        now += protocol.RESEND_NS
+        client.tick(now)
+    assert isinstance(client.end, ExecFailed)
+    assert "acknowledged nothing" in str(client.end)
+    assert 300_000 * MS <= now <= 301_000 * MS  # five minutes of attempts
+
+
 SEEDS = [
     message(protocol.OUTPUT_DATA, b"hello", payload_type=1),
     message(protocol.OUTPUT_DATA, b'{"RequestedClientActions":[{"ActionType":"SessionType"}]}', payload_type=5),

@@ -92,7 +92,7 @@ def answer(body: bytes, status: int = 200) -> bytes:
         b"HTTP/1.1 200 x\r\nContent-Length: 99999999999999\r\n\r\n",
         b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n",
         b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
-        b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 x\r\nTransfer-Encoding: CHUNKED\r\n\r\nzz\r\n",
         b"x" * (2 << 20),
         b"HTTP/1.1 200 x\r\n",
         b"",
