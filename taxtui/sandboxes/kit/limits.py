@@ -28,6 +28,8 @@ SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PERIOD_US: Final = 100_000
 _GONE_WITHIN_S: Final = 5.0
+_PROBE: Final = "taxtui-probe-"
+"""Prefix of a trial's cgroup; the pid of the process follows."""
 
 
 class Limiter:
@@ -207,7 +209,8 @@ def _version_1(cgroups: Path) -> CgroupLimiter | None:
 
 async def _usable(limiter: CgroupLimiter) -> bool:
     """Whether a process can really enter: a writable directory is no proof."""
-    name = f"taxtui-probe-{os.getpid()}"
+    name = f"{_PROBE}{os.getpid()}"
+    _remove_old_probes(limiter)
     try:
         try:
             enter = limiter.prepare(name, Limits())
@@ -220,3 +223,12 @@ async def _usable(limiter: CgroupLimiter) -> bool:
     except SubstrateError:
         return False
     return entered.returncode == 0
+
+
+def _remove_old_probes(limiter: CgroupLimiter) -> None:
+    """Remove the groups of killed processes; the group of a living process may belong to a trial in progress."""
+    for group in limiter.groups(f"{_PROBE}*"):
+        for probe in group.parent.glob(group.name):
+            with contextlib.suppress(OSError):  # busy, or removed by another process
+                if not Path("/proc", probe.name.removeprefix(_PROBE)).exists():
+                    probe.rmdir()

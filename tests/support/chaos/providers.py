@@ -176,7 +176,6 @@ _HOWS: Final[dict[str, dict[str, Any]]] = {
     "broken after": {"reset": "after"},
     "unanswered before": {"hang": "before"},
     "unanswered after": {"hang": "after"},
-    "fails after": {"code": "InternalError", "reset": "after"},
 }
 
 
@@ -244,15 +243,14 @@ GROUPS: Final[dict[str, Arranged]] = {
     "ecs": _of_aws("ecs"),
     "ec2": _of_aws("ec2"),
 }
-_STANDIN_HOWS: Final = [how for how in _HOWS if how != "fails after"]
 _COMMON: Final = ("create", "get", "list", "delete", "exec")
 _ECS_HOWS: Final = (*_ECS_REFUSALS, "broken before", "broken after", "unanswered before", "unanswered after")
 _ECS_OPERATIONS: Final = ("RunTask", "DescribeTasks", "ListTasks", "ExecuteCommand", "StopTask", "TerminateSession")
 _EC2_OPERATIONS: Final = ("RunInstances", "DescribeInstances", "TerminateInstances")
 KINDS: Final = {
     "docker's daemon": nonsense.KINDS,
-    "kubernetes": [f"{on}: {how}" for on in (*_COMMON, "watch") for how in _STANDIN_HOWS],
-    "daytona": [f"{on}: {how}" for on in (*_COMMON, "pty", "connect") for how in _STANDIN_HOWS],
+    "kubernetes": [f"{on}: {how}" for on in (*_COMMON, "watch") for how in _HOWS],
+    "daytona": [f"{on}: {how}" for on in (*_COMMON, "pty", "connect") for how in _HOWS],
     "ecs": [f"{on}: {how}" for on in _ECS_OPERATIONS for how in _ECS_HOWS],
     "ec2": [f"{on}: {how}" for on in _EC2_OPERATIONS for how in (*_REFUSALS, "fails after")],
 }
