@@ -67,7 +67,7 @@ class WorkerPipes:
     def add(self, event: Event) -> None:
         """Queue an event, and send the queue within ``gather_s``; a start at once: a create request follows."""
         event = bounded(event)
-        msgspec.json.encode(event)  # an unencodable value is an error of the caller, and no other event is lost
+        msgspec.msgpack.encode(event)  # a value that no recording can contain is an error of the caller
         self._events.append(event)
         if isinstance(event, TrialStarted):
             self.flush()

@@ -86,10 +86,10 @@ async def test_without_room_for_a_thread_the_result_is_disposed_of_all_the_same(
 
 
 async def test_a_call_that_ended_before_its_cancellation_is_disposed_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    held, disposed = Held("made"), list[object]()
+    disposed = list[object]()
     async with BlockingPool(2) as pool:
         for start in (threading.Thread.start, refuse):
-            held.go.clear()
+            held = Held("made")
             task = await held.running(pool, disposed.append)
             monkeypatch.setattr(threading.Thread, "start", start)
             held.go.set()
