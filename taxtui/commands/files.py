@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from costmodel import Published, Recording, Reference
 
 LAST: Final = "last"
-"""Name of the newest recording in the folder of `taxtui run`."""
+"""Name of the last written recording in the folder of `taxtui run`."""
 
 
 def find_recording(name: str) -> Path:

@@ -129,12 +129,13 @@ def command(path: Path) -> str:
 
 
 def readable() -> list[CatalogueEntry]:
-    """Return the user's recordings with a header, newest first, without the shipped recordings."""
-    return [entry for entry in scan().entries if not entry.shipped and entry.state not in HOPELESS]
+    """Return the user's recordings with a header, latest write first, without the shipped recordings."""
+    entries = [entry for entry in scan().entries if not entry.shipped and entry.state not in HOPELESS]
+    return sorted(entries, key=lambda entry: -entry.modified_ns)
 
 
 def newest(*, succeeded: bool = False) -> Path | None:
-    """Return the user's newest recording with a header, else the shipped reference.
+    """Return the user's last written recording with a header, else the shipped reference.
 
     ``succeeded``: prefer recordings with a successful trial, which every projection needs.
     """

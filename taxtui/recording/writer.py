@@ -28,9 +28,6 @@ from costmodel import (
 )
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 
-MOST_PENDING: Final = 4096
-"""Most queued events of workers."""
-
 _E = TypeVar("_E", bound=Event)
 _WITH_TEXT: Final = (Header, Cell, TrialStarted, Mark, TrialEnded, Notice, RunFinished)
 _encode = msgspec.msgpack.Encoder().encode
@@ -73,12 +70,6 @@ class Recorder:
             self._pending.append(event)
             if isinstance(event, TrialStarted):
                 self.flush()
-
-    def extend(self, events: Sequence[Event]) -> None:
-        """Queue events from another recorder's file; flush large queues. Raises as ``flush``."""
-        self._pending += events
-        if len(self._pending) > MOST_PENDING:
-            self.flush()
 
     def flush(self) -> None:
         """Write the queued events.

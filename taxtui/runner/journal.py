@@ -9,7 +9,6 @@ from typing import Final, Protocol
 
 from costmodel import Clock, Event, PhaseEnded, RunFinished, TrialEnded, TrialStarted
 from taxtui.errors import WriteFailed
-from taxtui.recording.writer import Recorder
 
 FLUSH_S: Final = 0.25
 
@@ -68,12 +67,12 @@ class Journal:
             self.follow(event)
 
     def pass_on(self, clock: Clock, events: Sequence[Event]) -> None:
-        """Append events of a worker to a recording; the next flush writes."""
-        assert isinstance(self._recorder, Recorder)
+        """Append events of a worker."""
         if self._error is not None or self._ended or not events:
             return
         try:
-            self._recorder.extend(events if self._last is clock else [clock, *events])
+            for event in events if self._last is clock else (clock, *events):
+                self._recorder.add(event)
         except WriteFailed as error:
             self._fail(error)
         self._last = clock

@@ -30,6 +30,8 @@ READY_WITHIN_S: Final = 300.0
 COMMAND_TIMEOUT_S: Final = 30.0
 _TTL_S: Final = 900.0
 _DETAIL_MAX: Final = 120  # characters
+UNKNOWN: Final = "?"
+"""The output of a script that cannot look."""
 
 
 class Tried(NamedTuple):
@@ -43,7 +45,7 @@ class Tried(NamedTuple):
 class Probe(NamedTuple):
     """A script that prints each thing of this machine or of a neighbour in reach, and nothing in an isolated sandbox.
 
-    A word in capitals is replaced by what ``_planted`` has put there.
+    A script that cannot look prints ``UNKNOWN``. A word in capitals is replaced by what ``_planted`` has put there.
     """
 
     script: str
@@ -90,9 +92,12 @@ PROBES: Final[dict[str, Probe]] = {
         "not seen",
     ),
     "capabilities": Probe(
-        "grep CapEff: /proc/self/status 2>/dev/null | grep -v ':[[:space:]]*0*$'", "no effective capabilities"
+        "grep -qs CapEff: /proc/self/status || echo '?'; "
+        "grep -s CapEff: /proc/self/status | grep -v ':[[:space:]]*0*$'",
+        "no effective capabilities",
     ),
     "disk": Probe(
+        "df -Pk . 2>/dev/null | grep -q ' [0-9]' || echo '?'; "
         "[ \"$(ulimit -f)\" = unlimited ] && df -Pk . ~ /tmp 2>/dev/null | grep -E '^[^ ]+ +(DISKS) '",
         "limited, or not this machine's",
         "shared with this machine and not limited",
@@ -127,10 +132,18 @@ async def probe(substrate: Substrate, run_id: str) -> list[Tried]:
         ]
         plant = Command(script=f"echo > /tmp/canary-{secret}; sleep 600; true", timeout_s=_TTL_S)
         standing = asyncio.ensure_future(neighbour.exec(plant))
+        problem = ""
         try:
-            with contextlib.suppress(SubstrateError):
-                await _output_of(neighbour, f"until [ -e /tmp/canary-{secret} ]; do sleep 0.1; done")
-            return [await _tried(name, run_probe, inside, planted) for name, run_probe in PROBES.items()]
+            try:
+                async with asyncio.timeout(2 * COMMAND_TIMEOUT_S):
+                    await _output_of(neighbour, f"until [ -e /tmp/canary-{secret} ]; do sleep 0.1; done")
+            except (SubstrateError, TimeoutError) as error:
+                problem = str(error) or "the neighbour does not answer"
+            found = [await _tried(name, run_probe, inside, planted) for name, run_probe in PROBES.items()]
+            if problem:  # nothing was planted: a search without a result is no proof
+                unseen = Tried("other sandboxes", None, problem[:_DETAIL_MAX])
+                found = [unseen if each.aspect == unseen.aspect and each.holds else each for each in found]
+            return found
         finally:
             standing.cancel()
             await asyncio.wait({standing})
@@ -144,9 +157,11 @@ async def _tried(name: str, run_probe: Probe, inside: Sandbox, planted: dict[str
         async with asyncio.timeout(2 * COMMAND_TIMEOUT_S):
             seen = await _output_of(inside, f"{script}; true")
     except (SubstrateError, TimeoutError) as error:
-        if not run_probe.ends:
+        if not run_probe.ends or isinstance(error, TimeoutError):
             return Tried(name, None, str(error)[:_DETAIL_MAX])
         seen = ""
+    if seen == UNKNOWN:
+        return Tried(name, None, "cannot be seen")
     detail = (run_probe.reached or seen) if seen else run_probe.isolated
     return Tried(name, not seen, detail[:_DETAIL_MAX])
 

@@ -68,9 +68,11 @@ class RepositoryCopy:
 
     def text(self, path: str) -> str:
         """Return a file's content; "" for a large file, and for any text not in UTF-8."""
+        if int(self._read("cat-file", "-s", f"HEAD:{path}")) > MAX_SHOWN_BYTES:
+            return ""
         content = _run([*self._git, "cat-file", "blob", f"HEAD:{path}"], "git cannot read the repository")
         with contextlib.suppress(UnicodeDecodeError):
-            return content.decode() if len(content) <= MAX_SHOWN_BYTES else ""
+            return content.decode()
         return ""
 
     def landmark(self) -> Landmark:

@@ -22,6 +22,8 @@ from taxtui.runner.cleanup import ledger
 AGAIN: Final = frozenset({events.CANCELLED, events.INTERRUPTED})
 """Outcomes of trials to run again."""
 WHOLE: Final = "finished"
+_OPTIONAL: Final = {"repeat", "workers", "lifecycle"}
+"""Keys of a plan that ``identity.describe`` may leave out."""
 
 
 class ResumeState:
@@ -89,6 +91,10 @@ class ResumeState:
         if plan.max_cost_usd is not None:
             raise UsageError("the cost of the first part is unknown", fix="leave max_cost_usd out, or start another")
         was, now = msgspec.to_builtins(header.scenario), msgspec.to_builtins(identity.describe(plan))
+        if unknown := set(was) - set(now) - _OPTIONAL:
+            raise UsageError(
+                f"{self.path} was begun by an earlier taxtui: its plan has {min(unknown)}", fix="start another run"
+            )
         if plan.repeated:  # a repetition's budget is a share of the remaining budget
             was, now = ({**scenario, "budget_s": None} for scenario in (was, now))
         if differing := _difference(was, now):

@@ -16,7 +16,7 @@ import time
 
 import msgspec
 
-from costmodel import Clock, Event
+from costmodel import Clock, Event, TrialStarted
 from taxtui import __version__
 from taxtui.errors import located
 from taxtui.recording.writer import bounded
@@ -65,9 +65,13 @@ class WorkerPipes:
         return cls(reader, asyncio.StreamWriter(transport, protocol, None, loop))
 
     def add(self, event: Event) -> None:
-        """Queue an event, and send the queue within ``gather_s``."""
-        self._events.append(bounded(event))
-        if self._timer is None:
+        """Queue an event, and send the queue within ``gather_s``; a start at once: a create request follows."""
+        event = bounded(event)
+        msgspec.msgpack.encode(event)  # a value that no recording can contain is an error of the caller
+        self._events.append(event)
+        if isinstance(event, TrialStarted):
+            self.flush()
+        elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self.gather_s, self.flush)
 
     def flush(self) -> None:

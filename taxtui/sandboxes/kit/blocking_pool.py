@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -58,8 +59,8 @@ class BlockingPool:
     async def run(self, call: Callable[[], T], *, dispose: Callable[[T], object] | None = None) -> T:
         """The result of ``call``, run in a thread. Raises the exceptions of ``call``, never of ``dispose``.
 
-        ``dispose`` receives the result for a cancelled caller, in a thread, and may block. Raises ``RuntimeError`` once
-        the pool is closing, ``ExecFailed`` if no thread can be started.
+        ``dispose`` receives the result for a cancelled caller, in a thread where possible, and may block. Raises
+        ``RuntimeError`` once the pool is closing, ``ExecFailed`` if no thread can be started.
         """
         BlockingPool.waits += self._room.locked()
         await self._room.acquire()
@@ -67,12 +68,14 @@ class BlockingPool:
         future.set_running_or_notify_cancel()
 
         def work() -> None:
+            end: Callable[[], None]
             try:
-                future.set_result(call())
+                end = functools.partial(future.set_result, call())
             except BaseException as error:
-                future.set_exception(error)
+                end = functools.partial(future.set_exception, error)
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._room.release)
+            end()  # disposes of the result of a cancelled call
 
         try:
             if self._closed:
@@ -85,8 +88,14 @@ class BlockingPool:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             if dispose is not None:
-                with contextlib.suppress(ExecFailed):
-                    self._start(lambda: _dispose(future, dispose))
+                disposing = functools.partial(_dispose, dispose=dispose)
+                if not future.done():
+                    future.add_done_callback(disposing)  # in the thread of the call
+                else:
+                    try:
+                        self._start(lambda: disposing(future))
+                    except ExecFailed:
+                        disposing(future)
             raise
 
     def _start(self, work: Callable[[], None]) -> None:
@@ -106,7 +115,7 @@ class BlockingPool:
 
 
 def _dispose(future: Future[T], dispose: Callable[[T], object]) -> None:
-    """Wait for a result, and dispose of it."""
+    """Dispose of the result of a call that has ended."""
     if future.exception() is None:  # also SystemExit, by some SDKs
         with contextlib.suppress(Exception):
             dispose(future.result())

@@ -29,7 +29,7 @@ _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PERIOD_US: Final = 100_000
 _GONE_WITHIN_S: Final = 5.0
 _PROBE: Final = "taxtui-probe-"
-_OLD_PROBE_S: Final = 60.0
+"""Prefix of a trial's cgroup; the pid of the process follows."""
 
 
 class Limiter:
@@ -226,9 +226,9 @@ async def _usable(limiter: CgroupLimiter) -> bool:
 
 
 def _remove_old_probes(limiter: CgroupLimiter) -> None:
-    """Remove the groups of killed trials; a younger group may belong to a trial in progress."""
+    """Remove the groups of killed processes; the group of a living process may belong to a trial in progress."""
     for group in limiter.groups(f"{_PROBE}*"):
         for probe in group.parent.glob(group.name):
             with contextlib.suppress(OSError):  # busy, or removed by another process
-                if time.time() - probe.stat().st_mtime > _OLD_PROBE_S:
+                if not Path("/proc", probe.name.removeprefix(_PROBE)).exists():
                     probe.rmdir()

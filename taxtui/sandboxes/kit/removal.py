@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from taxtui.errors import CleanupFailed, SubstrateError, Throttled
-from taxtui.sandboxes.kit.retry import Retry, StatePoller
+from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit.retry import FIND_S, Retry, StatePoller
 from taxtui.sandboxes.protocol import Found, Substrate
 
 REMOVE_S: Final = 100.0
@@ -116,7 +116,11 @@ async def find_together(substrate: Substrate, run_id: str) -> Sequence[Found]:
     known = weakref.proxy(substrate)
 
     async def find(run_ids: list[str]) -> dict[str, Sequence[Found]]:
-        return {run_id: await known.find(run_id) for run_id in run_ids}
+        try:
+            async with asyncio.timeout(FIND_S):  # no caller's time limit ends the request of all
+                return {run_id: await known.find(run_id) for run_id in run_ids}
+        except (TimeoutError, Throttled) as error:
+            raise SubstrateUnavailable(f"the list of sandboxes: {str(error) or 'no answer'}") from error
 
     finder = _FINDERS.setdefault(substrate, StatePoller(find, 0.0))
     return (await finder.next(run_id)).state or ()

@@ -20,6 +20,7 @@ from tests.support.command_line import Home
 
 Blow = Callable[[], None]
 WATCHDOG: Final = b"taxtui.runner.cleanup.watchdog"
+PIDS: Final = Path("/sys/fs/cgroup/pids")
 
 
 class NotHere(Exception):
@@ -234,6 +235,36 @@ def _descriptors(victim: Victim) -> Iterator[Blow]:
 
 
 @contextlib.contextmanager
+def _processes(victim: Victim) -> Iterator[Blow]:
+    """A control group that has no room for another thread or process."""
+    group = PIDS / victim.home.folder.parent.name
+    room = victim.source.randint(0, 6)
+    try:
+        group.mkdir()
+    except OSError as error:
+        raise NotHere("a control group for processes, version 1, as root") from error
+    enter = f'echo 0 >{group}/cgroup.procs && exec "$@"'
+    victim.prefix = ["/bin/sh", "-c", enter, "sh"]
+
+    def blow() -> None:
+        now = int((group / "pids.current").read_text())
+        (group / "pids.max").write_text(str(now + room))
+
+    def mend() -> None:
+        (group / "pids.max").write_text("max")
+
+    victim.mend = mend
+    try:
+        yield blow
+    finally:
+        for pid in (group / "cgroup.procs").read_text().split():
+            (PIDS / "cgroup.procs").write_text(pid)
+        for inner in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+            inner.rmdir()
+        group.rmdir()
+
+
+@contextlib.contextmanager
 def _clock(victim: Victim) -> Iterator[Blow]:
     """The wall clock as its Python reads it is set, once or again and again."""
     step_s = victim.source.choice((-86_400.0, -3600.0, -1.0, 0.7, 5.0, 3600.0, 1e9))
@@ -261,6 +292,7 @@ STRIKES: Final = {
     "SIGTERM": _signal(signal.SIGTERM),
     "SIGHUP": _signal(signal.SIGHUP),
     "SIGQUIT": _signal(signal.SIGQUIT),
+    "SIGABRT": _signal(signal.SIGABRT),
     "SIGTERM and SIGINT": _signal(signal.SIGTERM, signal.SIGINT),
     "stopped: runner": _stop("runner"),
     "stopped: watchdog": _stop("watchdog"),
@@ -270,6 +302,7 @@ STRIKES: Final = {
     "read-only": _read_only,
     "output changed": _output,
     "no descriptors": _descriptors,
+    "no processes": _processes,
     "clock set": _clock,
 }
 """All that is done to processes, by its name."""

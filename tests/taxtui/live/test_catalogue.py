@@ -263,6 +263,16 @@ def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
     assert newest() == shipped
 
 
+def test_last_is_the_last_written_recording_whatever_its_clock(folder: Path) -> None:
+    header, *rest = story.run(20)
+    imported = aged(record(folder / "imported.msgpack"), LONG_AGO_S + 1)
+    clock = next(event for event in rest if isinstance(event, events.Clock))
+    future = msgspec.structs.replace(clock, unix_ns=clock.unix_ns + 10**18)
+    ahead = aged(record(folder / "ahead.msgpack", [header, *(future if event is clock else event for event in rest)]))
+    assert [entry.path for entry in scan().entries] == [ahead, imported]
+    assert newest() == catalogue.readable()[0].path == imported
+
+
 def test_newest_steps_over_what_is_no_recording(folder: Path) -> None:
     good = aged(record(folder / "good.msgpack"), LONG_AGO_S)
     aged(record(folder / "older.msgpack"), LONG_AGO_S - 1)

@@ -174,6 +174,32 @@ async def test_named_files_of_a_session_do_not_pile_up(everybodys: Path) -> None
         await opened.close()
 
 
+TEXTS: Final = (
+    *(b"", b"=", b"==.=e=n=t=.", b"t\n\tb\n\n", b"\\n%s$x`~", b"\x7f", b"\xff\x00"),
+    *(b"x" * 8191, b"x" * 8192, b"=\n" * 5000),
+)
+
+
+@pytest.mark.parametrize("user", [[], NOBODY], ids=["this user", "nobody"])
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+async def test_output_in_every_form(shell: str, user: list[str]) -> None:
+    argv = [*user, *(posix_argv() if shell == "sh" else launch_argv())]
+    opened = await FramedShell.open(shell_process(argv), merged=True)
+    for out, err in zip(TEXTS, reversed(TEXTS), strict=True):
+        command = Command(script=f"cat; printf {_octal(err)} >&2", stdin=out)
+        result = await opened.exec(command)
+        assert (result.stdout, result.stderr) == (out, err)
+        wrapped = text_sandbox.wrap(command, shell, {})
+        read = text_sandbox.read(run([*user, "sh"], wrapped.script.encode()).stdout.decode(), wrapped.nonce)
+        assert read is not None
+        assert (read.stdout, read.stderr) == (out, err)
+    await opened.close()
+
+
+def _octal(data: bytes) -> str:
+    return "'" + "".join(f"\\{byte:03o}" for byte in data) + "'"
+
+
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 @pytest.mark.parametrize("within", [True, False])
 def test_a_text_carries_standard_input_and_long_scripts(shell: str, within: bool) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,10 @@ class Held:
         return task
 
 
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 async def cancelled(task: asyncio.Future[object]) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -66,6 +71,33 @@ async def test_the_result_of_an_abandoned_call_is_disposed_of(result: object, ex
         assert disposed == []
         held.go.set()
     assert disposed == expected
+
+
+async def test_without_room_for_a_thread_the_result_is_disposed_of_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held, disposed = Held("made"), list[object]()
+    async with BlockingPool(2) as pool:
+        task = await held.running(pool, disposed.append)
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        await cancelled(task)
+        held.go.set()
+    assert disposed == ["made"]
+
+
+async def test_a_call_that_ended_before_its_cancellation_is_disposed_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    disposed = list[object]()
+    async with BlockingPool(2) as pool:
+        for start in (threading.Thread.start, refuse):
+            held = Held("made")
+            task = await held.running(pool, disposed.append)
+            monkeypatch.setattr(threading.Thread, "start", start)
+            held.go.set()
+            while pool._threads:  # the loop does not learn of the end
+                time.sleep(0.001)  # noqa: ASYNC251
+            await cancelled(task)
+            await until(lambda: pool._threads == set(), "the disposal")
+    assert disposed == ["made", "made"]
 
 
 async def test_a_cancelled_call_without_a_thread_never_runs() -> None:
@@ -113,9 +145,6 @@ print("ended")
 
 
 async def test_a_thread_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
     async with BlockingPool(1, "p") as pool:
         with monkeypatch.context() as full:
             full.setattr(threading.Thread, "start", refuse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from taxtui.commands import doctor_substrates as substrates
 from taxtui.errors import CreateFailed, ExecFailed
+from taxtui.plan.spec import Command
 from taxtui.sandboxes import isolation
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.isolation import PROBES, Tried, probe
@@ -41,6 +43,35 @@ async def test_a_failed_probe_is_unknown_and_leaves_nothing() -> None:
     with pytest.raises(CreateFailed):
         await probe(fake, RUN)
     assert fake.alive == {}
+
+
+async def test_a_script_that_cannot_look_and_a_silent_sandbox_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeSubstrate()
+    fake.answer = lambda command: ExecResult(0, b"?\n", b"")
+    assert {finding.holds for finding in await probe(fake, RUN)} == {None}
+    monkeypatch.setattr(isolation, "COMMAND_TIMEOUT_S", 0.005)
+    fake.fail("exec", TimeoutError(), times=1000)
+    assert {finding.holds for finding in await probe(fake, RUN)} == {None}
+
+
+@pytest.mark.parametrize("aspect", ["capabilities", "disk"])
+def test_without_programs_a_script_says_that_it_cannot_look(aspect: str) -> None:
+    done = subprocess.run(["/bin/sh", "-c", PROBES[aspect].script], capture_output=True, env={"PATH": ""}, check=False)
+    assert done.stdout.decode().strip() == isolation.UNKNOWN
+
+
+@pytest.mark.parametrize(("seen", "holds"), [(b"", None), (b"process\n", False)])
+async def test_without_a_canary_unseen_sandboxes_are_unknown(seen: bytes, holds: bool | None) -> None:
+    def answer(command: Command) -> ExecResult:
+        if command.script.startswith("until"):
+            raise ExecFailed("no canary")
+        return ExecResult(0, seen, b"")
+
+    fake = FakeSubstrate()
+    fake.answer = answer
+    by_aspect = {finding.aspect: finding for finding in await probe(fake, RUN)}
+    assert by_aspect["other sandboxes"].holds is holds
+    assert by_aspect["files"].holds is not None
 
 
 @pytest.mark.bwrap

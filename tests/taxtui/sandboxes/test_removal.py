@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from taxtui.errors import CleanupFailed, Throttled
+from taxtui.errors import CleanupFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.removal import find_together, insist, remove
@@ -132,3 +132,26 @@ async def test_many_failed_creates_share_two_lists_and_each_sees_its_own_sandbox
     assert len(lists) <= 2
     substrate.alive["late"] = "r1"
     assert "late" in {entry.name for entry in await find_together(substrate, "r1")}
+
+
+@pytest.mark.parametrize(("trouble", "words"), [(None, "no answer"), (throttled(), "slow down")])
+async def test_a_list_without_an_answer_does_not_block_the_next(
+    monkeypatch: pytest.MonkeyPatch, trouble: Exception | None, words: str
+) -> None:
+    monkeypatch.setattr(removal, "FIND_S", 0.01)
+    substrate = FakeSubstrate()
+    find, lists = substrate.find, list[int]()
+
+    async def first_fails(run_id: str | None = None) -> Sequence[Found]:
+        lists.append(1)
+        if len(lists) == 1:
+            if trouble is not None:
+                raise trouble
+            await asyncio.Event().wait()
+        return await find(run_id)
+
+    monkeypatch.setattr(substrate, "find", first_fails)
+    substrate.alive["s"] = "r1"
+    with pytest.raises(SubstrateUnavailable, match=f"^the list of sandboxes: {words}$"):
+        await find_together(substrate, "r1")
+    assert [entry.name for entry in await find_together(substrate, "r1")] == ["s"]

@@ -132,13 +132,22 @@ class FramedShell:
         self._closed = False
 
     @classmethod
-    async def open(cls, stream: Streams, *, timeout_s: float = OPEN_TIMEOUT_S, **options: Any) -> Self:
-        """Wait for the first answer of the shell; on failure the stream is closed. ``options``: of the class.
+    async def open(
+        cls,
+        stream: Streams,
+        *,
+        timeout_s: float = OPEN_TIMEOUT_S,
+        merged: bool = False,
+        end: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        explain: Callable[[SubstrateError], Awaitable[SubstrateError]] = _unexplained,
+        silent: bool = False,
+    ) -> Self:
+        """Wait for the first answer of the shell; on failure the stream is closed. Arguments as for the class.
 
         Raises:
             ExecTimeout, SandboxLost: no answer.
         """
-        shell = cls(stream, **options)
+        shell = cls(stream, merged=merged, end=end, explain=explain, silent=silent)
         await shell._exchange(Command(script=":", timeout_s=timeout_s), prologue=_framed(_prologue(shell._merged)))
         return shell
 

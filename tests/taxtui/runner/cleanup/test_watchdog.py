@@ -203,15 +203,15 @@ EARLIER = msgspec.structs.replace(FAKE, create_timeout_s=60.0, pid=1)
 """The entry of a run that is about to be resumed."""
 
 
-def recording_of_a_worker() -> Path:
+def half_written_entry() -> Path:
     path = ledger.workers_folder(RUN) / "1.json.new"
     path.parent.mkdir(parents=True)
-    path.write_bytes(b"not merged yet")
+    path.write_bytes(b"half written")
     return path
 
 
 @pytest.mark.parametrize("before", [FAKE, EARLIER, None], ids=["replaced", "resumed", "a first start"])
-async def test_an_unreachable_provider_costs_no_earlier_entry_and_no_recording_of_a_worker(
+async def test_an_unreachable_provider_costs_no_earlier_entry_and_no_half_written_entry_of_a_worker(
     before: LedgerEntry | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(ref: SubstrateRef) -> FakeSubstrate:
@@ -219,13 +219,13 @@ async def test_an_unreachable_provider_costs_no_earlier_entry_and_no_recording_o
 
     if before is not None:
         ledger.write(before)
-    recording = recording_of_a_worker()
+    half_written = half_written_entry()
     monkeypatch.setattr(watchdog, "build", refuse)
     conversation = Conversation(monkeypatch, ENTRY_LINE)
     await watchdog._main()
     assert conversation.heard() == b"fake: no daemon\n"
     assert ledger.entries() == ([before] if before else [])
-    assert recording.read_bytes() == b"not merged yet"
+    assert half_written.read_bytes() == b"half written"
 
 
 # --------------------------------------------------------------------------------------------- the process itself
@@ -283,23 +283,23 @@ async def test_without_it_there_is_no_run(
     dog = Watchdog(entry)
     with pytest.raises(TaxtuiError, match=f"no watchdog to clean up after a crash: .*{words}"):
         await dog.wait_ready()
-    recording = None if state else recording_of_a_worker()
+    half_written = None if state else half_written_entry()
     dog.release(clean=True)
     assert ledger.entries() == []
-    assert recording is None or recording.exists()  # a worker's own watchdog guards the worker's part
+    assert half_written is None or half_written.exists()  # a worker's own watchdog guards the worker's part
 
 
 async def test_a_run_that_cannot_be_resumed_is_still_known_to_a_sweep() -> None:
     before = msgspec.structs.replace(local(fixtures="/proc/nothing"), pid=1)
     entry = msgspec.structs.replace(before, parts=("3f2a", ""))
     ledger.write(before)
-    recording = recording_of_a_worker()
+    half_written = half_written_entry()
     dog = Watchdog(entry)
     with pytest.raises(TaxtuiError, match="is not a folder"):
         await dog.wait_ready()
     dog.release(clean=True)
     assert ledger.entries() == [before]
-    assert recording.exists()
+    assert half_written.exists()
 
 
 async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

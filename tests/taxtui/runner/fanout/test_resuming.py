@@ -135,6 +135,17 @@ async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake:
     assert path.read_bytes() == data
 
 
+async def test_a_plan_with_unknown_keys_is_of_an_earlier_taxtui(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe = identity.describe
+    with monkeypatch.context() as earlier:
+        earlier.setattr(identity, "describe", lambda plan: {**describe(plan), "side_by_side": False})
+        path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
+    with pytest.raises(UsageError, match=r"begun by an earlier taxtui: its plan has side_by_side; start another run"):
+        ResumeState(path, plan(trials=5))
+
+
 async def test_another_environment_is_refused_and_the_file_stays_as_it_was(tmp_path: Path, fake: FakeSubstrate) -> None:
     path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
     data = path.read_bytes()

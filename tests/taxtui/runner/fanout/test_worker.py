@@ -106,6 +106,35 @@ def made(fake: FakeSubstrate) -> list[str]:
     return [call for call in fake.calls if call.startswith("create ")]
 
 
+async def test_a_start_is_handed_over_before_the_create_request(fake: FakeSubstrate) -> None:
+    seat = Seat(plan(trials=8))
+    started: list[list[Event]] = []
+
+    async def look() -> None:
+        started.append([event for event in seat.events() if isinstance(event, TrialStarted)])
+
+    fake.create_hook = look
+    await seat.begun()
+    seat.lines.gather_s = 3600.0
+    seat.deal(1)
+    await seat.ended(1)
+    assert [event.trial for event in started[0] if isinstance(event, TrialStarted)] == [1]
+    await seat.finish()
+
+
+@pytest.mark.parametrize("image_bytes", [10**30, -(10**30)])
+async def test_a_value_that_no_recording_can_hold_is_named(fake: FakeSubstrate, image_bytes: int) -> None:
+    seat = Seat(plan(trials=8))
+    await seat.begun()
+    seat.worker._cells[0].image_bytes = image_bytes
+    seat.deal(1)
+    await seat.running
+    [end] = seat.lines.of(Finished)
+    assert end.crash.startswith("OverflowError")
+    assert (fake.alive, made(fake)) == ({}, [])
+    assert not [event for event in seat.events() if isinstance(event, TrialStarted | TrialEnded)]
+
+
 async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(fake: FakeSubstrate) -> None:
     seat = Seat(plan(trials=40))
     await seat.begun()

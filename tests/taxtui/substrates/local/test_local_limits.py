@@ -62,6 +62,15 @@ async def test_no_limit_is_left_behind(isolation: str) -> None:
     assert not any(group.exists() for group in groups)
 
 
+def test_groups_of_killed_probes_are_removed_and_a_probe_in_progress_is_not(tmp_path: Path) -> None:
+    killed, probing = (tmp_path / f"taxtui-probe-{pid}" for pid in (2**31 - 1, os.getpid()))
+    killed.mkdir()
+    probing.mkdir()
+    files = ("cpu.max", "memory.max", "pids.max")
+    local_limits._remove_old_probes(CgroupLimiter("cgroup v2", (tmp_path,), files))
+    assert (killed.exists(), probing.exists()) == (False, True)
+
+
 class TestChoice:
     """On directories that look like a cgroup file system."""
 
