@@ -118,16 +118,6 @@ async def test_a_trial_of_the_limits_leaves_no_group_even_if_cancelled() -> None
     assert not any(group.exists() for group in groups)
 
 
-def test_groups_of_killed_trials_are_removed_and_a_trial_in_progress_is_not(tmp_path: Path) -> None:
-    old, young = tmp_path / "taxtui-probe-1", tmp_path / "taxtui-probe-2"
-    old.mkdir()
-    young.mkdir()
-    os.utime(old, (0, 0))
-    files = ("cpu.max", "memory.max", "pids.max")
-    local_limits._remove_old_probes(CgroupLimiter("cgroup v2", (tmp_path,), files))
-    assert (old.exists(), young.exists()) == (False, True)
-
-
 @pytest.mark.parametrize("by_ps", [False, True])
 async def test_marked_processes_are_killed_wherever_they_went(monkeypatch: pytest.MonkeyPatch, by_ps: bool) -> None:
     if by_ps:  # as on macOS, where there is no /proc
