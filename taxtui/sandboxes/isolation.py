@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import math
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -32,6 +33,8 @@ _TTL_S: Final = 900.0
 _DETAIL_MAX: Final = 120  # characters
 UNKNOWN: Final = "?"
 """The output of a script that cannot look."""
+_PROGRAMS: Final = ("bash", "df", "env", "grep", "head", "sed", "tail", "timeout", "tr", "wc")
+"""Programs of the scripts. Without one of its programs, a script cannot look."""
 
 
 class Tried(NamedTuple):
@@ -53,6 +56,12 @@ class Probe(NamedTuple):
     reached: str = ""  # the detail with output, by default the output
     ends: bool = False  # a limit may end the command, or keep it from starting: then the limit holds
 
+    @property
+    def checked(self) -> str:
+        """The script, after a check that its programs exist."""
+        programs = " ".join(name for name in _PROGRAMS if re.search(rf"\b{name}\b", self.script))
+        return f"for p in {programs}; do command -v $p >/dev/null || {{ echo '{UNKNOWN}'; exit; }}; done; {self.script}"
+
 
 _PIDS: Final = 4 * LIMITS.pids
 _BYTES: Final = 2 * LIMITS.memory_mib << 20
@@ -65,7 +74,7 @@ PROBES: Final[dict[str, Probe]] = {
         "no disk, no memory, no kernel log",
     ),
     "network": Probe(
-        "for f in $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev); do "
+        "[ -r /proc/net/dev ] || echo '?'; for f in $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev); do "
         "case $f in lo|tunl*|sit*|ip6*|gre*|erspan*|ip_vti*) ;; *) echo $f;; esac; done; "
         "(timeout 3 bash -c ': </dev/tcp/127.0.0.1/PORT') 2>/dev/null && echo reaches-this-machine",
         "loopback only",
@@ -150,7 +159,7 @@ async def probe(substrate: Substrate, run_id: str) -> list[Tried]:
 
 
 async def _tried(name: str, run_probe: Probe, inside: Sandbox, planted: dict[str, str]) -> Tried:
-    script = run_probe.script
+    script = run_probe.checked
     for word, value in planted.items():
         script = script.replace(word, value)
     try:
