@@ -103,14 +103,12 @@ class Document:
 
 def load_document(name: str | Path, kind: type[T], refusal: type[Exception], shipped: Path) -> tuple[Path, T]:
     """Read a TOML file, or a file of the folder ``shipped`` by its bare name. Raises ``refusal`` with one line."""
-    file = Path(name)
-    if not file.suffix and (shipped / f"{name}.toml").is_file():
-        file = shipped / f"{name}.toml"
+    files = {path.stem: path for path in sorted(shipped.glob("*.toml"))}
+    file = files.get(str(name), Path(name))
     try:
         return file, Document(file).convert(kind)
     except OSError as error:
-        names = ", ".join(sorted(path.stem for path in shipped.glob("*.toml")))
-        raise refusal(f"cannot read {file}: {error.strerror}; shipped are {names}") from error
+        raise refusal(f"cannot read {file}: {error.strerror}; shipped are {', '.join(files)}") from error
     except MalformedDocument as error:
         raise refusal(str(error)) from error
 
