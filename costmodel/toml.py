@@ -103,12 +103,12 @@ class Document:
 
 def load_document(name: str | Path, kind: type[T], refusal: type[Exception], shipped: Path) -> tuple[Path, T]:
     """Read a TOML file, or a file of the folder ``shipped`` by its bare name. Raises ``refusal`` with one line."""
-    files = {path.stem: path for path in sorted(shipped.glob("*.toml"))}
+    files = {path.stem: path for path in shipped.glob("*.toml")}
     file = files.get(str(name), Path(name))
     try:
         return file, Document(file).convert(kind)
     except OSError as error:
-        raise refusal(f"cannot read {file}: {error.strerror}; shipped are {', '.join(files)}") from error
+        raise refusal(f"cannot read {file}: {error.strerror}; shipped are {', '.join(sorted(files))}") from error
     except MalformedDocument as error:
         raise refusal(str(error)) from error
 
