@@ -112,6 +112,7 @@ def test_one_worker_and_no_work() -> None:
     sample = Distribution.of([S, 2 * S, 6 * S])
     assert expected_makespan(sample, 1_000_000, 1).value_ns == pytest.approx(3e6 * S, rel=1e-9)
     assert expected_makespan(sample, 0, 5).value_ns == 0
+    assert expected_makespan(sample, 1, 5).value_ns == pytest.approx(3 * S)
     assert expected_makespan(Distribution.of([0, 0]), 10**9, 5).value_ns == 0
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from random import Random
+from statistics import fmean
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Images, Think, TrainingRunError
-from costmodel.simulation.attempts import Parts
+from costmodel.simulation.attempts import Parts, suspended_parts
+from costmodel.simulation.cluster import NodeSet
+from costmodel.training.run import Suspension
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 
 SECONDS = st.integers(0, 20)
@@ -25,6 +29,19 @@ PARTS = st.builds(
 TRIALS = st.lists(PARTS, min_size=1, max_size=4)
 THINK = Think(4 * S, 1.0)
 IMAGES = {"images": Images.of([1.0] * 6), "placement": "prepulled", "nodes": 4, "pods_per_node": 8}
+
+
+@pytest.mark.parametrize("after_s", [0, 2, 20])
+def test_the_mean_suspension_is_that_of_many_pauses(after_s: int) -> None:
+    suspension, rng = Suspension(after_s * S, 3 * S, S // 2), Random(1)
+    splits = [suspension.split(rng.lognormvariate(math.log(4 * S), 1.0)) for _ in range(100_000)]
+    [(delay_ns, suspended_ns)] = suspended_parts(THINK, 1, suspension, [round(THINK.mean_ns)])
+    assert (delay_ns, suspended_ns) == pytest.approx([fmean(each) for each in zip(*splits, strict=True)], rel=0.05)
+
+
+def test_builds_without_pulls_make_early_steps_slower() -> None:
+    assert NodeSet(4, 8, build_ns=S).fills
+    assert not NodeSet(4, 8).fills
 
 
 @settings(max_examples=30, deadline=None)

@@ -13,7 +13,7 @@ from costmodel.analysis.comparison import INCONCLUSIVE, compare
 from costmodel.analysis.project import project
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import Recording, read_recording
-from costmodel.statistics.intervals import Interval, correlation_time, student_t
+from costmodel.statistics.intervals import Interval, correlation_time, mean_interval, student_t
 from costmodel.statistics.repetitions import Assumed, RunKey, assumed, basis, between, estimate, interval
 from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, judge
 from costmodel.training.run import TrainingRun
@@ -29,6 +29,13 @@ USUAL = assumed("local")
 
 def both(found: Interval) -> tuple[float, float]:
     return found.low, found.high
+
+
+def test_blocks_of_equal_values_give_students_interval_of_the_blocks() -> None:
+    blocks = [1.0, 2.0, 4.0, 9.0]
+    found = mean_interval([value for value in blocks for _ in range(10)], [at for at in range(4) for _ in range(10)])
+    half = student_t(3) * stdev(blocks) / 2
+    assert (found.value, *both(found)) == pytest.approx((4.0, 4.0 - half, 4.0 + half))
 
 
 def test_equal_runs_give_students_interval_of_their_means() -> None:

@@ -49,6 +49,11 @@ def test_every_format_has_the_same_rows(path: Path, table: str) -> None:
     assert all(map(same, told, text))
 
 
+def test_wrapper_time_is_a_column_of_trials_and_empty_where_it_was_not_measured() -> None:
+    assert any(costmodel.frame(SMALL.with_name("run.msgpack"), table="trials")["wrapper_ns"])
+    assert set(costmodel.frame(SMALL, table="trials")["wrapper_ns"]) == {None}
+
+
 def test_option_or_name_of_the_file_say_its_format(tmp_path: Path) -> None:
     for name, options, beginning in (("t.csv", [], b'"run_id",'), ("t", ["--format", "jsonl"], b'{"')):
         assert exported(SMALL, *options, "-o", tmp_path / name).exit_code == 0

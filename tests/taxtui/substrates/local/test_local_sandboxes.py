@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,14 @@ async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
 
         monkeypatch.setattr(private_folder, "_sandbox_in", after_a_moment)
         assert [found.run_id for found in await substrate.find()] == ["r"]
+
+
+def test_the_age_of_a_folder_without_a_record_is_that_of_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "taxtui-r-1"
+    folder.mkdir()
+    os.utime(folder, (time.time() - 100, time.time() - 100))
+    [found] = private_folder.found_in(tmp_path, "r")
+    assert 99 < found.age_s < 200
 
 
 async def test_a_command_begins_with_the_signals_of_a_fresh_login() -> None:
