@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell
-from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT, UNKNOWN, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 from tests.support.scripted_stream import CutStream, shell_process
 
@@ -91,3 +91,10 @@ def test_a_real_shell_behind_arbitrary_cuts(commands: list[tuple[bytes, int]], c
         await shell.close()
 
     asyncio.run(run())
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**18 - 1), st.sampled_from([".", ","]))
+def test_a_printed_time_is_read_to_the_microsecond(us: int, point: str) -> None:
+    assert epoch_ns(f"{us // 10**6}{point}{us % 10**6:06}".encode()) == us * 1000
+    assert epoch_ns(f"{us}".encode()) == UNKNOWN
