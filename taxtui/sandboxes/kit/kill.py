@@ -15,9 +15,9 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from taxtui.errors import CleanupFailed, ExecFailed
 
@@ -77,28 +77,6 @@ def require_killed(code: int, words: bytes | str, *, left: str = LEFT) -> None:
     text = words.decode(errors="replace") if isinstance(words, bytes) else words
     if code == 1:
         raise ExecFailed(f"{left}: {' '.join(text.split()) or 'they survive SIGKILL'}")
-
-
-async def kill_until_done(
-    kill: Callable[[], Awaitable[object]], running: asyncio.Future[Any], *, within_s: float, again_s: float
-) -> None:
-    """Kill a command repeatedly until the command's request has ended.
-
-    Once is not enough: the provider may start an accepted command after the first kill.
-
-    Raises:
-        ExecFailed: the request had not ended after ``within_s``.
-    """
-    try:
-        async with asyncio.timeout(within_s):
-            while not running.done():
-                await kill()
-                await asyncio.wait({running}, timeout=again_s)
-    except TimeoutError:
-        raise ExecFailed(f"{LEFT}: no answer") from None
-    finally:
-        if running.done() and not running.cancelled():
-            running.exception()  # retrieved: the caller raises another error
 
 
 async def kill_marked(variable: str) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.kill import MARK, kill_until_done, new_mark
+from taxtui.sandboxes.kit.kill import LEFT, MARK, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import quoted
 from taxtui.sandboxes.kit.shell.frames import BASH, BEGIN, SH, STDOUT, MergedFrames
 from taxtui.sandboxes.protocol import ExecResult, Marks
@@ -186,7 +186,12 @@ class TextSandbox(ABC):
 
     async def _end(self, running: asyncio.Future[TextAnswer], mark: str) -> None:
         try:
-            await kill_until_done(lambda: self.kill(mark), running, within_s=KILL_S, again_s=_KILL_AGAIN_S)
+            async with asyncio.timeout(KILL_S):
+                while not running.done():
+                    await self.kill(mark)
+                    await asyncio.wait({running}, timeout=_KILL_AGAIN_S)
+        except TimeoutError:
+            raise ExecFailed(f"{LEFT}: no answer") from None
         finally:
             await _abandon(running)
 
