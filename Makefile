@@ -93,7 +93,7 @@ newest:
 		"$$folder/bin/uv" pip install --quiet --python "$$folder/bin/python" --upgrade --group test -e '.[$(NEWEST)]' && \
 		"$$folder/bin/uv" pip list --python "$$folder/bin/python" | \
 			grep -E '^(docker|boto3|botocore|kubernetes|daytona|asyncssh|websockets|aiohttp|ray|moto) ' && \
-		"$$folder/bin/python" -m pytest -q -n $(WORKERS) --dist worksteal tests/taxtui/substrates/*/test_conformance_*.py \
+		"$$folder/bin/python" -m pytest -q -n $(WORKERS) --dist worksteal tests/taxtui/substrates/test_conformance.py \
 			$(if $(findstring ray,$(NEWEST)),tests/taxtui/runner/fanout/test_ray.py) $(ARGS)
 
 snapshots: $(VENV)/.test

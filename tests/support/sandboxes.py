@@ -6,12 +6,13 @@ import contextlib
 import itertools
 import os
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 
+RUN: Final = f"it{os.getpid()}"
 _NUMBERS = itertools.count(1)
 
 MEMORY_HOG: Final = "python3 -c 'x = b\"x\" * (700 << 20); print(len(x))'"
@@ -46,20 +47,27 @@ END"""
 """Prints how many children of sixty could be had at once."""
 
 
-def spec(**changes: object) -> SandboxSpec:
-    number = next(_NUMBERS)
-    run = f"it{os.getpid()}"
+def spec(number: int | None = None, **changes: Any) -> SandboxSpec:
+    number = next(_NUMBERS) if number is None else number
     given = {
-        "name": f"taxtui-{run}-{number}",
-        "labels": {LABEL_RUN: run, LABEL_DEADLINE: "1"},
+        "name": f"taxtui-{RUN}-{number}",
+        "labels": {LABEL_RUN: RUN, LABEL_TRIAL: str(number), LABEL_DEADLINE: "1"},
         "limits": Limits(),
         "ttl_s": 300.0,
     }
-    return SandboxSpec(**{**given, **changes})  # type: ignore[arg-type]
+    return SandboxSpec(**{**given, **changes})
+
+
+async def ready(substrate: Substrate, number: int | None = None, marks: Marks | None = None, **changes: Any) -> Any:
+    """A sandbox that takes commands; whoever asks for it destroys it."""
+    marks = marks or Marks()
+    sandbox = await substrate.create(spec(number, **changes), marks)
+    await sandbox.wait_ready(marks)
+    return sandbox
 
 
 @contextlib.asynccontextmanager
-async def sandbox_of(substrate: Substrate, **changes: object) -> AsyncIterator[Sandbox]:
+async def sandbox_of(substrate: Substrate, **changes: Any) -> AsyncIterator[Any]:
     async with substrate:
         sandbox = await substrate.create(spec(**changes), Marks())
         try:

@@ -30,8 +30,6 @@ class Provider(NamedTuple):
     substrate: Callable[..., Substrate]
     held: Callable[[Any], Any]
     """The part of the stand-in that makes sandboxes, and keeps those that are stuck."""
-    ends_later: bool
-    """Whether processes of what has been deleted may end behind the answer."""
     one: tuple[int, int]
     """What a sandbox that could not be deleted leaves: itself, and its processes."""
     kill_s: tuple[str, float]
@@ -50,7 +48,6 @@ KUBERNETES: Final = Provider(
         KubernetesOptions(kubeconfig=str(standin.kubeconfig), unschedulable_s=0.2)
     ),
     held=lambda standin: standin.pods,
-    ends_later=True,
     one=(1, 1),
     kill_s=("taxtui.substrates.kubernetes.exec.KILL_S", 0.3),
     doubt_s=("taxtui.substrates.kubernetes.access.DOUBT_S", 0.1),
@@ -64,7 +61,6 @@ DAYTONA: Final = Provider(
     standin=DaytonaStandin,
     substrate=lambda standin: DaytonaSubstrate(DaytonaOptions(api_url=standin.url)),
     held=lambda standin: standin,
-    ends_later=False,
     one=(1, 0),
     kill_s=("taxtui.sandboxes.kit.text_sandbox.KILL_S", 0.8),
     doubt_s=None,
@@ -80,9 +76,7 @@ def measuring(provider: Provider, standin: Any, folder: Path, monkeypatch: pytes
 
     async def run(*commands: str, left: tuple[int, int] = (0, 0), **how: Any) -> Recorded:
         got = await record(lambda: provider.substrate(standin), folder, monkeypatch, *commands, **how)
-        if provider.ends_later:
-            await standin.leaves(*left)
-        assert standin.left() == left
+        await standin.leaves(*left)
         return got
 
     return run

@@ -1,4 +1,4 @@
-"""A run on AWS that is killed at a moment not of its choosing; imported by a process that is forked for it."""
+"""A run on AWS that is killed at a moment not of its choosing, forked from a process that has imported this."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws import AwsOptions
+from taxtui.substrates.aws.connection import open_clients
 from tests.support.standins.aws_setup import CREDENTIALS, spec
+
+if CREDENTIALS.items() <= os.environ.items():  # in that process, which so reads megabytes of JSON once for all victims
+    open_clients(["ec2", "ecs", "ssm", "sts"], AwsOptions())
 
 
 def run(kind: type[Any], options: Any, number: int) -> None:
-    os.environ.update(CREDENTIALS)
     asyncio.run(_run(kind(options), number))
 
 

@@ -1,32 +1,41 @@
 """Daytona for tests: its API and the toolbox of its sandboxes, with commands that really run.
 
-Run as a module it serves until its standard input ends, and prints the URL of its API. Every reply is checked against
-the models of Daytona's own clients.
+Every reply is checked against the models of Daytona's own clients.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import json
+import os
+import pty
 import shutil
+import signal
+import subprocess
 import tempfile
+import termios
 import time
 import uuid
 from pathlib import Path
 from typing import Any, Self
 
-from aiohttp import web
+from aiohttp import ClientConnectionResetError, WSMsgType, web
 
-from tests.support.standins import daytona_toolbox
 from tests.support.standins.standin_faults import CUT, Faults, Handler
-from tests.support.standins.standin_place import Place
-from tests.support.standins.standin_process import serve
+from tests.support.standins.standin_place import Leaves, Place, descendants
 
 KEY = "stand-in-key"
+EXIT_PROTOCOL = "X-Daytona-Pty-Exit-Control"
 Json = dict[str, Any]
 
 
-class DaytonaStandin:
+class Refused(Exception):
+    """An answer that is no success: its status and its message."""
+
+
+class DaytonaStandin(Leaves):
     """One organization. ``async with`` starts it on a free port of 127.0.0.1.
 
     The knobs: ``fate`` of sandboxes made from now on (``starts`` or ``error``), ``stuck`` deletions,
@@ -34,13 +43,13 @@ class DaytonaStandin:
     many of the next lookups report ``started``.
     """
 
-    def __init__(self, *, validate: bool = True) -> None:
+    def __init__(self) -> None:
         self.sandboxes: dict[str, Json] = {}
         self.places: dict[str, Place] = {}
         self.snapshots: dict[str, Json] = {}
         self.snapshot_state = "active"  # of snapshots made from now on
         self.disks = Path(tempfile.mkdtemp(prefix="daytona-disks-"))
-        self.terminals: dict[tuple[str, str], daytona_toolbox.Terminal] = {}
+        self.terminals: dict[tuple[str, str], Terminal] = {}
         self.faults = Faults()
         self.requests: list[str] = []
         self.permissions = ["write:sandboxes", "delete:sandboxes"]
@@ -51,7 +60,6 @@ class DaytonaStandin:
         self.quota: int | None = None
         self.stale_looks = 0
         self.made = 0
-        self._validate = _check if validate else _trust
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -128,7 +136,10 @@ class DaytonaStandin:
             return self._no(401, "Unauthorized")
         fault = self.faults.next(kind)
         if fault is None:
-            return await handler(request)
+            try:
+                return await handler(request)
+            except Refused as refused:
+                return self._no(*refused.args)
         if fault.status:
             # Daytona names the header after what is limited.
             wait = {} if fault.retry_after_s is None else {f"Retry-After-sandbox-{kind}": str(fault.retry_after_s)}
@@ -136,7 +147,7 @@ class DaytonaStandin:
         return await fault.strike(request, handler)
 
     def _yes(self, body: Json, model: str, status: int = 200) -> web.Response:
-        self._validate(body, model)
+        _check(body, model)
         return web.json_response(body, status=status, headers={"X-Taxtui-Stand-In": "daytona"})
 
     def _no(self, code: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
@@ -164,7 +175,9 @@ class DaytonaStandin:
         if "-" not in name:  # one of the organization's own
             return self._yes(_snapshot_of(name, name, "active"), "SnapshotDto")
         snapshot = next((each for each in self.snapshots.values() if name in (each["id"], each["name"])), None)
-        return self._yes(snapshot, "SnapshotDto") if snapshot else self._no(404, "Snapshot not found")
+        if snapshot is None:
+            raise Refused(404, "Snapshot not found")
+        return self._yes(snapshot, "SnapshotDto")
 
     async def _snapshots(self, request: web.Request) -> web.Response:
         page, limit = int(request.query.get("page") or 1), int(request.query.get("limit") or 100)
@@ -177,7 +190,7 @@ class DaytonaStandin:
     async def _unsnapshot(self, request: web.Request) -> web.Response:
         snapshot = self.snapshots.get(request.match_info["id"])
         if snapshot is None:
-            return self._no(404, "Snapshot not found")
+            raise Refused(404, "Snapshot not found")
         snapshot["state"] = "removing"
         self._spawn(self._forget(snapshot))
         return web.Response(status=200)
@@ -188,13 +201,9 @@ class DaytonaStandin:
 
     async def _copy(self, request: web.Request) -> web.Response:
         """As a snapshot of a container: meanwhile the sandbox takes no commands; at the end there is a snapshot."""
-        sandbox, name = self._find(request), (await request.json())["name"]
-        if sandbox is None:
-            return self._no(404, "Sandbox not found")
-        if sandbox["state"] not in ("started", "stopped"):
-            return self._no(400, "Sandbox state change in progress")
+        sandbox, name = self._find(request, "started", "stopped"), (await request.json())["name"]
         if any(each["name"] == name for each in self.snapshots.values()):
-            return self._no(409, f"Snapshot with name {name} already exists")
+            raise Refused(409, f"Snapshot with name {name} already exists")
         before = sandbox["state"]
         self._to(sandbox, "snapshotting")
         self._spawn(self._copied(sandbox, name, before))
@@ -216,13 +225,13 @@ class DaytonaStandin:
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()
         if self.quota is not None and len(self.sandboxes) >= self.quota:
-            return self._no(403, f"Total CPU limit exceeded. Maximum allowed: {self.quota}.")
+            raise Refused(403, f"Total CPU limit exceeded. Maximum allowed: {self.quota}.")
         if any(each["name"] == asked["name"] for each in self.sandboxes.values()):
-            return self._no(409, f"Sandbox with name {asked['name']} already exists")
+            raise Refused(409, f"Sandbox with name {asked['name']} already exists")
         wanted = asked.get("snapshot") or ""
         origin = next((each for each in self.snapshots.values() if each["name"] == wanted), None)
         if wanted.startswith("taxtui-") and (origin is None or origin["state"] != "active"):
-            return self._no(400, f"Snapshot {wanted} not found or not active")
+            raise Refused(400, f"Snapshot {wanted} not found or not active")
         name = str(uuid.uuid4())
         sandbox: Json = {
             "id": name,
@@ -274,8 +283,6 @@ class DaytonaStandin:
 
     async def _get(self, request: web.Request) -> web.Response:
         sandbox = self._find(request)
-        if sandbox is None:
-            return self._no(404, "Sandbox not found")
         stale, self.stale_looks = self.stale_looks > 0, max(0, self.stale_looks - 1)
         return self._yes({**sandbox, "state": "started"} if stale else sandbox, "Sandbox")
 
@@ -292,8 +299,6 @@ class DaytonaStandin:
 
     async def _delete(self, request: web.Request) -> web.Response:
         sandbox = self._find(request)
-        if sandbox is None:
-            return self._no(404, "Sandbox not found")
         if sandbox["state"] != "destroying":
             self._to(sandbox, "destroying")
             if not self.stuck:
@@ -302,15 +307,11 @@ class DaytonaStandin:
 
     async def _auto_delete(self, request: web.Request) -> web.Response:
         sandbox = self._find(request)
-        if sandbox is None:
-            return self._no(404, "Sandbox not found")
         sandbox["autoDeleteInterval"] = int(float(request.match_info["interval"]))
         return self._yes(sandbox, "Sandbox")
 
     async def _stop(self, request: web.Request) -> web.Response:
-        sandbox, refusal = self._find_in(request, "started")
-        if sandbox is None:
-            return refusal
+        sandbox = self._find(request, "started")
         self._to(sandbox, "stopping")
         self._spawn(self._halt(sandbox))
         return self._yes(sandbox, "Sandbox")
@@ -324,17 +325,15 @@ class DaytonaStandin:
                 await self._end(sandbox)
 
     async def _start(self, request: web.Request) -> web.Response:
-        sandbox, refusal = self._find_in(request, "stopped")
-        if sandbox is None:
-            return refusal
+        sandbox = self._find(request, "stopped")
         self._to(sandbox, "starting")
-        self._spawn(self._later(sandbox, "starting", "started"))
+        self._spawn(self._started(sandbox))
         return self._yes(sandbox, "Sandbox")
 
-    async def _later(self, sandbox: Json, state: str, following: str) -> None:
+    async def _started(self, sandbox: Json) -> None:
         await asyncio.sleep(self.start_s)
-        if sandbox["state"] == state:
-            self._to(sandbox, following)
+        if sandbox["state"] == "starting":
+            self._to(sandbox, "started")
 
     async def _end(self, sandbox: Json) -> None:
         await asyncio.sleep(0.005)
@@ -348,50 +347,41 @@ class DaytonaStandin:
         for key in [key for key in self.terminals if key[0] == name]:
             self.terminals.pop(key).kill()
 
-    def _find(self, request: web.Request) -> Json | None:
+    def _find(self, request: web.Request, *states: str) -> Json:
+        """The sandbox of a request, which must be in one of ``states`` if there are any."""
         wanted = request.match_info["id"]
-        by_name = (each for each in self.sandboxes.values() if each["name"] == wanted)
-        return self.sandboxes.get(wanted) or next(by_name, None)
-
-    def _find_in(self, request: web.Request, *states: str) -> tuple[Json | None, web.Response]:
-        """The sandbox of a request if it is in one of these states, else the refusal."""
-        sandbox = self._find(request)
-        if sandbox is None:
-            return None, self._no(404, "Sandbox not found")
-        return sandbox if sandbox["state"] in states else None, self._no(400, f"Sandbox is not {states[0]}")
+        for sandbox in self.sandboxes.values():
+            if wanted in (sandbox["id"], sandbox["name"]):
+                if states and sandbox["state"] not in states:
+                    raise Refused(400, f"Sandbox is not {states[0]}")
+                return sandbox
+        raise Refused(404, "Sandbox not found")
 
     # ------------------------------------------------------------------------------------------------- the toolbox
 
-    def _place(self, request: web.Request) -> Place | None:
-        sandbox = self.sandboxes.get(request.match_info["id"])
-        return self.places[sandbox["id"]] if sandbox and sandbox["state"] == "started" else None
-
     async def _execute(self, request: web.Request) -> web.StreamResponse:
-        place, asked = self._place(request), await request.json()
-        if place is None:
-            return self._no(400, "sandbox is not running")
-        answer = await daytona_toolbox.execute(place, asked, request if request.get(CUT) else None)
-        if answer is None:
-            return self._no(408, "command execution timeout")
+        place = self.places[self._find(request, "started")["id"]]
+        answer = await _run(place, await request.json(), request if request.get(CUT) else None)
         return self._yes(answer, "ExecuteResponse")
 
     async def _open_terminal(self, request: web.Request) -> web.Response:
-        place, asked = self._place(request), await request.json()
-        if place is None:
-            return self._no(400, "sandbox is not running")
-        self.terminals[request.match_info["id"], asked["id"]] = daytona_toolbox.Terminal(place)
+        sandbox, asked = self._find(request, "started"), await request.json()
+        self.terminals[sandbox["id"], asked["id"]] = Terminal(self.places[sandbox["id"]])
         return self._yes({"sessionId": asked["id"]}, "PtyCreateResponse", 201)
 
     async def _connect_terminal(self, request: web.Request) -> web.StreamResponse:
-        terminal = self.terminals.get((request.match_info["id"], request.match_info["name"]))
-        return await terminal.serve(request) if terminal else self._no(404, "PTY session not found")
+        return await self._terminal(request).serve(request)
 
     async def _close_terminal(self, request: web.Request) -> web.Response:
-        terminal = self.terminals.pop((request.match_info["id"], request.match_info["name"]), None)
-        if terminal is None:
-            return self._no(404, "PTY session not found")
-        terminal.kill()
+        self._terminal(request).kill()
+        del self.terminals[request.match_info["id"], request.match_info["name"]]
         return web.json_response({"message": "PTY session deleted"})
+
+    def _terminal(self, request: web.Request) -> Terminal:
+        key = (request.match_info["id"], request.match_info["name"])
+        if key not in self.terminals:
+            raise Refused(404, "PTY session not found")
+        return self.terminals[key]
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -417,13 +407,124 @@ def _snapshot_of(snapshot_id: str, name: str, state: str) -> Json:
     return {"id": snapshot_id, "name": name, "general": False, **sizes, **states, **dates}
 
 
-def _trust(body: Json, model: str) -> None:
-    """Leave the checking out, for benchmarks."""
-
-
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-if __name__ == "__main__":
-    serve(DaytonaStandin(validate=False), "url")
+# -- what runs inside a sandbox
+
+
+async def _run(place: Place, asked: Json, cut: web.Request | None) -> Json:
+    """As Daytona's daemon: the script on the standard input of a shell that leads its own process group, both
+    streams in one text, refused after a timeout that killed the group; a client that has gone changes nothing."""
+    process = await place.start(["/bin/sh"], asked.get("envs") or {}, stdin=True, merged=True)
+    waiting = asyncio.ensure_future(process.communicate(asked["command"].encode()))
+    if cut is not None:
+        await asyncio.sleep(0.2)
+        if cut.transport is not None:
+            cut.transport.abort()
+    done, _ = await asyncio.wait({waiting}, timeout=asked.get("timeout") or 360)
+    if not done:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await waiting
+        raise Refused(408, "command execution timeout")
+    output, _ = waiting.result()
+    code = process.returncode or 0
+    return {"exitCode": code if code >= 0 else -1, "result": output.decode(errors="replace")}
+
+
+class Terminal:
+    """An interactive login shell on a pseudo-terminal, and at most one websocket to it."""
+
+    def __init__(self, place: Place) -> None:
+        self._ours, theirs = pty.openpty()
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(place.folder),
+            "TMPDIR": str(place.temporary),
+            "TERM": "xterm",
+            "LANG": "C.UTF-8",
+        }
+        self._shell = subprocess.Popen(
+            ["bash", "-i", "-l"],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=place.folder,
+            env=env,
+            start_new_session=True,
+            preexec_fn=_own_terminal,
+        )
+        os.close(theirs)
+        os.set_blocking(self._ours, False)
+        self._output: asyncio.Queue[bytes] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._ours, self._readable)
+
+    def _readable(self) -> None:
+        try:
+            data = os.read(self._ours, 32768)
+        except OSError:  # how a terminal says that its last user has gone
+            data = b""
+        if not data:
+            self._loop.remove_reader(self._ours)
+        self._output.put_nowait(data)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """Carry bytes both ways until the shell or the client goes; the shell stays if the client goes."""
+        socket = web.WebSocketResponse(protocols=(EXIT_PROTOCOL,), max_msg_size=1 << 20)
+        try:
+            await socket.prepare(request)
+            await socket.send_str(json.dumps({"type": "control", "status": "connected"}))
+            typing = asyncio.create_task(self._type(socket))
+            try:
+                while data := await self._output.get():
+                    await socket.send_bytes(data)
+                if typing.done():  # the client has gone
+                    return socket
+            finally:
+                typing.cancel()
+            code = await asyncio.to_thread(self._shell.wait)
+            await socket.close(code=1000 if code == 0 else 1011, message=json.dumps({"exitCode": code}).encode())
+        except ClientConnectionResetError:
+            pass
+        return socket
+
+    async def _type(self, socket: web.WebSocketResponse) -> None:
+        async for message in socket:
+            data = message.data.encode() if message.type is WSMsgType.TEXT else message.data
+            while data:
+                try:
+                    data = data[os.write(self._ours, data) :]
+                except BlockingIOError:  # the terminal's buffer is full until somebody reads
+                    await self._writable()
+        self._output.put_nowait(b"")
+
+    async def _writable(self) -> None:
+        room = asyncio.Event()
+        self._loop.add_writer(self._ours, room.set)
+        try:
+            await room.wait()
+        finally:
+            self._loop.remove_writer(self._ours)
+
+    def kill(self) -> None:
+        """Kill the shell and all its descendants, and hang up."""
+        if self._shell.poll() is None:
+            for pid in [*descendants(self._shell.pid), self._shell.pid]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._shell.wait()
+        if self._ours >= 0:
+            self._loop.remove_reader(self._ours)
+            os.close(self._ours)
+            self._ours = -1
+        self._output.put_nowait(b"")
+
+    def alive(self) -> int:
+        return int(self._shell.poll() is None)
+
+
+def _own_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

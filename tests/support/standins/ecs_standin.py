@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -19,14 +20,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import botocore.loaders
 import botocore.session
 from aiohttp import web
 from botocore.validate import ParamValidator
 
-import tests.support.standins.aws_models  # noqa: F401
 from tests.support.standins.ecs_peer_pty import AgentSession, Behaviour, kill_marked
 from tests.support.standins.standin_faults import Fault, Faults
 
+# What botocore reads to make a client, megabytes of JSON, is read once in a process instead of once in each session.
+botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 ACCOUNT = "123456789012"
 MODELS = {name: botocore.session.get_session().get_service_model(name) for name in ("ecs", "ssm")}
 MARKER = "ECS_STANDIN_TASK"

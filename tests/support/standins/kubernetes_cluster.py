@@ -22,14 +22,15 @@ IMAGE_BYTES = 123_456_789
 SCHEDULE_S = 0.002
 
 
-class Conflict(Exception):
-    """A pod of this name exists, or the one that does has another uid."""
+class Refused(Exception):
+    """An answer that is no success: its code, its reason, and what it says."""
 
 
 class Histories:
-    """Objects by (namespace, name), each change numbered and kept for watches."""
+    """Objects of a kind by (namespace, name), each change numbered and kept for watches."""
 
-    def __init__(self) -> None:
+    def __init__(self, plural: str) -> None:
+        self.plural = plural
         self.objects: dict[tuple[str, str], Json] = {}
         self.version = 1
         self.forgotten = 1  # resource versions before this one are too old to watch from
@@ -40,6 +41,26 @@ class Histories:
         """As etcd's compaction does: a watch from an older version gets 410."""
         self.forgotten = self.version
         self.history.clear()
+
+    def accept(self, namespace: str, body: Json) -> Json:
+        """Keep a new object, unless there is one of its name; the caller tells watches of it."""
+        name = body["metadata"]["name"]
+        if (namespace, name) in self.objects:
+            raise Refused(409, "AlreadyExists", f'{self.plural} "{name}" already exists')
+        made = copy.deepcopy(body)
+        made["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": now()}
+        self.objects[namespace, name] = made
+        return made
+
+    def one(self, namespace: str, name: str, uid: str | None = None) -> Json:
+        """The object of this name, if there is one and it has the uid that is asked for."""
+        each = self.objects.get((namespace, name))
+        if each is None:
+            raise Refused(404, "NotFound", f'{self.plural} "{name}" not found')
+        if uid not in (None, each["metadata"]["uid"]):
+            text = f"the UID in the precondition ({uid}) does not match the UID in record"
+            raise Refused(409, "Conflict", text)
+        return each
 
     def since(self, version: int, matches: Callable[[Json], bool]) -> list[tuple[int, str, Json]]:
         found: list[tuple[int, str, Json]] = []
@@ -60,7 +81,7 @@ class Histories:
 
 
 class Pods(Histories):
-    """Every pod by (namespace, name), each change numbered and kept for watches.
+    """Every pod.
 
     The knobs: ``fate`` of the pods created from now on (``runs``, ``unschedulable``, ``image_pull_backoff``,
     ``no_sandbox`` for a runtime class without handler, of which only events tell),
@@ -69,7 +90,7 @@ class Pods(Histories):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("pods")
         self.places: dict[str, Place] = {}
         self.fate = "runs"
         self.stuck = False
@@ -83,27 +104,18 @@ class Pods(Histories):
     # ----------------------------------------------------------------------------------------------------- changes
 
     def create(self, namespace: str, pod: Json, volume: Path | None = None) -> Json:
-        """Accept a pod and let it live, with its files in ``volume`` if it has one. Raises ``Conflict``."""
-        key = (namespace, pod["metadata"]["name"])
-        if key in self.objects:
-            raise Conflict(f'pods "{key[1]}" already exists')
-        pod = copy.deepcopy(pod)
-        pod["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": now()}
+        """Accept a pod and let it live, with its files in ``volume`` if it has one."""
+        pod = self.accept(namespace, pod)
         pod["status"] = {"phase": "Pending", "qosClass": "Guaranteed"}
-        self.objects[key] = pod
         self.places[pod["metadata"]["uid"]] = Place("pod-", volume)
         self.made += 1
         self.emit("ADDED", pod)
         self._spawn(self._live(pod))
         return pod
 
-    def delete(self, namespace: str, name: str, grace_s: int | None, uid: str | None) -> Json | None:
-        """Begin to end a pod; None where there is none. Raises ``Conflict``."""
-        pod = self.objects.get((namespace, name))
-        if pod is None:
-            return None
-        if uid is not None and uid != pod["metadata"]["uid"]:
-            raise Conflict(f"the UID in the precondition ({uid}) does not match the UID in record")
+    def delete(self, namespace: str, name: str, grace_s: int | None = None, uid: str | None = None) -> Json:
+        """Begin to end a pod."""
+        pod = self.one(namespace, name, uid)
         again = "deletionTimestamp" in pod["metadata"]
         grace = pod["spec"].get("terminationGracePeriodSeconds", 30) if grace_s is None else grace_s
         pod["metadata"] |= {"deletionTimestamp": now(), "deletionGracePeriodSeconds": grace}

@@ -1,30 +1,37 @@
 """A Kubernetes API server for tests: TLS, token, RBAC, quota, pods, watches and exec, spoken to by the real client.
 
-Run as a module it serves until its standard input ends, and prints the path of a kubeconfig. Every reply is checked
-against the OpenAPI models that the kubernetes package ships.
+Every reply is checked against the OpenAPI models that the kubernetes package ships. As on a real cluster a process
+outlives the connection that started it, and a failure to start one comes on the status channel.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import datetime
 import functools
+import ipaddress
 import json
 import math
+import ssl
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from asyncio import StreamReader
+from asyncio.subprocess import Process
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from aiohttp import web
+from aiohttp import ClientConnectionResetError, WSMsgType, web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
-from tests.support import waiting
-from tests.support.standins import kubernetes_exec_server
-from tests.support.standins.kubernetes_cluster import Conflict, Histories, Json, Pods, environment
-from tests.support.standins.standin_faults import CUT, Faults
-from tests.support.standins.standin_process import serve
-from tests.support.standins.standin_tls import make_tls
+from tests.support.standins.kubernetes_cluster import Histories, Json, Pods, Refused, environment
+from tests.support.standins.standin_faults import CUT, Faults, Handler
+from tests.support.standins.standin_place import Leaves, Place
 
 VERSION = "v1.33.0-standin"
 TOKEN = "stand-in-token"
@@ -38,21 +45,23 @@ _VERBS = {
     "exec": "get pods/exec",
     "events": "list events",
 }
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
+CHUNK = 32768
 
 
-class KubernetesStandin:
+class KubernetesStandin(Leaves):
     """One API server. ``async with`` starts it on a free port of 127.0.0.1."""
 
     verbs: Mapping[str, str] = _VERBS  # by the kind of a request: what it takes
 
-    def __init__(self, *, validate: bool = True) -> None:
+    def __init__(self) -> None:
         self.pods = Pods()
         self.faults = Faults()
         self.denied: set[str] = set()  # "create pods", "get pods/exec"
         self.quota: int | None = None  # pods
         self.watch_ends_after: int | None = None  # events, then a silent end
-        self.exec_protocols = kubernetes_exec_server.PROTOCOLS
+        self.exec_protocols = PROTOCOLS
         self.requests: list[str] = []
         self._down = False  # nobody is answered, not on a connection that outlived the restart either
         self._filled_s = 0.0  # until then, as time.monotonic has it, its caches are empty and it refuses everything
@@ -60,8 +69,8 @@ class KubernetesStandin:
         self.watches: set[asyncio.Transport] = set()  # their connections
         self.execs: set[asyncio.Transport] = set()  # likewise
         self.namespace = "sandboxes"
-        self._validate = _validator() if validate else None
-        self._tls = make_tls()
+        self._validate = _validator()
+        self._tls, self._authority_pem = _certified()
         self._folder = tempfile.TemporaryDirectory(prefix="standin-")
         self.kubeconfig = Path(self._folder.name) / "kubeconfig"
 
@@ -117,8 +126,9 @@ class KubernetesStandin:
         await self._listen(self.port)
 
     async def _listen(self, port: int) -> None:
-        tls = self._tls.server
-        self._site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=tls, backlog=1024, reuse_address=True)
+        self._site = web.TCPSite(
+            self._runner, "127.0.0.1", port, ssl_context=self._tls, backlog=1024, reuse_address=True
+        )
         await self._site.start()
 
     def cut_watches(self) -> None:
@@ -134,12 +144,8 @@ class KubernetesStandin:
         """Pods that exist, and process groups that are alive."""
         return len(self.pods.objects), self.pods.running()
 
-    async def leaves(self, *expected: int) -> None:
-        """That this is what is left, as ``left`` counts it: what has been killed takes a moment to be gone."""
-        await waiting.until(lambda: self.left() == expected, f"{expected} pods and process groups are left")
-
     def _kubeconfig(self) -> Json:
-        authority = base64.b64encode(self._tls.authority_pem).decode()
+        authority = base64.b64encode(self._authority_pem).decode()
         cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority-data": authority}
         return {
             "apiVersion": "v1",
@@ -183,14 +189,16 @@ class KubernetesStandin:
             return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {verb}: {unread}')
         fault = self.faults.next(kind)
         if fault is None:
-            return await handler(request)
+            try:
+                return await handler(request)
+            except Refused as refused:
+                return self._no(*refused.args)
         if fault.status:
             return self._no(fault.status, _REASONS[fault.status], fault.message, fault.retry_after_s)
         return await fault.strike(request, handler)
 
     def _yes(self, body: Json, model: str, status: int = 200) -> web.Response:
-        if self._validate:
-            self._validate(body, model)
+        self._validate(body, model)
         return web.json_response(body, status=status)
 
     def _no(self, code: int, reason: str, message: str, retry_after_s: float | None = None) -> web.Response:
@@ -219,28 +227,16 @@ class KubernetesStandin:
         pod = await request.json()
         if self.quota is not None and len(self.pods.objects) >= self.quota:
             text = f"exceeded quota: compute, requested: pods=1, used: pods={self.quota}, limited: pods={self.quota}"
-            return self._no(403, "Forbidden", f'pods "{pod["metadata"]["name"]}" is forbidden: {text}')
-        try:
-            return self._yes(self.pods.create(request.match_info["space"], pod), "V1Pod", 201)
-        except Conflict as error:
-            return self._no(409, "AlreadyExists", str(error))
+            raise Refused(403, "Forbidden", f'pods "{pod["metadata"]["name"]}" is forbidden: {text}')
+        return self._yes(self.pods.create(request.match_info["space"], pod), "V1Pod", 201)
 
     async def _get(self, request: web.Request) -> web.Response:
-        pod = self.pods.objects.get((request.match_info["space"], request.match_info["name"]))
-        return self._yes(pod, "V1Pod") if pod else self._missing(request)
+        return self._yes(self.pods.one(*asked_for(request)), "V1Pod")
 
     async def _delete(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else {}
         uid = (body.get("preconditions") or {}).get("uid")
-        try:
-            space, name = request.match_info["space"], request.match_info["name"]
-            pod = self.pods.delete(space, name, body.get("gracePeriodSeconds"), uid)
-        except Conflict as error:
-            return self._no(409, "Conflict", str(error))
-        return self._yes(pod, "V1Pod") if pod else self._missing(request)
-
-    def _missing(self, request: web.Request) -> web.Response:
-        return self._no(404, "NotFound", f'pods "{request.match_info["name"]}" not found')
+        return self._yes(self.pods.delete(*asked_for(request), body.get("gracePeriodSeconds"), uid), "V1Pod")
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         matches = selected(request)
@@ -282,7 +278,7 @@ class KubernetesStandin:
                     for number, kind, each in kept.since(version, matches):
                         if sent == self.watch_ends_after:
                             return stream
-                        if self._validate and model:
+                        if model:
                             self._validate(each, model)
                         await stream.write(json.dumps({"type": kind, "object": each}).encode() + b"\n")
                         version, sent = number, sent + 1
@@ -296,11 +292,9 @@ class KubernetesStandin:
             self.watches.discard(connection)
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
-        pod = self.pods.objects.get((request.match_info["space"], request.match_info["name"]))
-        if pod is None:
-            return self._missing(request)
+        pod = self.pods.one(*asked_for(request))
         if pod["status"]["phase"] != "Running":
-            return self._no(400, "BadRequest", f"cannot exec into a container in a {pod['status']['phase']} pod")
+            raise Refused(400, "BadRequest", f"cannot exec into a container in a {pod['status']['phase']} pod")
         place = self.pods.places[pod["metadata"]["uid"]]
         cut = request.get(CUT, False)
         env = environment(pod, place)
@@ -308,7 +302,7 @@ class KubernetesStandin:
         assert connection is not None
         self.execs.add(connection)
         try:
-            return await kubernetes_exec_server.serve(request, place, env, cut=cut, protocols=self.exec_protocols)
+            return await _execute(request, place, env, cut=cut, protocols=self.exec_protocols)
         finally:
             self.execs.discard(connection)
 
@@ -341,6 +335,11 @@ _REASONS = {
     500: "InternalError",
     503: "ServiceUnavailable",
 }
+
+
+def asked_for(request: web.Request) -> tuple[str, str]:
+    """Namespace and name of the object that a request is about."""
+    return request.match_info["space"], request.match_info["name"]
 
 
 def selected(request: web.Request) -> Callable[[Json], bool]:
@@ -380,5 +379,100 @@ def _paths(value: object, at: str = "") -> set[str]:
     return {at}
 
 
-if __name__ == "__main__":
-    serve(KubernetesStandin(validate=False), "kubeconfig")
+# -- exec: the channels of a websocket around a real local process
+
+
+async def _execute(
+    request: web.Request, place: Place, env: Mapping[str, str], *, cut: bool, protocols: tuple[str, ...]
+) -> web.StreamResponse:
+    """Run the command that the request asks for. ``cut``: break the connection after the first output."""
+    socket = web.WebSocketResponse(protocols=protocols, max_msg_size=0)
+    try:
+        await socket.prepare(request)
+    except ClientConnectionResetError:  # cancelled within the handshake
+        return socket
+    if socket.ws_protocol is None:
+        await socket.close()
+        return socket
+    try:
+        wants_stdin = request.query.get("stdin") == "true"
+        process = await place.start(request.query.getall("command"), env, stdin=wants_stdin)
+    except OSError as error:
+        text = f"OCI runtime exec failed: exec failed: unable to start container process: {error}"
+        return await _finish(socket, {"status": "Failure", "reason": "InternalError", "message": text, "code": 500})
+    assert process.stdout is not None
+    assert process.stderr is not None
+    feeding = asyncio.create_task(_feed(socket, process))
+    try:
+        out = _pump(socket, process.stdout, STDOUT, request if cut else None)
+        await asyncio.gather(out, _pump(socket, process.stderr, STDERR, None))
+        code = await process.wait()
+    except ClientConnectionResetError:  # the client has gone; the process stays
+        return socket
+    finally:
+        feeding.cancel()
+    return await _finish(socket, _exit_status(code))
+
+
+def _exit_status(code: int) -> dict[str, Any]:
+    """The Status object for an exit code as Python has it: negative for a signal."""
+    if code == 0:
+        return {"metadata": {}, "status": "Success"}
+    shown = code if code > 0 else 128 - code
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "reason": "NonZeroExitCode",
+        "message": f"command terminated with non-zero exit code: exit status {shown}",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(shown)}]},
+    }
+
+
+async def _pump(socket: web.WebSocketResponse, stream: StreamReader, channel: int, cut: web.Request | None) -> None:
+    while chunk := await stream.read(CHUNK):
+        await socket.send_bytes(bytes([channel]) + chunk)
+        if cut is not None and cut.transport is not None:
+            cut.transport.abort()
+
+
+async def _feed(socket: web.WebSocketResponse, process: Process) -> None:
+    async for message in socket:
+        data = message.data.encode() if message.type is WSMsgType.TEXT else message.data
+        if process.stdin is None:
+            continue
+        if data[0] == STDIN:
+            with contextlib.suppress(ConnectionError):
+                process.stdin.write(data[1:])
+                await process.stdin.drain()
+        elif data[0] == CLOSE and socket.ws_protocol == PROTOCOLS[0] and data[1] == STDIN:
+            process.stdin.close()
+
+
+async def _finish(socket: web.WebSocketResponse, status: dict[str, Any]) -> web.StreamResponse:
+    with contextlib.suppress(ClientConnectionResetError):
+        await socket.send_bytes(bytes([STATUS]) + json.dumps(status).encode())
+    await socket.close()
+    return socket
+
+
+def _certified() -> tuple[ssl.SSLContext, bytes]:
+    """What a server on 127.0.0.1 presents for an hour, and the certificate that its clients trust."""
+    now, key = datetime.datetime.now(datetime.UTC), ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "stand-in")])
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(address, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile() as chain:
+        unencrypted = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        chain.write(key.private_bytes(serialization.Encoding.PEM, *unencrypted) + pem)
+        chain.flush()
+        context.load_cert_chain(chain.name)
+    return context, pem

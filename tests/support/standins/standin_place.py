@@ -9,8 +9,10 @@ import shutil
 import signal
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from tests.support.waiting import until
 
 
 class Place:
@@ -68,7 +70,7 @@ class Place:
 
     def alive(self) -> int:
         """How many process groups that were started here still have a member that is not a zombie."""
-        return len(living_groups().intersection(process.pid for process in self.processes))
+        return len({group for _, _, group in living()}.intersection(process.pid for process in self.processes))
 
     async def remove(self) -> None:
         """Kill everything and delete the folder; what is just beginning is killed too."""
@@ -80,27 +82,31 @@ class Place:
         shutil.rmtree(self.temporary if self._volume else self.folder, ignore_errors=True)
 
 
-def living_groups() -> set[int]:
-    """Process groups of this machine that have a member which is not a zombie."""
-    groups = set()
+class Leaves:
+    """A stand-in that counts what exists and what runs."""
+
+    def left(self) -> tuple[int, int]:
+        """Sandboxes that exist, and process groups that are alive in them."""
+        raise NotImplementedError
+
+    async def leaves(self, *expected: int) -> None:
+        """That this is what is left: what has been killed takes a moment to be gone."""
+        await until(lambda: self.left() == expected, f"{expected} sandboxes and process groups are left")
+
+
+def living() -> Iterator[tuple[int, int, int]]:
+    """Processes of this machine that are no zombies, with their parents and their process groups."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                state, _, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                state, parent, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
                 if state != "Z":
-                    groups.add(int(group))
-    return groups
+                    yield int(entry.name), int(parent), int(group)
 
 
 def descendants(pid: int) -> list[int]:
     """Processes below one, parents before their children."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError):
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
-    found = children.get(pid, [])
-    for child in found:
-        found.extend(children.get(child, []))
-    return found
+    processes, found = list(living()), [pid]
+    for above in found:
+        found.extend(child for child, parent, _ in processes if parent == above)
+    return found[1:]

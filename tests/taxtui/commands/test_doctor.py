@@ -22,8 +22,7 @@ from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from tests.support import paced_fake
 from tests.support.command_line import PLAIN, TAXTUI, Home, ended
-from tests.support.cost_model.pooled import ACQUIRE, filled
-from tests.support.standins.kubernetes_pool_standin import PoolStandin
+from tests.support.standins.kubernetes_pool_standin import ACQUIRE, PoolStandin
 from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.processes
@@ -96,7 +95,7 @@ def test_a_step_above_its_limit_is_exit_code_5(home: Home, step: str) -> None:
 @pytest.mark.parametrize("acquire", ["create", ACQUIRE])
 async def test_a_canary_of_a_cluster_creates_or_claims_and_leaves_no_pod(home: Home, acquire: str) -> None:
     async with PoolStandin() as cluster:
-        await filled(cluster)
+        await cluster.filled()
         words = ("doctor", "-s", f"kubernetes:kubeconfig={cluster.kubeconfig}", "--canary", "--acquire", acquire)
         process = await asyncio.create_subprocess_exec(
             *TAXTUI, *words, "--max-start", "1h", "--format", "json", env=home.env, stdout=asyncio.subprocess.PIPE

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from taxtui.sandboxes.kit import removal
-from taxtui.sandboxes.protocol import Substrate
-from taxtui.substrates.daytona import DaytonaOptions
-from taxtui.substrates.daytona.substrate import DaytonaSubstrate
-from taxtui.substrates.kubernetes.options import KubernetesOptions
-from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
-from tests.support.crowd import crowd
 from tests.support.standins.api_faults import DAYTONA, KUBERNETES, NO_OPS, Measure, Provider, measuring, told
 from tests.support.standins.daytona_standin import KEY
-from tests.support.standins.standin_process import serving
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
@@ -167,20 +160,8 @@ async def test_a_list_that_fails_once_does_not_stop_the_cleanup(
 
 # ------------------------------------------------------------------------------------------------------------- scale
 
-SUBSTRATES: dict[str, Callable[[str], Substrate]] = {
-    "kubernetes": lambda at: KubernetesSubstrate(KubernetesOptions(kubeconfig=at)),
-    "daytona": lambda at: DaytonaSubstrate(DaytonaOptions(api_url=at)),
-}
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SUBSTRATES)
-async def test_a_hundred_trials_at_once_all_succeed_and_leave_nothing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DAYTONA_API_KEY", KEY)
-    async with serving(f"tests.support.standins.{name}_standin") as at:
-        got = await crowd(lambda ref: SUBSTRATES[name](at), tmp_path, 100, actions=2)
-        assert (got.trials, got.failures) == (100 + 1, [])  # and one warm-up
-        async with SUBSTRATES[name](at) as substrate:
-            assert await substrate.find() == []
+async def test_a_hundred_trials_at_once_all_succeed_and_leave_nothing(measure: Measure) -> None:
+    got = await measure("true", trials=100, concurrency=100, create_timeout_s=120.0, timeout_s=120.0)
+    assert [end.outcome for end in got.ends] == ["ok"] * 100

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from taxtui import installed
 from taxtui.commands import clean, doctor
@@ -70,6 +70,13 @@ async def test_the_command_in_the_error_removes_an_existing_sandbox() -> None:
     assert words[:2] == ["taxtui", "clean"]
     done = await asyncio.to_thread(CliRunner().invoke, clean.command, [*words[2:], "-s", PLAIN])
     assert (done.exit_code, f"removed local {name}" in done.output) == (0, True)
+
+
+def cleaned(*args: str, substrate: str = PLAIN, code: int = 0) -> Result:
+    """``taxtui clean``, of all substrates if ``substrate`` is empty."""
+    done = CliRunner().invoke(clean.command, [*(("-s", substrate) if substrate else ()), *args])
+    assert done.exit_code == code, done.output
+    return done
 
 
 def rows(*args: str, exit_code: int = 0) -> list[dict[str, Any]]:
@@ -148,29 +155,23 @@ class TestClean:
 
     def test_dry_run_then_for_real(self) -> None:
         name = asyncio.run(leave_one(1))
-        told = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--dry-run"])
-        assert (told.exit_code, told.stdout.startswith(f"would remove local {name} ")) == (0, True)
+        assert cleaned("--run", RUN, "--dry-run").stdout.startswith(f"would remove local {name} ")
         assert asyncio.run(found()) == [name]
-        young = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--older-than", "1h"])
-        assert (young.exit_code, young.stdout) == (0, "")
-        done = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN])
-        assert (done.exit_code, done.stdout.startswith(f"removed local {name} ")) == (0, True)
+        assert cleaned("--run", RUN, "--older-than", "1h").stdout == ""
+        assert cleaned("--run", RUN).stdout.startswith(f"removed local {name} ")
         assert asyncio.run(found()) == []
 
-    def test_a_remaining_sandbox_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        name = asyncio.run(leave_one(2))
-        sound = LocalSubstrate.reap
-
+    def test_a_remaining_sandbox_is_named(self) -> None:
         async def fail(self: LocalSubstrate, found: Found) -> None:
             raise CleanupFailed("it would not go")
 
-        monkeypatch.setattr(LocalSubstrate, "reap", fail)
-        done = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN])
-        assert done.exit_code == 1
+        name = asyncio.run(leave_one(2))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LocalSubstrate, "reap", fail)
+            done = cleaned("--run", RUN, code=1)
         assert f"may still exist: local {name}" in done.stderr
         assert "it would not go" in done.stderr
-        monkeypatch.setattr(LocalSubstrate, "reap", sound)
-        assert CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN]).exit_code == 0
+        cleaned("--run", RUN)
 
     @pytest.mark.parametrize("who", ["of another machine", "which is going on here", "whose process has ended"])
     def test_before_its_deadline_it_takes_force(self, who: str, ended_pid: int) -> None:
@@ -184,55 +185,52 @@ class TestClean:
         until = "until the last one's deadline, 2100-01-01 00:00:00 UTC; --force removes them"
         words = f"kept 1 of run {RUN}{known.get(pid, ', whose process on this machine has ended,')} {until}\n"
         name = asyncio.run(leave_one(3, "4102444800"))
-        for args, code in ([], 0), (["--dry-run"], 0), (["--run", RUN, "--dry-run"], 0), (["--run", RUN], 1):
-            spared = CliRunner().invoke(clean.command, ["-s", PLAIN, *args])
-            assert (spared.exit_code, spared.stdout) == (code, "")
-            assert spared.stderr == f"taxtui: {PLAIN}: {words}"
+        for args, code in ((), 0), (("--dry-run",), 0), (("--run", RUN, "--dry-run"), 0), (("--run", RUN), 1):
+            spared = cleaned(*args, code=code)
+            assert (spared.stdout, spared.stderr) == ("", f"taxtui: {PLAIN}: {words}")
         assert asyncio.run(found()) == [name]
-        told = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--force", "--dry-run"])
-        assert told.stdout.startswith(f"would remove local {name} ")
-        assert CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--force"]).exit_code == 0
+        assert cleaned("--run", RUN, "--force", "--dry-run").stdout.startswith(f"would remove local {name} ")
+        cleaned("--run", RUN, "--force")
         assert asyncio.run(found()) == []
 
-    def test_a_reused_process_id_spares_nothing_whose_deadline_has_passed(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    @pytest.fixture
+    def _no_substrates(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """But those of the ledger."""
         monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
+
+    @pytest.mark.usefixtures("_no_substrates")
+    def test_a_reused_process_id_spares_nothing_whose_deadline_has_passed(self) -> None:
         enter_in_ledger(os.getpid())
         name = asyncio.run(leave_one(5))
-        assert f"removed local {name}" in CliRunner().invoke(clean.command, []).stdout
+        assert f"removed local {name}" in cleaned(substrate="").stdout
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "it may be going on, and make more"
 
     def test_a_named_sweep_forgets_a_run_that_used_nothing_else(self) -> None:
         both = (parse_substrate(PLAIN), parse_substrate("fake"))
         for run, used in ((RUN, both[:1]), (f"{RUN}b", both)):
             ledger.write(LedgerEntry(run_id=run, substrates=used, create_timeout_s=5))
-        assert CliRunner().invoke(clean.command, ["-s", PLAIN]).exit_code == 0
+        cleaned()
         assert [entry.run_id for entry in ledger.entries()] == [f"{RUN}b"], "the other place was not looked at"
 
     def test_without_a_deadline_only_a_run_that_goes_on_here_is_spared(self) -> None:
         enter_in_ledger(os.getpid())
         name = asyncio.run(leave_one(6, ""))
-        spared = CliRunner().invoke(clean.command, ["-s", PLAIN])
-        assert f"which is going on here (process {os.getpid()}), until it ends; --force" in spared.stderr
+        assert f"which is going on here (process {os.getpid()}), until it ends; --force" in cleaned().stderr
         ledger.remove(RUN)
-        assert f"removed local {name}" in CliRunner().invoke(clean.command, ["-s", PLAIN]).stdout
+        assert f"removed local {name}" in cleaned().stdout
 
-    def test_a_deadline_that_no_calendar_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
+    @pytest.mark.usefixtures("_no_substrates")
+    def test_a_deadline_that_no_calendar_has(self) -> None:
         enter_in_ledger()
         asyncio.run(leave_one(7, "9" * 30))
-        assert "deadline, 9999-12-31" in CliRunner().invoke(clean.command, []).stderr
+        assert "deadline, 9999-12-31" in cleaned(substrate="").stderr
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "what is spared is not forgotten"
 
-    def test_the_substrates_of_a_dead_run_are_cleaned_and_the_run_forgotten(
-        self, ended_pid: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
+    @pytest.mark.usefixtures("_no_substrates")
+    def test_the_substrates_of_a_dead_run_are_cleaned_and_the_run_forgotten(self, ended_pid: int) -> None:
         enter_in_ledger(ended_pid)
         name = asyncio.run(leave_one(4))
-        swept = CliRunner().invoke(clean.command, ["--run", RUN])
-        assert f"removed local {name}" in swept.stdout
+        assert f"removed local {name}" in cleaned("--run", RUN, substrate="").stdout
         assert ledger.entries() == []
 
     async def test_an_option_of_an_older_version_in_the_ledger_hides_no_sandbox(self) -> None:
@@ -255,9 +253,7 @@ class TestClean:
     ) -> None:
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
         monkeypatch.setattr("taxtui.sandboxes.registry.names", lambda: ["docker", "local"])
-        done = CliRunner().invoke(clean.command, ["--run", "no-such-run"])
-        assert done.exit_code == 0
-        assert "not searched: docker: no docker daemon" in done.stderr
+        assert "not searched: docker: no docker daemon" in cleaned("--run", "no-such-run", substrate="").stderr
         named = CliRunner().invoke(clean.command, ["--run", "no-such-run", "-s", "docker"])
         assert isinstance(named.exception, SubstrateUnavailable)
         assert named.exception.exit_code == 3

@@ -11,7 +11,7 @@ import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.protocol import ExecResult
+from taxtui.sandboxes.protocol import ExecResult, Session
 from taxtui.substrates.aws.ecs import sandbox as ecs_sandbox
 from taxtui.substrates.aws.ecs.protocol import SessionCut
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
@@ -40,26 +40,15 @@ async def run(made: EcsSandbox, mode: str, command: Command) -> ExecResult:
     return result
 
 
-async def begun(
-    made: EcsSandbox, folder: Path, mode: str = "exec", timeout_s: float = 60.0
-) -> asyncio.Future[ExecResult]:
-    """A command that runs for ten minutes, once it has begun."""
-    command = Command(script=f"touch {folder}/begun; sleep 600", timeout_s=timeout_s)
-    running = asyncio.ensure_future(run(made, mode, command))
-    await until((folder / "begun").exists, "the command runs")
-    return running
-
-
-# -- silence
-
-
 @pytest.mark.parametrize("mode", ["exec", "session"])
 @pytest.mark.parametrize("dead", ["container", "agent"])
 async def test_a_silent_death_under_a_command_is_a_lost_sandbox_long_before_its_timeout(
     ecs: EcsStandin, tmp_path: Path, mode: str, dead: str
 ) -> None:
     async with sandbox(ecs) as made:
-        running = await begun(made, tmp_path, mode, LATER_S)
+        command = Command(script=f"touch {tmp_path}/begun; sleep 600", timeout_s=LATER_S)
+        running = asyncio.ensure_future(run(made, mode, command))
+        await until((tmp_path / "begun").exists, "the command runs")
         ecs.refuse("DescribeTasks", "AccessDeniedException", "not now", times=2)  # a refused look is made again
         [task] = ecs.running()
         if dead == "agent":
@@ -82,16 +71,16 @@ async def test_the_time_to_open_a_session_is_a_part_of_the_timeout(ecs: EcsStand
             await running
 
 
-# -- slots
+# -- connections that are lost, and the slots of the agent that they hold
+
+CHATTER = Command(script="for i in $(seq 200); do echo $i; sleep 0.02; done", stdin=b"x" * 50_000, timeout_s=LATER_S)
 
 
-async def cut(made: EcsSandbox, ecs: EcsStandin) -> None:
+async def cut(path: EcsSandbox | Session, ecs: EcsStandin) -> None:
     """A command whose connection is lost."""
-    ecs.behaviour = Behaviour(cut_after=25)
-    with pytest.raises(SessionCut):
-        await made.exec(
-            Command(script="for i in $(seq 200); do echo $i; sleep 0.02; done", stdin=b"x" * 50_000, timeout_s=LATER_S)
-        )
+    ecs.behaviour.cut_after = 25
+    with pytest.raises(SessionCut, match="cut"):
+        await path.exec(CHATTER)
     ecs.behaviour = Behaviour()
 
 
@@ -150,14 +139,7 @@ async def test_a_busybox_image(ecs: EcsStandin, applets: Path, mode: str) -> Non
             await run(made, mode, Command(script="sleep 600", timeout_s=0.5))
 
 
-@pytest.mark.parametrize(
-    "behaviour",
-    [
-        Behaviour(terminal_after_s=0.5),
-        Behaviour(handshake="plain", drop=0.1, seed=5),
-    ],
-    ids=lambda behaviour: " ".join(f"{k}={v}" for k, v in vars(behaviour).items() if v and k != "seed"),
-)
+@pytest.mark.parametrize("behaviour", [Behaviour(terminal_after_s=0.5), Behaviour(handshake="plain", drop=0.1, seed=5)])
 async def test_every_command_arrives_once_and_whole(ecs: EcsStandin, behaviour: Behaviour) -> None:
     ecs.behaviour = behaviour
     async with sandbox(ecs) as made:
@@ -179,15 +161,12 @@ async def test_what_the_agents_loop_over_characters_damages_arrives_all_the_same
 
 
 async def test_a_session_cut_in_the_middle_is_its_own_outcome(ecs: EcsStandin) -> None:
-    ecs.behaviour = Behaviour(cut_after=25)
     async with sandbox(ecs) as made:
         session = await made.open_session()
-        with pytest.raises(SessionCut, match="cut"):
-            await session.exec(Command(script="for i in $(seq 200); do echo $i; sleep 0.02; done", stdin=b"x" * 50_000))
+        await cut(session, ecs)
         with pytest.raises(SandboxLost):
-            await session.exec(Command(script="true"))
-        ecs.behaviour = Behaviour()
-        assert (await made.exec(Command(script="true"))).exit_code == 0  # the container is still there
+            await session.exec(TRUE)
+        assert (await made.exec(TRUE)).exit_code == 0  # the container is still there
 
 
 async def test_kms_is_refused_with_what_to_change(ecs: EcsStandin) -> None:
@@ -195,5 +174,5 @@ async def test_kms_is_refused_with_what_to_change(ecs: EcsStandin) -> None:
     async with sandbox(ecs) as made:
         for _ in range(2):
             with pytest.raises(SubstrateUnavailable, match="kmsKeyId"):
-                await made.exec(Command(script="true"))
+                await made.exec(TRUE)
         assert ecs.calls["TerminateSession"] == 2  # the agent still waits for the end of its handshake

@@ -12,12 +12,11 @@ import pytest
 
 from taxtui.errors import ExecFailed, ReadyTimeout
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
+from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, KEPT_BYTES, TAIL_BYTES
 from taxtui.sandboxes.protocol import ExecResult, Marks
-from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
-from tests.support.sandboxes import spec
+from tests.support.sandboxes import ready
 from tests.support.standins.api_faults import DAYTONA, NO_OPS, Measure, measuring, told
 from tests.support.standins.daytona_standin import DaytonaStandin
 from tests.support.waiting import until
@@ -30,7 +29,7 @@ def measure(standin: DaytonaStandin, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return measuring(DAYTONA, standin, tmp_path, monkeypatch)
 
 
-# ------------------------------------------------------------------------------------------------------------- ready
+# -- ready
 
 
 async def test_a_sandbox_that_goes_to_error_is_deleted(standin: DaytonaStandin, measure: Measure) -> None:
@@ -56,7 +55,19 @@ async def test_a_sandbox_that_never_starts(standin: DaytonaStandin, measure: Mea
     assert told(got.end) == ("timeout", "ready", ReadyTimeout.__name__)
 
 
-# -------------------------------------------------------------------------------------------------------------- exec
+async def test_a_throttled_lookup_waits_as_long_as_it_is_told_and_that_is_queued(
+    standin: DaytonaStandin, substrate: DaytonaSubstrate
+) -> None:
+    standin.fail("get", status=429, retry_after_s=1)
+    marks = Marks()
+    await ready(substrate, marks=marks)
+    assert standin.requests.count("get") == 2  # in steps of 0.1 s it would have been ten
+    assert marks.queued_ns >= 1_000_000_000
+    [notice] = marks.notices
+    assert notice.startswith("throttled while looking up states, waited 1.")
+
+
+# -- exec
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 500])
@@ -67,15 +78,11 @@ async def test_a_refused_exec(standin: DaytonaStandin, measure: Measure, status:
 
 
 @pytest.mark.parametrize("reset", ["before", "mid"])
-async def test_a_broken_exec_leaves_no_process(standin: DaytonaStandin, reset: str) -> None:
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
-        marks = Marks()
-        box = await substrate.create(spec(), marks)
-        await box.wait_ready(marks)
-        standin.fail("exec", reset=reset)
-        with pytest.raises(ExecFailed, match="did not answer"):
-            await box.exec(Command(script="sleep 60 & sleep 61"))
-        assert standin.left() == (1, 0)
+async def test_a_broken_exec_leaves_no_process(standin: DaytonaStandin, box: DaytonaSandbox, reset: str) -> None:
+    standin.fail("exec", reset=reset)
+    with pytest.raises(ExecFailed, match="did not answer"):
+        await box.exec(Command(script="sleep 60 & sleep 61"))
+    assert standin.left() == (1, 0)
 
 
 @pytest.mark.parametrize("fault", [{"status": 500}, {"status": 404}, {"reset": "before", "times": 2}])
@@ -95,7 +102,8 @@ async def test_a_sandbox_that_dies_under_a_command(
 ) -> None:
     async def strike() -> None:
         await until(lambda: any(place.begun() for place in standin.places.values()), "the command has begun")
-        standin.lose("taxtui-20260101t000000z-00000000-0", state, reason)
+        [sandbox] = standin.sandboxes.values()
+        standin.lose(sandbox["name"], state, reason)
 
     striking = asyncio.ensure_future(strike())
     got = await measure("touch begun; sleep 30", mode=mode)
@@ -105,10 +113,7 @@ async def test_a_sandbox_that_dies_under_a_command(
     assert reason in got.end.message
 
 
-async def made(substrate: DaytonaSubstrate, marks: Marks) -> DaytonaSandbox:
-    sandbox = await substrate.create(spec(), marks)
-    await sandbox.wait_ready(marks)
-    return sandbox
+# -- large data
 
 
 async def run(sandbox: DaytonaSandbox, mode: str, command: Command) -> ExecResult:
@@ -121,45 +126,25 @@ async def run(sandbox: DaytonaSandbox, mode: str, command: Command) -> ExecResul
     return result
 
 
-# -- the account's limit
+@pytest.mark.parametrize(("mode", "kept"), [("exec", HEAD_BYTES), ("session", 1_000_000)])
+async def test_beginning_end_and_length_of_what_is_larger_than_is_kept(
+    box: DaytonaSandbox, mode: str, kept: int
+) -> None:
+    KEPT_BYTES.set(kept)
+    size = kept + 3_000_000
+    script = f"echo first; head -c {size} /dev/zero; echo last"
+    result = await run(box, mode, Command(script=script, timeout_s=200))
+    assert len(result.stdout) == kept + TAIL_BYTES
+    assert len(result.stdout) + result.stdout_dropped == size + 11
+    assert (result.stdout[:6], result.stdout[-5:]) == (b"first\n", b"last\n")
 
 
-async def test_a_throttled_lookup_waits_as_long_as_it_is_told_and_that_is_queued(standin: DaytonaStandin) -> None:
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
-        standin.fail("get", status=429, retry_after_s=2)
-        marks = Marks()
-        sandbox = await made(substrate, marks)
-        assert standin.requests.count("get") == 2  # in steps of 0.1 s it would have been twenty
-        assert marks.queued_ns >= 2_000_000_000
-        [told] = marks.notices
-        assert told.startswith("throttled while looking up states, waited 2.")
-        await sandbox.destroy()
-
-
-# -- large data
-
-
-@pytest.mark.parametrize("mode", ["exec", "session"])
-async def test_beginning_end_and_length_of_what_is_larger_than_is_kept(standin: DaytonaStandin, mode: str) -> None:
-    size = HEAD_BYTES + 3_000_000
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
-        sandbox = await made(substrate, Marks())
-        result = await run(
-            sandbox, mode, Command(script=f"echo first; head -c {size} /dev/zero; echo last", timeout_s=200)
-        )
-        assert len(result.stdout) == HEAD_BYTES + TAIL_BYTES
-        assert len(result.stdout) + result.stdout_dropped == size + 11
-        assert (result.stdout[:6], result.stdout[-5:]) == (b"first\n", b"last\n")
-        await sandbox.destroy()
-
-
-@pytest.mark.parametrize("mode", ["exec", "session"])
-async def test_large_input_arrives_whole_and_what_is_not_read_is_gone(standin: DaytonaStandin, mode: str) -> None:
-    data = os.urandom(3_000_000 if mode == "session" else 500_000)
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
-        sandbox = await made(substrate, Marks())
-        whole = await run(sandbox, mode, Command(script="sha256sum; exit 3", stdin=data, timeout_s=200))
-        assert (whole.exit_code, whole.stdout.split()[0].decode()) == (3, hashlib.sha256(data).hexdigest())
-        part = await run(sandbox, mode, Command(script="head -c 5; exit 4", stdin=data, timeout_s=200))
-        assert (part.exit_code, part.stdout) == (4, data[:5])
-        await sandbox.destroy()
+@pytest.mark.parametrize(("mode", "size"), [("exec", 500_000), ("session", 1_000_000)])
+async def test_large_input_arrives_whole_and_what_is_not_read_is_gone(
+    box: DaytonaSandbox, mode: str, size: int
+) -> None:
+    data = os.urandom(size)
+    whole = await run(box, mode, Command(script="sha256sum; exit 3", stdin=data, timeout_s=200))
+    assert (whole.exit_code, whole.stdout.split()[0].decode()) == (3, hashlib.sha256(data).hexdigest())
+    part = await run(box, mode, Command(script="head -c 5; exit 4", stdin=data, timeout_s=200))
+    assert (part.exit_code, part.stdout) == (4, data[:5])

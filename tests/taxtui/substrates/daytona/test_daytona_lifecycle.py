@@ -1,39 +1,26 @@
-"""The Daytona substrate against a stand-in, and the stand-in against Daytona's own SDK."""
+"""The Daytona substrate against a stand-in: what is asked for, removal, and copies whose labels are in their name."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from taxtui.errors import ExecFailed, SubstrateUnavailable
-from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
-from taxtui.sandboxes.protocol import Marks, Sandbox
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable
+from taxtui.plan.spec import Command, Limits
+from taxtui.sandboxes.kit.labels import LABEL_TRIAL
+from taxtui.sandboxes.lifecycle import fork
+from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona import DaytonaOptions, client
+from taxtui.substrates.daytona.sandbox import DaytonaSandbox
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
-from tests.support.standins.daytona_standin import KEY, DaytonaStandin
+from tests.support.sandboxes import RUN, ready, spec
+from tests.support.standins.daytona_standin import DaytonaStandin
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
-
-
-def spec(trial: int = 1, **changes: Any) -> SandboxSpec:
-    labels = {LABEL_RUN: "r1", LABEL_TRIAL: str(trial), LABEL_DEADLINE: "1900000000"}
-    return SandboxSpec(**{"name": f"taxtui-r1-{trial}", "labels": labels, "limits": Limits(), "ttl_s": 60.0, **changes})
-
-
-async def ready(substrate: DaytonaSubstrate, trial: int = 1, **changes: Any) -> Sandbox:
-    sandbox = await substrate.create(spec(trial, **changes), Marks())
-    await sandbox.wait_ready(Marks())
-    return sandbox
-
-
-@pytest.fixture
-async def substrate(standin: DaytonaStandin) -> AsyncIterator[DaytonaSubstrate]:
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as connected:
-        yield connected
 
 
 async def test_check_reports_key_region_and_missing_permissions(
@@ -59,10 +46,9 @@ async def test_without_a_key_or_with_a_wrong_one(standin: DaytonaStandin, monkey
 
 
 async def test_what_is_asked_for(standin: DaytonaStandin, substrate: DaytonaSubstrate) -> None:
-    await ready(substrate, env={"A": "b"})
+    sandbox = await ready(substrate, 1, env={"A": "b"}, ttl_s=60.0)
     (made,) = standin.sandboxes.values()
-    assert made["name"] == "taxtui-r1-1"
-    assert made["labels"][LABEL_TRIAL] == "1"
+    assert (made["name"], made["labels"][LABEL_TRIAL]) == (sandbox.name, "1")
     assert made["networkBlockAll"] is True
     assert (made["autoDeleteInterval"], made["autoStopInterval"]) == (0, 1)
     assert made["env"] == {}, "variables go with each command, so that the warm pool is not missed"
@@ -87,17 +73,15 @@ async def test_a_snapshot_has_its_own_size(standin: DaytonaStandin) -> None:
         assert (await substrate.check()).effective.limits(Limits()) == Limits(), "unknown"
 
 
-async def test_a_command_that_kills_its_own_shell_is_a_result(substrate: DaytonaSubstrate) -> None:
-    box = await ready(substrate)
+async def test_a_command_that_kills_its_own_shell_is_a_result(box: DaytonaSandbox) -> None:
     got = await box.exec(Command(script="kill -9 $$; sleep 1"))
     assert got.exit_code == 137
     assert got.ended_ns > got.started_ns > 0
 
 
 async def test_a_shell_that_is_not_there(
-    standin: DaytonaStandin, substrate: DaytonaSubstrate, monkeypatch: pytest.MonkeyPatch
+    standin: DaytonaStandin, box: DaytonaSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    box = await ready(substrate)
     for place in standin.places.values():
         monkeypatch.setattr(place, "path", str(place.folder))
     with pytest.raises(ExecFailed, match="no bash was started"):
@@ -108,34 +92,114 @@ async def test_find_reads_every_page_and_every_state(
     standin: DaytonaStandin, substrate: DaytonaSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "PAGE", 2)
-    for trial in range(5):
-        await ready(substrate, trial)
-    standin.lose("taxtui-r1-3", "error", "broken")
+    boxes = [await ready(substrate) for _ in range(5)]
+    standin.lose(boxes[3].name, "error", "broken")
     found = await substrate.find()
-    assert len(found) == len(await substrate.find("r1")) == 5
-    assert {each.deadline_unix_s for each in found} == {1_900_000_000}
+    assert len(found) == len(await substrate.find(RUN)) == 5
+    assert {each.deadline_unix_s for each in found} == {1}
     assert await substrate.find("another") == []
-    await asyncio.gather(*map(substrate.reap, found))
-    await asyncio.gather(*map(substrate.reap, found))
+    for _ in range(2):
+        await asyncio.gather(*map(substrate.reap, found))
     assert standin.left() == (0, 0)
 
 
-async def test_polling_stays_within_its_budget(standin: DaytonaStandin) -> None:
+async def test_polling_stays_within_its_budget(standin: DaytonaStandin, substrate: DaytonaSubstrate) -> None:
     standin.start_s = 1.0
-    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
-        await asyncio.gather(*(ready(substrate, trial) for trial in range(40)))
-        looks = standin.requests.count("get")
-        assert looks < 40 * 3 + 40, "40 sandboxes, each polled every 0.1 s, would make 400 requests in this second"
-        await asyncio.sleep(0.3)
-        assert standin.requests.count("get") == looks, "nobody looks at what has started"
+    await asyncio.gather(*(ready(substrate) for _ in range(40)))
+    looks = standin.requests.count("get")
+    assert looks < 40 * 3 + 40, "40 sandboxes, each polled every 0.1 s, would make 400 requests in this second"
+    await asyncio.sleep(0.3)
+    assert standin.requests.count("get") == looks, "nobody looks at what has started"
 
 
-async def test_daytonas_own_sdk_takes_the_stand_in_for_daytona(standin: DaytonaStandin) -> None:
-    from daytona import AsyncDaytona, CreateSandboxFromSnapshotParams, DaytonaConfig
+async def test_a_stale_origin_after_an_accepted_stop_requests_no_second_stop(
+    standin: DaytonaStandin, box: DaytonaSandbox
+) -> None:
+    standin.stale_looks = 3
+    await box.suspend(Marks())
+    assert standin.requests.count("stop") == 1
 
-    async with AsyncDaytona(DaytonaConfig(api_key=KEY, api_url=standin.url, target="local")) as sdk:
-        box = await sdk.create(CreateSandboxFromSnapshotParams(name="by-the-sdk", ephemeral=True), timeout=10)
-        got = await box.process.exec("echo hello", timeout=5)
-        assert (got.exit_code, got.result) == (0, "hello\n")
-        await box.delete(timeout=10, wait=True)
+
+async def test_an_answer_without_a_state_is_not_the_end(
+    substrate: DaytonaSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = await ready(substrate)
+    get, looks = substrate._opened.sandboxes.get_sandbox, 0
+
+    async def stateless(*args: Any, **named: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return SimpleNamespace(state=None) if looks < 3 else await get(*args, **named)
+
+    monkeypatch.setattr(substrate._opened.sandboxes, "get_sandbox", stateless)
+    await sandbox.destroy()
+    assert looks == 3
+
+
+# -- copies
+
+COPY = f"taxtui-{RUN}-1.copy"
+LABELS = spec().labels
+
+
+async def test_every_page_of_snapshots_is_found_with_run_and_deadline(
+    standin: DaytonaStandin, substrate: DaytonaSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PAGE", 2)
+    sandbox = await ready(substrate)
+    names = {f"taxtui-{RUN}-1.{number}" for number in range(3)}
+    for name in names:
+        await sandbox.snapshot(name, LABELS, Marks())
+    await sandbox.destroy()
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as cleaner:
+        entries = await cleaner.find()
+        assert {entry.name for entry in entries} == {entry.name for entry in await cleaner.find(RUN)} == names
+        assert {(entry.run_id, entry.deadline_unix_s) for entry in entries} == {(RUN, 1)}
+        assert await cleaner.find(RUN[:-1]) == []
+        for _ in range(2):
+            await asyncio.gather(*map(cleaner.reap, entries))
     assert standin.left() == (0, 0)
+
+
+async def test_a_fork_uses_the_snapshot_even_with_the_option_image(standin: DaytonaStandin) -> None:
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, image="debian:12")) as substrate:
+        sandbox = await ready(substrate)
+        await sandbox.exec(Command(script="echo x > note"))
+        reference = await sandbox.snapshot(COPY, LABELS, Marks())
+        copy = await fork(substrate, reference, spec(), Marks())
+        assert (await copy.exec(Command(script="cat note"))).stdout == b"x\n"
+
+
+async def test_a_snapshot_that_fails_is_an_error_and_is_found(
+    standin: DaytonaStandin, substrate: DaytonaSubstrate
+) -> None:
+    standin.snapshot_state = "error"
+    sandbox = await ready(substrate)
+    with pytest.raises(CreateFailed, match="the snapshot went to error: no space left on the runner"):
+        await sandbox.snapshot(COPY, LABELS, Marks())
+    await sandbox.destroy()
+    (left,) = await substrate.find(RUN)
+    await substrate.reap(left)
+    assert standin.left() == (0, 0)
+
+
+async def test_a_key_that_may_not_write_or_delete_snapshots(
+    standin: DaytonaStandin, substrate: DaytonaSubstrate, box: DaytonaSandbox
+) -> None:
+    standin.fail("copy", status=403, message="missing permission write:snapshots")
+    with pytest.raises(SubstrateUnavailable, match="missing permission write:snapshots"):
+        await box.snapshot(COPY, LABELS, Marks())
+    await box.snapshot(COPY, LABELS, Marks())
+    left = next(entry for entry in await substrate.find() if entry.handle.startswith(client.HANDLE))
+    standin.fail("unsnapshot", status=403, message="missing permission delete:snapshots")
+    with pytest.raises(CleanupFailed, match=r"may still exist: .*delete:snapshots"):
+        await substrate.reap(left)
+
+
+async def test_a_cancelled_snapshot_is_deleted(standin: DaytonaStandin, box: DaytonaSandbox) -> None:
+    copying = asyncio.ensure_future(box.snapshot(COPY, LABELS, Marks()))
+    await until(lambda: "copy" in standin.requests, "the snapshot is requested")
+    copying.cancel()
+    await asyncio.wait({copying})
+    assert copying.cancelled()
+    assert standin.snapshots == {}

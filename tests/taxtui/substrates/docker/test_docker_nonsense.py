@@ -1,24 +1,41 @@
-"""A daemon that answers nonsense, cuts its streams or has no end: one of our errors, never half a result."""
+"""A daemon that answers words, nonsense or nothing, or cuts its streams: one of our errors, never half a result."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from taxtui.commands.clean import _clean
-from taxtui.errors import CreateFailed, ExecFailed, SubstrateError
-from taxtui.plan.spec import SubstrateRef
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import Command, SubstrateRef
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker import DockerOptions
+from taxtui.substrates.docker import sandbox as docker_sandbox
+from taxtui.substrates.docker.containers import Image
+from taxtui.substrates.docker.endpoint import endpoint
 from taxtui.substrates.docker.exec import Exec
+from taxtui.substrates.docker.failure import (
+    NoSuchProgram,
+    create_refused,
+    exec_refused,
+    no_client,
+    not_started,
+    unanswered,
+    unreached,
+    unusable,
+)
 from taxtui.substrates.docker.http import Address, Connection, Daemon, Multiplexed
+from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import spec
 
@@ -120,6 +137,9 @@ async def test_a_stream_that_is_cut_with_its_container_has_ended(
             assert await running.read() == (ENDED, b"")
 
 
+# -- containers
+
+
 def connected(client: Daemon) -> DockerSubstrate:
     """A substrate whose daemon this is."""
     substrate = DockerSubstrate(DockerOptions(image="registry.example/team/image:1"))
@@ -197,3 +217,189 @@ async def test_a_list_of_another_shape_is_one_line_of_clean(tmp_path: Path) -> N
 async def test_missing_figures_are_unknown(stats: bytes, tmp_path: Path) -> None:
     async with daemon(tmp_path, answer(stats)) as client:
         assert await connected(client).containers.usage("c") == Usage()
+
+
+# -- commands that are to be killed
+
+
+async def test_a_killer_that_fails_is_not_killed_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that lost its working folder, or its shell: whatever is run begins and fails."""
+    started: list[tuple[str, str]] = []
+
+    class Unstartable(Exec):
+        async def start(self, argv: list[str], *, stdin: bool, folder: str = "") -> None:
+            started.append((argv[0], folder))
+            raise ExecFailed("OCI runtime exec failed")
+
+        async def has_begun(self) -> bool:
+            return True
+
+    monkeypatch.setattr(docker_sandbox, "Exec", Unstartable)
+    substrate: Any = SimpleNamespace(daemon=None)
+    sandbox = DockerSandbox(substrate, spec(), "container", Image("/work", "/work", home="", name=""))
+    with pytest.raises(ExecFailed, match="OCI runtime"):
+        await sandbox.exec(Command(script="true"))
+    assert started == [("bash", ""), ("sh", "/")]
+    assert not sandbox._running
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_a_start_cancelled_before_the_answer_is_awaited_before_the_kill(refuses: bool, tmp_path: Path) -> None:
+    """As dockerd does: one whose client has gone by its answer starts nothing, and never says so."""
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+    running = False
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal running
+        while head := (await reader.read(1 << 16)).partition(b" HTTP")[0]:
+            if head == b"POST /exec/e/start":
+                asked.set()
+                await may_answer.wait()
+                running = not refuses and not reader.at_eof()
+                writer.write(answer(b"{}", 409) if refuses else b"HTTP/1.1 101 UPGRADED\r\n\r\n")
+            elif head == b"POST /containers/c/exec":
+                writer.write(answer(b'{"Id": "e"}', 201))
+            else:
+                writer.write(answer(b'{"Running": %b, "Pid": %d}' % (str(running).lower().encode(), running)))
+        writer.close()
+
+    async with await asyncio.start_unix_server(talk, tmp_path / "d.sock"):
+        daemon = Daemon(Address(path=str(tmp_path / "d.sock")))
+        command = Exec(daemon, "c")
+        starting = asyncio.create_task(command.start(["sleep", "9"], stdin=False))
+        await asked.wait()
+        starting.cancel()
+        await asyncio.wait({starting})
+        asyncio.get_running_loop().call_later(0.05, may_answer.set)
+        assert await command.has_begun() is not refuses
+        command.release()
+        await daemon.close()
+
+
+# -- the address
+
+
+def test_a_docker_context_is_used_as_the_docker_command_uses_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Docker Desktop, rootless docker and colima set a context, not DOCKER_HOST."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    for variable in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    assert endpoint().path == "/var/run/docker.sock"
+    for name, host in (("rootless", "unix:///run/user/1000/docker.sock"), ("lab", "tcp://192.0.2.1:2375")):
+        meta = tmp_path / "contexts/meta" / hashlib.sha256(name.encode()).hexdigest()
+        meta.mkdir(parents=True)
+        about = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
+        (meta / "meta.json").write_text(json.dumps(about))
+    (tmp_path / "config.json").write_text('{"currentContext": "rootless"}')
+    assert endpoint().path == "/run/user/1000/docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
+    assert endpoint()[1:3] == ("127.0.0.1", 2375)
+    monkeypatch.setenv("DOCKER_CONTEXT", "lab")
+    assert endpoint()[1:3] == ("192.0.2.1", 2375)
+    assert endpoint("unix:///run/other.sock").path == "/run/other.sock"
+    monkeypatch.setenv("DOCKER_CONTEXT", "default")
+    assert endpoint()[1:3] == ("127.0.0.1", 2375)
+    monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
+    with pytest.raises(SubstrateUnavailable, match="there is no docker context 'nowhere'; see: docker context ls"):
+        endpoint()
+
+
+@pytest.mark.parametrize("host", ["ssh://somewhere", "npipe:////./pipe/docker", "fd://", "tcp://", "tls"])
+def test_other_addresses_are_refused(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1" if host == "tls" else "")
+    with pytest.raises(SubstrateUnavailable, match=r"TLS is not supported; forward its" if host == "tls" else r"; "):
+        endpoint(host.replace("tls", "tcp://127.0.0.1:2376"))
+
+
+async def test_a_daemon_that_goes_away_between_requests(tmp_path: Path) -> None:
+    """A kept-alive connection that the daemon has closed is replaced; one that refuses is an error of ours."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1000)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+        writer.close()
+
+    path = tmp_path / "docker.sock"
+    daemon = Daemon(Address(path=str(path)))
+    async with await asyncio.start_unix_server(serve, path):
+        for request in ("/one", "/two"):
+            assert (await daemon.request("GET", request)).body == {}
+    path.unlink(missing_ok=True)
+    with pytest.raises(ExecFailed, match=r"cannot be reached|does not answer"):
+        await daemon.request("GET", "/three")
+    await daemon.close()
+
+
+# -- what the daemon, its socket and a runtime say
+
+GONE = "No such container: 4f2a"
+REMOVING = "Container 4f2a is not running"
+NO_FILE = FileNotFoundError(2, "No such file or directory")
+RESET = ConnectionResetError(104, "Connection reset by peer")
+ERRORS = [
+    (exec_refused(404, GONE), SandboxLost, f"the container is gone: {GONE}"),
+    (exec_refused(409, REMOVING), SandboxLost, f"the container is gone: {REMOVING}"),
+    # During the removal the daemon reports its own failure.
+    (exec_refused(500, REMOVING), SandboxLost, f"the container is gone: {REMOVING}"),
+    (exec_refused(409, "Container 4f2a is paused"), ExecFailed, "the docker daemon refused: Container 4f2a is paused"),
+    (exec_refused(429, "slow down"), Throttled, "the docker daemon is busy: slow down"),
+    (exec_refused(503, "HTTP 503"), Throttled, "the docker daemon is busy: HTTP 503"),
+    (exec_refused(400, "no user"), ExecFailed, "the docker daemon refused: no user"),
+    (exec_refused(500, "HTTP 500"), ExecFailed, "the docker daemon refused: HTTP 500"),
+    (unanswered(RESET), ExecFailed, "the docker daemon does not answer: Connection reset by peer"),
+    (unanswered(TimeoutError()), ExecFailed, "the docker daemon does not answer: timed out"),
+    (unreached(NO_FILE), ExecFailed, "the docker daemon cannot be reached: No such file or directory"),
+    (unreached(OSError()), ExecFailed, "the docker daemon cannot be reached: OSError"),
+    (create_refused(404, "No such image", "x", "y"), SubstrateUnavailable, "docker: there is no image x here; y"),
+    (create_refused(404, "no network", "x:1", ""), CreateFailed, "docker cannot make a container: no network"),
+    (create_refused(500, "no space left", "x:1", ""), CreateFailed, "docker cannot make a container: no space left"),
+    (create_refused(503, "HTTP 503", "x:1", ""), Throttled, "the docker daemon is busy: HTTP 503"),
+    (unusable(unanswered(TimeoutError())), SubstrateUnavailable, "docker: the daemon does not answer: timed out"),
+]
+
+
+@pytest.mark.parametrize(("error", "kind", "text"), ERRORS)
+def test_each_answer_has_its_error(error: SubstrateError, kind: type[SubstrateError], text: str) -> None:
+    assert (type(error), str(error)) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        (PermissionError(13, "x"), "no permission on the daemon's socket; join the group docker, or set DOCKER_HOST"),
+        (NO_FILE, "no docker daemon is running there; start it, or set DOCKER_HOST"),
+        (ConnectionRefusedError(111, "x"), "no docker daemon is running there"),
+        (OSError(113, "no route"), "the daemon cannot be reached: no route; check DOCKER_HOST and the daemon"),
+    ],
+)
+def test_a_missing_daemon_is_explained_by_the_socket_s_error(cause: OSError, text: str) -> None:
+    failure = unreached(cause)
+    failure.__cause__ = cause
+    assert str(no_client(failure)).startswith(f"docker: {text}")
+
+
+RUNC = b'OCI runtime exec failed: exec failed: unable to start container process: exec: "bash": '
+STOPPED = b"OCI runtime exec failed: exec failed: cannot exec in a stopped container: unknown\r\n"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stdout", "kind"),
+    [
+        (127, RUNC + b"executable file not found in $PATH: unknown\r\n", NoSuchProgram),
+        (126, RUNC + b"executable file not found in $PATH: unknown\r\n", NoSuchProgram),
+        (126, RUNC + b"permission denied: unknown\r\n", ExecFailed),
+        (126, STOPPED, SandboxLost),
+        # Commands that were started, whatever they print.
+        (0, RUNC, None),
+        (1, RUNC, None),
+        (127, b"", None),
+        (127, b"hello\nOCI runtime exec failed", None),
+    ],
+)
+def test_a_program_that_never_ran_is_no_failed_command(
+    exit_code: int, stdout: bytes, kind: type[ExecFailed] | None
+) -> None:
+    error = not_started(exit_code, stdout)
+    assert (type(error) if error else None) is kind

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import contextlib
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,25 @@ from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Su
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker import DockerOptions
-from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.http import Address, Daemon
 from taxtui.substrates.docker.substrate import DockerSubstrate
-from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, output, sandbox_of, spec
+from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, RUN, output, sandbox_of, spec
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.docker, pytest.mark.processes]
 
 TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
-docker = pytest.mark.docker
 
 
-@docker
+def _bare_image() -> str:
+    """The base under the sandbox image: it sets neither user nor folder."""
+    import docker as sdk
+
+    with contextlib.closing(sdk.from_env()) as client:
+        tags = [tag for image in client.images.list() for tag in image.tags if tag.startswith("taxtui-base:")]
+    if not tags:
+        pytest.skip("no base image: taxtui setup")
+    return tags[0]
+
+
 @pytest.mark.parametrize("mode", ["exec", "session"])
 async def test_limits_are_in_force(mode: str) -> None:
     async with sandbox_of(DockerSubstrate(), limits=TIGHT) as sandbox:
@@ -35,7 +41,6 @@ async def test_limits_are_in_force(mode: str) -> None:
         assert 0 < int((await path.exec(Command(script=FORKS))).stdout) < TIGHT.pids
 
 
-@docker
 async def test_hardening() -> None:
     async with sandbox_of(DockerSubstrate()) as sandbox:
         status = dict(line.split(":\t", 1) for line in (await output(sandbox, "cat /proc/self/status")).splitlines())
@@ -45,7 +50,6 @@ async def test_hardening() -> None:
         assert "docker-init" in await output(sandbox, "tr '\\0' ' ' < /proc/1/cmdline")
 
 
-@docker
 async def test_a_command_that_removes_its_working_folder() -> None:
     """What follows cannot be started there; it fails as that, and what runs can still be killed."""
     async with sandbox_of(DockerSubstrate(DockerOptions(image=_bare_image()))) as sandbox:
@@ -68,7 +72,6 @@ async def test_a_command_that_removes_its_working_folder() -> None:
             await sandbox.reset(Marks())
 
 
-@docker
 async def test_the_client_s_proxies_stay_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They are in its configuration with their passwords; so are variables in the environment of taxtui itself."""
     proxies = {"httpProxy": "http://user:canary@proxy", "httpsProxy": "http://user:canary@proxy", "noProxy": "canary"}
@@ -83,7 +86,6 @@ async def test_the_client_s_proxies_stay_outside(monkeypatch: pytest.MonkeyPatch
             assert b"proxy" not in seen.stdout.lower()
 
 
-@docker
 @pytest.mark.parametrize("user", ["", "12345:12345"])
 async def test_an_image_that_names_no_folder(user: str) -> None:
     async with sandbox_of(DockerSubstrate(DockerOptions(image=_bare_image(), user=user))) as sandbox:
@@ -93,21 +95,6 @@ async def test_an_image_that_names_no_folder(user: str) -> None:
         assert await output(sandbox, "ls -A") == ""
 
 
-def _bare_image() -> str:
-    """The base under the sandbox image: it sets neither user nor folder."""
-    import docker as sdk
-
-    client = sdk.from_env()
-    try:
-        tags = [tag for image in client.images.list() for tag in image.tags if tag.startswith("taxtui-base:")]
-    finally:
-        client.close()
-    if not tags:
-        pytest.skip("no base image: taxtui setup")
-    return tags[0]
-
-
-@docker
 async def test_a_container_that_is_killed_from_outside_is_lost() -> None:
     substrate = DockerSubstrate()
     async with sandbox_of(substrate) as sandbox:
@@ -115,7 +102,7 @@ async def test_a_container_that_is_killed_from_outside_is_lost() -> None:
 
         async def kill() -> None:
             await asyncio.sleep(0.3)
-            path = f"/containers/{sandbox.container}/kill"  # type: ignore[attr-defined]
+            path = f"/containers/{sandbox.container}/kill"
             await substrate.containers.daemon.request("POST", path)
 
         killing = asyncio.create_task(kill())
@@ -126,7 +113,6 @@ async def test_a_container_that_is_killed_from_outside_is_lost() -> None:
             await session.exec(Command(script="true"))
 
 
-@docker
 async def test_a_missing_runtime_image_or_network_is_one_line() -> None:
     runtime = await DockerSubstrate(DockerOptions(runtime="no-such")).check()
     assert not runtime.ok
@@ -140,57 +126,4 @@ async def test_a_missing_runtime_image_or_network_is_one_line() -> None:
     async with DockerSubstrate(DockerOptions(network="no-such-network")) as substrate:
         with pytest.raises(CreateFailed, match="no-such-network"):
             await substrate.create(spec(), Marks())
-        assert await substrate.find(f"it{os.getpid()}") == []
-
-
-def test_a_docker_context_is_used_as_the_docker_command_uses_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Docker Desktop, rootless docker and colima set a context, not DOCKER_HOST."""
-    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
-    for variable in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
-        monkeypatch.delenv(variable, raising=False)
-    assert endpoint().path == "/var/run/docker.sock"
-    for name, host in (("rootless", "unix:///run/user/1000/docker.sock"), ("lab", "tcp://192.0.2.1:2375")):
-        meta = tmp_path / "contexts/meta" / hashlib.sha256(name.encode()).hexdigest()
-        meta.mkdir(parents=True)
-        about = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
-        (meta / "meta.json").write_text(json.dumps(about))
-    (tmp_path / "config.json").write_text('{"currentContext": "rootless"}')
-    assert endpoint().path == "/run/user/1000/docker.sock"
-    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
-    assert endpoint()[1:3] == ("127.0.0.1", 2375)
-    monkeypatch.setenv("DOCKER_CONTEXT", "lab")
-    assert endpoint()[1:3] == ("192.0.2.1", 2375)
-    assert endpoint("unix:///run/other.sock").path == "/run/other.sock"
-    monkeypatch.setenv("DOCKER_CONTEXT", "default")
-    assert endpoint()[1:3] == ("127.0.0.1", 2375)
-    monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
-    with pytest.raises(SubstrateUnavailable, match="there is no docker context 'nowhere'; see: docker context ls"):
-        endpoint()
-
-
-@pytest.mark.parametrize("host", ["ssh://somewhere", "npipe:////./pipe/docker", "fd://", "tcp://", "tls"])
-def test_other_addresses_are_refused(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1" if host == "tls" else "")
-    with pytest.raises(SubstrateUnavailable, match=r"TLS is not supported; forward its" if host == "tls" else r"; "):
-        endpoint(host.replace("tls", "tcp://127.0.0.1:2376"))
-
-
-async def test_a_daemon_that_goes_away_between_requests(tmp_path: Path) -> None:
-    """A kept-alive connection that the daemon has closed is replaced; one that refuses is an error of ours."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1000)
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
-        writer.close()
-
-    path = tmp_path / "docker.sock"
-    daemon = Daemon(Address(path=str(path)))
-    async with await asyncio.start_unix_server(serve, path):
-        for request in ("/one", "/two"):
-            assert (await daemon.request("GET", request)).body == {}
-    path.unlink(missing_ok=True)
-    with pytest.raises(ExecFailed, match=r"cannot be reached|does not answer"):
-        await daemon.request("GET", "/three")
-    await daemon.close()
+        assert await substrate.find(RUN) == []

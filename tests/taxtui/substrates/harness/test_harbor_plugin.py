@@ -134,23 +134,16 @@ async def test_the_timer_divides_a_command_and_is_taken_out(tmp_path: Path) -> N
     assert (await environment.exec("sleep 0.1; echo a")).stdout == "a\n"
     [command] = watch.commands
     assert 0.1e9 <= command.run_ns <= command.duration_ns
-
-
-@pytest.mark.parametrize("options", [{"streams": True}, {"system": "windows"}])
-async def test_a_streamed_or_foreign_command_is_left_as_it_is(tmp_path: Path, options: dict[str, Any]) -> None:
-    environment = FakeEnvironment(tmp_path, **options)
-    watch = Watch(environment, no_guard, timed=True)
-    await environment.exec("true")
-    assert environment.calls == ["true"]
-    assert watch.commands[0].run_ns == UNKNOWN
-
-
-def _start_ns(key: str) -> int:
-    return instant_ns(RESULT[key]["started_at"]) or 0
+    options: dict[str, Any]
+    for options in ({"streams": True}, {"system": "windows"}):  # a streamed or foreign command is left as it is
+        environment = FakeEnvironment(tmp_path, **options)
+        watch = Watch(environment, no_guard, timed=True)
+        await environment.exec("true")
+        assert (environment.calls, watch.commands[0].run_ns) == (["true"], UNKNOWN)
 
 
 def test_a_result_takes_its_commands_from_the_measurement() -> None:
-    setup_ns, agent_ns = _start_ns("agent_setup"), _start_ns("agent_execution")
+    setup_ns, agent_ns = (instant_ns(RESULT[key]["started_at"]) or 0 for key in ("agent_setup", "agent_execution"))
     commands = [
         Execution(setup_ns + 1000, 2000, 1000, 0),
         Execution(agent_ns + 10_000, 4000, 3000, 0),
@@ -158,21 +151,16 @@ def test_a_result_takes_its_commands_from_the_measurement() -> None:
     ]
     trial = trial_of(RESULT, Path("nowhere"), Executions(commands, inside=False))
     assert [(each.duration_ns, each.run_ns) for each in trial.preload] == [(2000, 1000)]
-    assert [(each.think_ns, each.duration_ns, each.exit_code) for each in trial.actions] == [
-        (10_000, 4000, 0),
-        (6000, 5000, 1),
-    ]
+    actions = [(each.think_ns, each.duration_ns, each.exit_code) for each in trial.actions]
+    assert actions == [(10_000, 4000, 0), (6000, 5000, 1)]
     assert not any(each.quantity == Quantity.RUN for each in trial.unknown)
     untimed = trial_of(RESULT, Path("nowhere"), Executions([Execution(agent_ns, 4000)], inside=False))
     [why] = [each.why for each in untimed.unknown if each.quantity == Quantity.RUN]
     assert "timer=true" in why
-
-
-def test_an_agent_inside_the_sandbox_has_no_commands_of_its_own() -> None:
-    agent_ns = _start_ns("agent_execution")
-    trial = trial_of(RESULT, Path("nowhere"), Executions([Execution(agent_ns, 4000)], inside=True))
-    assert {each.quantity for each in trial.unknown} >= {Quantity.ACTIONS, Quantity.THINK}
-    assert [each.think_ns for each in trial.actions] == [0]
+    # An agent inside the sandbox has no commands of its own.
+    inside = trial_of(RESULT, Path("nowhere"), Executions([Execution(agent_ns, 4000)], inside=True))
+    assert {each.quantity for each in inside.unknown} >= {Quantity.ACTIONS, Quantity.THINK}
+    assert [each.think_ns for each in inside.actions] == [0]
 
 
 class FakeJob:
@@ -240,16 +228,11 @@ async def test_a_second_recording_replaces_none(tmp_path: Path, factory: Any) ->
     job, measuring = await started(tmp_path, timer=True)
     factory.create_environment_from_config(FakeEnvironment(tmp_path))
     await job.end("t__1")
+    await job.end("unwatched__1")  # as an import has it
     await measuring.on_job_end(None)
     assert (tmp_path / "taxtui.msgpack").read_text() == "mine"
-    assert of(events_of(tmp_path / "taxtui-2.msgpack"), Cell)[0].bracket == "bash"
-
-
-async def test_a_trial_without_a_watched_environment_is_as_an_import_has_it(tmp_path: Path, factory: Any) -> None:
-    job, measuring = await started(tmp_path)
-    await job.end("t__1")
-    await measuring.on_job_end(None)
-    events = events_of(tmp_path / "taxtui.msgpack")
+    events = events_of(tmp_path / "taxtui-2.msgpack")
+    assert of(events, Cell)[0].bracket == "bash"
     assert of(events, Actions)
     assert any("dispatch and command time are undivided" in notice.text for notice in of(events, Notice))
 

@@ -1,7 +1,9 @@
-"""What Kubernetes' own words and a pod's states amount to: each row is what a cluster says, with the reason."""
+"""What Kubernetes' own words, a pod's states and silence amount to: each row is what a cluster says, with why."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,10 +12,12 @@ import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit import retry
 from taxtui.substrates.kubernetes import access as kubernetes_access
 from taxtui.substrates.kubernetes import api as kubernetes_api
+from taxtui.substrates.kubernetes import watch as kubernetes_watch
 from taxtui.substrates.kubernetes.access import Access
-from taxtui.substrates.kubernetes.api import ClusterApi
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi
 from taxtui.substrates.kubernetes.failure import (
     ApiRefused,
     ExitStatus,
@@ -24,6 +28,7 @@ from taxtui.substrates.kubernetes.failure import (
     unschedulable,
 )
 from taxtui.substrates.kubernetes.pod import Event, Metadata, Pod, Pull, pull
+from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 ADVISED = {"Retry-After": "3"}
 ROLE = "grant docs/substrates/kubernetes.md's role"
@@ -71,12 +76,7 @@ REFUSALS: list[tuple[int, dict[str, str], bytes, type[SubstrateError], type[Subs
 
 @pytest.mark.parametrize(("code", "headers", "body", "otherwise", "kind", "text"), REFUSALS)
 def test_a_refusal_becomes_one_of_our_errors(
-    code: int,
-    headers: dict[str, str],
-    body: bytes,
-    otherwise: type[SubstrateError],
-    kind: type[SubstrateError],
-    text: str,
+    code: int, headers: Any, body: bytes, otherwise: type[SubstrateError], kind: type[SubstrateError], text: str
 ) -> None:
     error = refused(code, headers, body).as_error(otherwise, "doing")
     assert (type(error), str(error)) == (kind, text)
@@ -84,23 +84,21 @@ def test_a_refusal_becomes_one_of_our_errors(
         assert error.retry_after_s == (3.0 if headers else None)
 
 
+UNSENT = aiohttp.ClientConnectorError(None, OSError("refused"))  # type: ignore[arg-type]
+CUT = aiohttp.ServerDisconnectedError("10.0.0.1")
+
+
 @pytest.mark.parametrize(
-    ("silence", "unsent", "text"),
+    ("silence", "unsent"),
     [
-        # Nobody to connect to: whatever was asked for, nothing has come of it.
-        (
-            aiohttp.ClientConnectorError(None, OSError("refused")),  # type: ignore[arg-type]
-            True,
-            "the API server did not answer (ClientConnectorError)",
-        ),
-        # Cut off in between: it may have come to something. The text of such an error can name hosts.
-        (aiohttp.ServerDisconnectedError("10.0.0.1"), False, "the API server did not answer (ServerDisconnectedError)"),
-        (TimeoutError(), False, "the API server did not answer (TimeoutError)"),
+        (UNSENT, True),  # nobody to connect to: whatever was asked for, nothing has come of it
+        (CUT, False),  # in between: it may have come to something; the text of such an error can name hosts
+        (TimeoutError(), False),
     ],
 )
-def test_silence_is_told_by_its_kind(silence: Exception, unsent: bool, text: str) -> None:
+def test_silence_is_told_by_its_kind(silence: Exception, unsent: bool) -> None:
     said = unanswered(silence)
-    assert (said.unsent, str(said)) == (unsent, text)
+    assert (said.unsent, str(said)) == (unsent, f"the API server did not answer ({type(silence).__name__})")
     assert type(said.as_error(CreateFailed, "doing")) is (Throttled if unsent else CreateFailed)
 
 
@@ -112,49 +110,42 @@ def test_only_who_we_are_and_what_we_may_is_final(code: int, final: bool) -> Non
     assert not said.final
 
 
-def pod(**state: Any) -> Pod:
-    return msgspec.convert({"metadata": {"name": "p"}, "status": state}, Pod)
+def pod(deleted: str = "", **state: Any) -> Pod:
+    about = {"name": "p", **({"deletionTimestamp": deleted} if deleted else {})}
+    return msgspec.convert({"metadata": about, "status": state}, Pod)
+
+
+def condition(kind: str, status: str = "True", **more: str) -> dict[str, str]:
+    return {"type": kind, "status": status, **more}
 
 
 def waits(reason: str, **more: str) -> dict[str, Any]:
     return {"containerStatuses": [{"state": {"waiting": {"reason": reason, **more}}}]}
 
 
+WHEN = "2026-01-01T00:00:00Z"
+KILLED = [{"state": {"terminated": {"reason": "OOMKilled"}}}]
+EVICTION = [condition("DisruptionTarget", reason="EvictionByEvictionAPI")]
+
+
 @pytest.mark.parametrize(
-    ("state", "reason"),
+    ("pod", "reason"),
     [
         # The kubelet needed the memory: the pod is over, not the command at fault.
-        ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "ended: Evicted, low on memory"),
+        (pod(phase="Failed", reason="Evicted", message="low on memory"), "ended: Evicted, low on memory"),
         # The container was killed; the pod's own phase follows later.
-        (
-            {"phase": "Running", "containerStatuses": [{"state": {"terminated": {"reason": "OOMKilled"}}}]},
-            "ended: OOMKilled",
-        ),
-        ({"phase": "Failed", "reason": "DeadlineExceeded"}, "ended: DeadlineExceeded"),  # our own time to live
-        ({"phase": "Succeeded"}, "ended: for no given reason"),
-        ({"phase": "Running"}, None),
-        ({"phase": "Pending"}, None),
-    ],
-)
-def test_why_a_pod_is_lost(state: dict[str, Any], reason: str | None) -> None:
-    assert lost(pod(**state)) == reason
-
-
-@pytest.mark.parametrize(
-    ("conditions", "reason"),
-    [
-        ([], "is being deleted by another client"),
+        (pod(phase="Running", containerStatuses=KILLED), "ended: OOMKilled"),
+        (pod(phase="Failed", reason="DeadlineExceeded"), "ended: DeadlineExceeded"),  # our own time to live
+        (pod(phase="Succeeded"), "ended: for no given reason"),
+        (pod(phase="Running"), None),
+        (pod(phase="Pending"), None),
         # A drain or a preemption says so in a condition of its own.
-        (
-            [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
-            "is being deleted (EvictionByEvictionAPI)",
-        ),
+        (pod(WHEN, phase="Running"), "is being deleted by another client"),
+        (pod(WHEN, phase="Running", conditions=EVICTION), "is being deleted (EvictionByEvictionAPI)"),
     ],
 )
-def test_a_pod_that_somebody_deletes_is_lost_with_the_cause(conditions: list[dict[str, str]], reason: str) -> None:
-    about = {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    state = {"phase": "Running", "conditions": conditions}
-    assert lost(msgspec.convert({"metadata": about, "status": state}, Pod)) == reason
+def test_why_a_pod_is_lost(pod: Pod, reason: str | None) -> None:
+    assert lost(pod) == reason
 
 
 @pytest.mark.parametrize(
@@ -162,10 +153,7 @@ def test_a_pod_that_somebody_deletes_is_lost_with_the_cause(conditions: list[dic
     [
         (waits("ImagePullBackOff", message="Back-off pulling x"), "ImagePullBackOff: Back-off pulling x"),
         (waits("InvalidImageName"), "InvalidImageName: no further reason given"),
-        (
-            waits("CreateContainerConfigError", message="image will run as root"),
-            "CreateContainerConfigError: image will run as root",
-        ),
+        (waits("CreateContainerConfigError", message="as root"), "CreateContainerConfigError: as root"),
         (waits("RunContainerError", message="no such runtime"), "RunContainerError: no such runtime"),
         (waits("ErrImagePull"), None),  # may be a hiccup: the next one is a back-off
         (waits("ContainerCreating"), None),
@@ -178,37 +166,20 @@ def test_only_what_waiting_cannot_help_blocks(state: dict[str, Any], reason: str
 
 def test_what_the_scheduler_says_while_no_node_takes_a_pod() -> None:
     words = "0/3 nodes are available: 3 Insufficient cpu."
-    assert unschedulable(pod(conditions=[{"type": "PodScheduled", "status": "False", "message": words}])) == words
-    assert unschedulable(pod(conditions=[{"type": "PodScheduled", "status": "True"}])) is None
+    assert unschedulable(pod(conditions=[condition("PodScheduled", "False", message=words)])) == words
+    assert unschedulable(pod(conditions=[condition("PodScheduled")])) is None
 
 
-@pytest.mark.parametrize(
-    ("ended", "result"),
-    [
-        ({"status": "Success"}, 0),
-        (
-            {
-                "status": "Failure",
-                "reason": "NonZeroExitCode",
-                "details": {"causes": [{"reason": "ExitCode", "message": "137"}]},
-            },
-            137,
-        ),
-        # No exit code: the runtime failed before there was a command, or lost it.
-        (
-            {"status": "Failure", "reason": "InternalError", "message": "exec: no such\n file"},
-            "the container runtime could not run the command: exec: no such file",
-        ),
-    ],
-)
-def test_a_commands_end_is_its_own_only_with_an_exit_code(ended: dict[str, Any], result: int | str) -> None:
-    status = msgspec.convert(ended, ExitStatus)
-    if isinstance(result, int):
-        assert status.exit_code() == result
-    else:
-        with pytest.raises(ExecFailed) as caught:
-            status.exit_code()
-        assert str(caught.value) == result
+def test_a_commands_end_is_its_own_only_with_an_exit_code() -> None:
+    code = {"causes": [{"reason": "ExitCode", "message": "137"}]}
+    failed = {"status": "Failure", "reason": "NonZeroExitCode", "details": code}
+    assert msgspec.convert({"status": "Success"}, ExitStatus).exit_code() == 0
+    assert msgspec.convert(failed, ExitStatus).exit_code() == 137
+    # The runtime failed before there was a command, or lost it.
+    broken = {"status": "Failure", "reason": "InternalError", "message": "exec: no such\n file"}
+    with pytest.raises(ExecFailed) as caught:
+        msgspec.convert(broken, ExitStatus).exit_code()
+    assert str(caught.value) == "the container runtime could not run the command: exec: no such file"
 
 
 MS = 1_000_000
@@ -263,24 +234,20 @@ def test_what_is_no_pull_or_not_understood_is_nothing(text: str) -> None:
     assert pull(text) is None
 
 
-def answer(message: str) -> bytes:
-    return msgspec.json.encode({"kind": "Status", "reason": "Because", "message": message, "code": 1})
-
-
-CANNOT = 'pods is forbidden: User "u" cannot create resource "pods"'
+CANNOT = refused(403, {}, status('pods is forbidden: User "u" cannot create resource "pods"'))
 
 
 @pytest.mark.parametrize(
     ("error", "in_doubt"),
     [
-        (refused(401, {}, answer("Unauthorized")), True),
-        (refused(403, {}, answer(CANNOT)), True),
-        (refused(403, {}, answer('pods "x" is forbidden: not yet ready to handle request')), True),
-        (refused(403, {}, answer('pods "x" is forbidden: violates PodSecurity "restricted"')), False),
-        (refused(403, {}, answer('pods "x" is forbidden: exceeded quota: compute')), False),
-        (refused(403, {}, answer('admission webhook "x" denied the request: no')), False),
-        (refused(500, {}, answer("no")), False),
-        (unanswered(aiohttp.ServerDisconnectedError()), False),
+        (refused(401, {}, status("Unauthorized")), True),
+        (CANNOT, True),
+        (refused(403, {}, status('pods "x" is forbidden: not yet ready to handle request')), True),
+        (refused(403, {}, status(SECURITY)), False),
+        (refused(403, {}, status(QUOTA)), False),
+        (refused(403, {}, status(WEBHOOK)), False),
+        (refused(500, {}, status("no")), False),
+        (unanswered(CUT), False),
     ],
 )
 def test_only_what_was_allowed_can_be_in_doubt(error: ApiRefused, in_doubt: bool) -> None:
@@ -288,62 +255,47 @@ def test_only_what_was_allowed_can_be_in_doubt(error: ApiRefused, in_doubt: bool
     assert not access.judge("create", error).in_doubt, "it never was"
     access.granted("list")
     assert not access.judge("create", error).in_doubt, "another right was"
+    assert access.judge("delete", error).in_doubt is in_doubt, "what is done to a pod comes after a success"
     access.granted("create")
     assert access.judge("create", error).in_doubt is in_doubt
     assert (type(error.as_error(CreateFailed, "create")) is Throttled) is in_doubt
 
 
-def test_doubt_ends_after_a_while_and_begins_anew_after_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = 0.0
-    monkeypatch.setattr(kubernetes_access, "time", SimpleNamespace(monotonic=lambda: now_s))
-    access = Access()
-    access.granted("watch")
-    no = refused(403, {}, answer(CANNOT))
-    for now_s, in_doubt in ((100.0, True), (144.0, True), (146.0, False), (1000.0, False)):  # noqa: B007
-        assert (access.judge("watch", no).in_doubt, no.final) == (in_doubt, not in_doubt)
-    access.granted("watch")
-    assert access.judge("watch", no).in_doubt
-
-
 @pytest.mark.parametrize(
     ("history", "in_doubt"),
     [
+        # Doubt ends after a while, and begins anew after a success.
+        ("100 delete no, 144 delete no", True),
+        ("100 delete no, 146 delete no", False),
+        ("100 delete no, 146 delete no, 1000 delete yes, 1000 delete no", True),
         # An outage is no refusal: the server reads its roles when it is back, however long that took.
-        ([(0.0, "delete", "silence"), (50.0, "delete", "no")], True),
-        (
-            [(0.0, "delete", "silence"), (30.0, "delete", "silence"), (62.0, "delete", "no"), (100.0, "delete", "no")],
-            True,
-        ),
-        ([(0.0, "delete", "silence"), (62.0, "delete", "no"), (108.0, "delete", "no")], False),
+        ("0 delete silence, 50 delete no", True),
+        ("0 delete silence, 30 delete silence, 62 delete no, 100 delete no", True),
+        ("0 delete silence, 62 delete no, 108 delete no", False),
         # Two restarts: between them nobody could connect, or other rights were granted.
-        ([(0.0, "delete", "no"), (30.0, "delete", "silence"), (60.0, "delete", "no")], True),
-        ([(0.0, "delete", "no"), (30.0, "list", "silence"), (60.0, "delete", "no")], True),
-        ([(0.0, "delete", "no"), (30.0, "list", "cut"), (60.0, "delete", "no")], True),
-        ([(0.0, "delete", "no"), (3.0, "list", "yes"), (60.0, "delete", "no")], True),
+        ("0 delete no, 30 delete silence, 60 delete no", True),
+        ("0 delete no, 30 list silence, 60 delete no", True),
+        ("0 delete no, 30 list cut, 60 delete no", True),
+        ("0 delete no, 3 list yes, 60 delete no", True),
         # One right that was revoked is missed while the others are granted.
-        ([(0.0, "delete", "no"), (1.0, "list", "yes"), (30.0, "delete", "no"), (50.0, "delete", "no")], False),
-        # Nothing else has happened.
-        ([(0.0, "delete", "no"), (60.0, "delete", "no")], False),
+        ("0 delete no, 1 list yes, 30 delete no, 50 delete no", False),
     ],
 )
 def test_the_time_of_doubt_begins_with_the_first_answer_after_an_outage(
-    history: list[tuple[float, str, str]], in_doubt: bool, monkeypatch: pytest.MonkeyPatch
+    history: str, in_doubt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = 0.0
     monkeypatch.setattr(kubernetes_access, "time", SimpleNamespace(monotonic=lambda: now_s))
     access = Access()
     access.granted("delete")
-    for now_s, right, what in history:  # noqa: B007
+    errors = {"no": CANNOT, "silence": unanswered(UNSENT), "cut": unanswered(CUT)}
+    for at_s, right, what in (each.split() for each in history.split(", ")):
+        now_s = float(at_s)
         if what == "yes":
             access.granted(right)
-            continue
-        error = {
-            "no": refused(403, {}, answer(CANNOT)),
-            "silence": unanswered(aiohttp.ClientConnectorError(None, OSError("refused"))),  # type: ignore[arg-type]
-            "cut": unanswered(aiohttp.ServerDisconnectedError()),
-        }[what]
-        access.judge(right, error)
-    assert error.in_doubt is in_doubt
+        else:
+            access.judge(right, errors[what])
+    assert (CANNOT.in_doubt, CANNOT.final) == (in_doubt, not in_doubt)
 
 
 def test_an_outage_is_reported_once_and_a_broken_connection_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,7 +304,7 @@ def test_an_outage_is_reported_once_and_a_broken_connection_is_none(monkeypatch:
     access = Access()
     for silences, expected_s in (([], 0.0), ([10.0], 0.0), ([20.0, 21.0], 0.0), ([30.0, 60.0, 92.0], 62.0)):
         for now_s in silences:  # noqa: B007
-            access.judge("watch", unanswered(aiohttp.ServerDisconnectedError()))
+            access.judge("watch", unanswered(CUT))
         assert access.take_outage_s() == 0.0, "not over yet"
         access.granted("watch")
         assert (access.take_outage_s(), access.take_outage_s()) == (expected_s, 0.0)
@@ -375,16 +327,6 @@ def test_only_a_policy_that_selects_the_pods_and_allows_no_egress_denies_the_net
     assert kubernetes_api._denies(policy, {"taxtui.network": "none"}) is denied
 
 
-def test_what_is_done_to_a_pod_comes_after_a_success() -> None:
-    access = Access()
-    access.granted("create")
-    assert access.judge("delete", refused(403, {}, answer(CANNOT))).in_doubt
-
-
-def condition(kind: str, status: str = "True", **more: str) -> dict[str, str]:
-    return {"type": kind, "status": status, **more}
-
-
 def test_marks_follow_from_conditions_and_container_states() -> None:
     assert pod().reached() == []
     assert pod(conditions=[condition("PodScheduled")]).reached() == ["scheduled"]
@@ -393,3 +335,53 @@ def test_marks_follow_from_conditions_and_container_states() -> None:
         containerStatuses=[{"state": {"running": {"startedAt": "x"}}}],
     )
     assert running.reached() == ["scheduled", "initialized", "running"]
+
+
+# -- the watch of a server that forgets its resource versions: the load that it makes
+
+REAL_SLEEP = asyncio.sleep
+TIMES = 8
+
+
+class Forgetful:
+    """An API that has always forgotten the version that it just gave; time passes in ``sleep`` alone."""
+
+    def __init__(self, event: str) -> None:
+        self.event = event
+        self.now_s, self.pauses_s = 0.0, list[float]()
+        self.lists = 0
+        self.settled = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses_s.append(seconds)
+        self.now_s += seconds
+        await REAL_SLEEP(0)
+
+    async def list(self, *about: Any) -> tuple[list[Pod], str]:
+        self.lists += 1
+        return [], str(self.lists)
+
+    async def watch(self, *about: Any) -> AsyncIterator[tuple[str, Pod]]:
+        if self.lists > TIMES:
+            self.settled.set()
+            await asyncio.Event().wait()
+        if self.event:
+            yield self.event, Pod(Metadata(name="p"))
+        raise ApiRefused(410, "Expired", "too old resource version")
+
+
+@pytest.mark.parametrize(
+    ("event", "pauses_s"), [("", [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]), ("BOOKMARK", [0.1] * TIMES)]
+)
+async def test_a_server_that_answers_410_again_and_again_is_listed_after_a_pause(
+    event: str, pauses_s: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api: Any = Forgetful(event)
+    clock = SimpleNamespace(monotonic=lambda: api.now_s, monotonic_ns=lambda: int(api.now_s * 1e9))
+    monkeypatch.setattr(kubernetes_watch, "time", clock)
+    monkeypatch.setattr(retry._JITTER, "uniform", lambda low, high: high)
+    monkeypatch.setattr(asyncio, "sleep", api.sleep)
+    watching = ObjectWatch(api, PODS, "n", "l")
+    await api.settled.wait()
+    await watching.close()
+    assert api.pauses_s == pauses_s

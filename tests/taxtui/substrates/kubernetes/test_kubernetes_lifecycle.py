@@ -1,93 +1,82 @@
-"""The Kubernetes substrate against a stand-in API server: TLS, token, real commands."""
+"""The Kubernetes substrate against a stand-in API server: TLS, token, real commands, and pulls of images."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
-from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command
 from taxtui.recording import digest
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks, Sandbox
-from taxtui.substrates.kubernetes.options import KubernetesOptions
+from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
 from taxtui.substrates.kubernetes.sandbox import LOST_S
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.cancelling import cancellations
-from tests.support.standins.kubernetes_cluster import NODE
+from tests.support.sandboxes import RUN, ready, spec
+from tests.support.standins.kubernetes_cluster import IMAGE_BYTES, NODE
 from tests.support.standins.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
-
-def spec(trial: int = 1, run: str = "r1", ttl_s: float = 60.0) -> SandboxSpec:
-    labels = {LABEL_RUN: run, LABEL_TRIAL: str(trial), LABEL_DEADLINE: "1900000000"}
-    return SandboxSpec(name=f"taxtui-{run}-{trial}", labels=labels, limits=Limits(), ttl_s=ttl_s)
+Connect = Callable[..., KubernetesSubstrate]
 
 
-def options(standin: KubernetesStandin, **changes: object) -> KubernetesOptions:
-    return KubernetesOptions(kubeconfig=str(standin.kubeconfig), **changes)  # type: ignore[arg-type]
-
-
-async def ready(substrate: KubernetesSubstrate, trial: int = 1) -> Sandbox:
-    marks = Marks()
-    sandbox = await substrate.create(spec(trial), marks)
-    await sandbox.wait_ready(marks)
-    return sandbox
-
-
-async def test_check_reports_the_version_and_makes_nothing(
+async def test_check_reports_the_version_and_each_missing_permission_and_makes_nothing(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
+    assert substrate.provenance == "stand_in"
     found = await substrate.check()
     assert (found.ok, found.version) == (True, VERSION)
     assert found.latency_ns > 0
-    assert standin.left() == (0, 0)
-
-
-async def test_check_names_each_missing_permission(standin: KubernetesStandin, substrate: KubernetesSubstrate) -> None:
     standin.denied = {"watch pods", "create pods/exec"}
     found = await substrate.check()
     assert not found.ok
     assert found.detail.endswith("watch pods, create pods/exec")
     assert "docs/substrates/kubernetes.md" in found.fix
+    assert standin.left() == (0, 0)
 
 
-async def test_a_stand_in_is_never_taken_for_a_provider(substrate: KubernetesSubstrate) -> None:
-    assert substrate.provenance == "stand_in"
-
-
-async def test_wrong_token_and_unknown_authority_are_refused(standin: KubernetesStandin) -> None:
+async def test_wrong_token_and_unknown_authority_are_refused(standin: KubernetesStandin, connect: Connect) -> None:
     text = standin.kubeconfig.read_text()
     standin.kubeconfig.write_text(text.replace(TOKEN, "another"))
     with pytest.raises(SubstrateUnavailable, match="401"):
-        await KubernetesSubstrate(options(standin)).__aenter__()
+        await connect().__aenter__()
     async with KubernetesStandin() as other:
         standin.kubeconfig.write_text(text.replace(str(standin.port), str(other.port)))
         with pytest.raises(SubstrateUnavailable, match="Certificate"):
-            await KubernetesSubstrate(options(standin)).__aenter__()
+            await connect().__aenter__()
         assert other.requests == []
+
+
+async def test_a_token_from_a_credential_plug_in(standin: KubernetesStandin, connect: Connect, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text(
+        "#!/bin/sh\n"
+        'echo \'{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", '
+        f'"status": {{"token": "{TOKEN}"}}}}\'\n'
+    )
+    plugin.chmod(0o755)
+    call = f'{{"exec": {{"apiVersion": "client.authentication.k8s.io/v1", "command": "{plugin}"}}}}'
+    text = standin.kubeconfig.read_text()
+    standin.kubeconfig.write_text(text.replace(f'{{"token": "{TOKEN}"}}', call))
+    async with connect() as substrate:
+        assert (await substrate.check()).ok
 
 
 async def test_marks_come_in_order_and_from_one_watch(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
     marks = [Marks() for _ in range(5)]
-    boxes = [await substrate.create(spec(trial), mark) for trial, mark in enumerate(marks)]
-    await asyncio.gather(*(box.wait_ready(mark) for box, mark in zip(boxes, marks, strict=True)))
+    boxes = await asyncio.gather(*(ready(substrate, marks=mark) for mark in marks))
     for mark in marks:
-        assert [name for name, _, _ in mark.seen] == [
-            "accepted",
-            "scheduled",
-            "initialized",
-            "sandbox ready",
-            "running",
-            "ready",
-        ]
+        names = [name for name, _, _ in mark.seen]
+        assert names == ["accepted", "scheduled", "initialized", "sandbox ready", "running", "ready"]
         assert [at for _, at, _ in mark.seen] == sorted(at for _, at, _ in mark.seen)
         assert mark.node == digest(NODE)
     assert standin.requests.count("watch") == 1
@@ -96,8 +85,7 @@ async def test_marks_come_in_order_and_from_one_watch(
     assert standin.left() == (0, 0)
 
 
-async def test_a_command_killed_by_a_signal_is_a_result(substrate: KubernetesSubstrate) -> None:
-    box = await ready(substrate)
+async def test_a_command_killed_by_a_signal_is_a_result(box: Sandbox) -> None:
     began_ns = time.monotonic_ns()
     got = await box.exec(Command(script="kill -9 $$"))
     waited_ns = (time.monotonic_ns() - began_ns) - (got.ended_ns - got.started_ns)
@@ -105,20 +93,17 @@ async def test_a_command_killed_by_a_signal_is_a_result(substrate: KubernetesSub
     assert waited_ns >= LOST_S * 1e9, "waiting for the pod's fate is not the command's time"
 
 
-async def test_an_old_server_without_v5(standin: KubernetesStandin, substrate: KubernetesSubstrate) -> None:
+async def test_an_old_server_without_v5(standin: KubernetesStandin, box: Sandbox) -> None:
     standin.exec_protocols = ("v4.channel.k8s.io",)
-    box = await ready(substrate)
     assert (await box.exec(Command(script="cat; exit 4", stdin=b"in"))).stdout == b"in"
 
 
-async def test_a_session_is_one_websocket_and_dies_whole(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate
-) -> None:
-    box = await ready(substrate)
+async def test_a_session_is_one_websocket_and_dies_whole(standin: KubernetesStandin, box: Sandbox) -> None:
+    before = standin.requests.count("exec")
     session = await box.open_session()
     for _ in range(2):
         assert (await session.exec(Command(script="echo out"))).stdout == b"out\n"
-    assert standin.requests.count("exec") == 1
+    assert standin.requests.count("exec") == before + 1
     with pytest.raises(ExecTimeout):
         await session.exec(Command(script="sleep 60 & sleep 61", timeout_s=0.3))
     await standin.leaves(1, 1)
@@ -130,67 +115,112 @@ async def test_a_session_is_one_websocket_and_dies_whole(
 async def test_another_pod_with_the_same_name_is_left_alone(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
-    box = await ready(substrate)
-    found = await substrate.find()
+    box = await ready(substrate, 1)
+    [found] = await substrate.find()
     await box.destroy()
-    await ready(substrate)
-    await substrate.reap(found[0])
+    await ready(substrate, 1)
+    await substrate.reap(found)
     assert standin.left() == (1, 1)
 
 
-async def test_find_reads_every_page(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_find_reads_every_page(substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taxtui.substrates.kubernetes.api.PAGE", 2)
-    for trial in range(5):
-        await substrate.create(spec(trial), Marks())
-    assert len(await substrate.find("r1")) == 5
-
-
-async def test_a_token_from_a_credential_plug_in(standin: KubernetesStandin, tmp_path: Path) -> None:
-    plugin = tmp_path / "plugin"
-    plugin.write_text(
-        "#!/bin/sh\n"
-        'echo \'{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", '
-        f'"status": {{"token": "{TOKEN}"}}}}\'\n'
-    )
-    plugin.chmod(0o755)
-    call = f'{{"exec": {{"apiVersion": "client.authentication.k8s.io/v1", "command": "{plugin}"}}}}'
-    text = standin.kubeconfig.read_text()
-    standin.kubeconfig.write_text(text.replace(f'{{"token": "{TOKEN}"}}', call))
-    async with KubernetesSubstrate(options(standin)) as substrate:
-        assert (await substrate.check()).ok
-
-
-@pytest.mark.parametrize("session", [False, True])
-async def test_a_node_that_dies_silently_does_not_hold_a_command_until_its_timeout(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate, session: bool
-) -> None:
-    box = await ready(substrate)
-    shell = await box.open_session() if session else box
-    running = asyncio.ensure_future(shell.exec(Command(script="touch begun; sleep 60", timeout_s=60)))
-    (place,) = standin.pods.places.values()
-    await until(place.begun, "the command has begun")
-    standin.pods.vanish(box.name)
-    with pytest.raises(SandboxLost, match="NodeLost"):
-        await running
-    await box.destroy()
-
-
-# -- cancelled at each await
-
-
-async def sweep(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
-    """Find and reap like the runner and the watchdog, also after requests that are still under way."""
-    for _ in range(4):
-        for found in await substrate.find("r1"):
-            await substrate.reap(found)
-        await asyncio.sleep(0.02)
-    await standin.leaves(0, 0)
+    for _ in range(5):
+        await substrate.create(spec(), Marks())
+    assert len(await substrate.find(RUN)) == 5
 
 
 async def test_a_cancelled_create_leaves_nothing(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
+    async def sweep() -> None:
+        """Find and reap like the runner and the watchdog, also after requests that are still under way."""
+        for _ in range(4):
+            for found in await substrate.find(RUN):
+                await substrate.reap(found)
+            await asyncio.sleep(0.02)
+        await standin.leaves(0, 0)
+
     async for _ in cancellations(lambda number: substrate.create(spec(number), Marks())):
-        await sweep(substrate, standin)
-    assert len(await substrate.find("r1")) == 1, "the create that was not cancelled"
-    await sweep(substrate, standin)
+        await sweep()
+    assert len(await substrate.find(RUN)) == 1, "the create that was not cancelled"
+    await sweep()
+
+
+# -- a pull: asking for it costs no command and no removal
+
+MS = 1_000_000
+PULL = {"pulling", "pulled"}
+
+
+async def live(standin: KubernetesStandin, substrate: KubernetesSubstrate, answers: int = 1) -> tuple[Marks, list[str]]:
+    """One pod's marks, and what was asked until it was to be removed.
+
+    Its deletion ends only when ``answers`` lists of events were asked for and the loop has had time for the last.
+    """
+    marks = Marks()
+    standin.requests.clear()
+    made = await ready(substrate, marks=marks)
+    assert (await made.exec(Command(script="true"))).exit_code == 0
+    asked = list(standin.requests)
+    standin.pods.stuck = True
+    removal = asyncio.ensure_future(made.destroy())
+    await until(lambda: standin.requests.count("delete") == 1, "the deletion is asked for")
+    await until(lambda: standin.requests.count("events") == answers, "the events are asked for")
+    await until(lambda: not any("_mark_pull" in repr(task) for task in asyncio.all_tasks()), "they are answered")
+    standin.pods.release()
+    await removal
+    return marks, asked
+
+
+async def test_a_cold_pull_is_marked_with_its_length_and_the_images_size(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 0.0)
+    standin.pods.cold = True
+    marks, asked = await live(standin, substrate)
+    seen = {name: (at_ns, resolution_ns) for name, at_ns, resolution_ns in marks.seen}
+    assert seen["pulled"][0] == seen["running"][0]
+    assert seen["pulled"][0] - seen["pulling"][0] == 50 * MS
+    # The kubelet pulls after it has made the pod's sandbox, unless the watch saw that too late for such a pull.
+    bounds = [seen[name][0] - seen[name][1] for name in ("sandbox ready", "scheduled")]
+    began_ns = next(at_ns for at_ns in bounds if seen["running"][0] - at_ns >= 50 * MS)
+    for name in PULL:
+        assert seen[name][1] == seen["running"][0] - began_ns - 50 * MS + MS
+    assert (marks.moved("pulled"), marks.moved("pulling")) == (IMAGE_BYTES, -1)
+    # The next one finds the image there: no mark, and what is asked before the removal is the same either way.
+    warm, asked_warm = await live(standin, substrate)
+    assert not PULL & {name for name, _, _ in warm.seen}
+    assert "events" not in asked
+    assert [kind for kind in asked if kind not in ("list", "watch")] == asked_warm == ["create", "exec"]
+
+
+async def test_always_pulling_moves_an_unknown_number_of_bytes(
+    standin: KubernetesStandin, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 0.0)
+    async with connect(pull_policy="Always") as substrate:
+        standin.pods.cold = True
+        marks, _ = await live(standin, substrate)
+    assert {name for name, _, _ in marks.seen} >= PULL
+    assert marks.moved("pulled") == -1
+
+
+async def test_a_pull_that_is_short_impossible_or_not_ours_to_see_is_not_recorded(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod that ran soon is not asked at all, and a missing right is met once and not mentioned."""
+
+    async def unmarked(answers: int) -> bool:
+        standin.pods.cold = True
+        marks, _ = await live(standin, substrate, answers)
+        return not PULL & {name for name, _, _ in marks.seen} and marks.notices == []
+
+    monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 600.0)
+    assert await unmarked(0)
+    monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 0.0)
+    tell = standin.pods._tell
+    text = 'Successfully pulled image "x" in 1h0m0s (1h0m0s including waiting). Image size: 5 bytes.'
+    monkeypatch.setattr(standin.pods, "_tell", lambda pod, second, *_: tell(pod, second, "Normal", "Pulled", text))
+    assert await unmarked(1)
+    standin.denied.add("list events")
+    assert await unmarked(1)
+    assert await unmarked(0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.local import LocalOptions
@@ -121,7 +122,7 @@ async def test_needed_files_are_readable_with_any_umask(substrate: LocalSubstrat
 
 async def test_the_shell_before_bubblewrap_names_no_folder_of_the_runner(substrate: LocalSubstrate) -> None:
     async with sandbox_of(substrate) as sandbox:
-        before = sandbox._prefix[: sandbox._prefix.index(local_bwrap._bwrap())]  # type: ignore[attr-defined]
+        before = sandbox._prefix[: sandbox._prefix.index(local_bwrap._bwrap())]
         done = subprocess.run([*before, "/usr/bin/env"], capture_output=True, env={}, check=True)  # noqa: ASYNC221
     assert done.stdout == b""
 
@@ -139,13 +140,11 @@ async def test_the_environment_is_a_short_list(substrate: LocalSubstrate, monkey
 
 @pytest.mark.parametrize("isolation", ["bwrap", "plain"])
 async def test_a_command_that_removes_its_working_folder(
-    isolation: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    isolation: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Under bubblewrap it is a mount, which only loses its content."""
-    from taxtui.errors import ExecFailed
-
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    async with sandbox_of(LocalSubstrate(LocalOptions(isolation=isolation))) as sandbox:  # type: ignore[arg-type]
+    async with sandbox_of(LocalSubstrate(LocalOptions(isolation=isolation))) as sandbox:
         session = await sandbox.open_session()
         removing = Command(script='touch note; cd / && rm -rf "$OLDPWD" 2>/dev/null')
         await sandbox.exec(removing)

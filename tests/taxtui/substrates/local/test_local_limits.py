@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -38,27 +39,17 @@ async def _cgroups() -> None:
 @pytest.mark.usefixtures("_cgroups")
 @pytest.mark.parametrize("isolation", ISOLATION)
 @pytest.mark.parametrize("mode", ["exec", "session"])
-async def test_limits_are_in_force(isolation: str, mode: str) -> None:
-    substrate = LocalSubstrate(LocalOptions(isolation=isolation))  # type: ignore[arg-type]
+async def test_limits_are_in_force_and_none_is_left_behind(isolation: Any, mode: str) -> None:
+    substrate = LocalSubstrate(LocalOptions(isolation=isolation))
     async with sandbox_of(substrate, limits=TIGHT) as sandbox:
+        groups = substrate.limiter.groups(sandbox.name)
+        assert all(group.is_dir() for group in groups)
         path = sandbox if mode == "exec" else await sandbox.open_session()
-        hog = await path.exec(Command(script=f"{MEMORY_HOG}; exit $?"))
-        assert hog.exit_code == 137
+        assert (await path.exec(Command(script=f"{MEMORY_HOG}; exit $?"))).exit_code == 137
         share = float((await path.exec(Command(script=CPU_SHARE))).stdout)
         assert share < 2 * TIGHT.cpus  # three processes on unlimited CPUs have twice that and more
-        forks = await path.exec(Command(script=FORKS))
-        assert 0 < int(forks.stdout) < TIGHT.pids
-
-
-@pytest.mark.usefixtures("_cgroups")
-@pytest.mark.parametrize("isolation", ISOLATION)
-async def test_no_limit_is_left_behind(isolation: str) -> None:
-    substrate = LocalSubstrate(LocalOptions(isolation=isolation))  # type: ignore[arg-type]
-    async with sandbox_of(substrate) as sandbox:
-        limiter = substrate.limiter
-        assert isinstance(limiter, CgroupLimiter)
-        groups = limiter.groups(sandbox.name)
-        assert all(group.is_dir() for group in groups)
+        assert 0 < int((await path.exec(Command(script=FORKS))).stdout) < TIGHT.pids
+    assert groups
     assert not any(group.exists() for group in groups)
 
 
@@ -71,36 +62,36 @@ def test_groups_of_killed_probes_are_removed_and_a_probe_in_progress_is_not(tmp_
     assert (killed.exists(), probing.exists()) == (False, True)
 
 
-class TestChoice:
-    """On directories that look like a cgroup file system."""
+# -- the choice, on directories that look like a cgroup file system
 
-    def test_version_2_takes_the_nearest_ancestor_with_all_controllers_and_writes_the_limits(
-        self, tmp_path: Path
-    ) -> None:
-        own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
-        (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
-        (tmp_path / own.lstrip("/")).mkdir(parents=True, exist_ok=True)
-        assert local_limits._version_2(tmp_path) is None
-        (tmp_path / "cgroup.subtree_control").write_text("cpu memory pids io\n")
-        limiter = local_limits._version_2(tmp_path)
-        assert limiter is not None
-        values = {"cpu.max": "150000 100000", "memory.max": str(64 << 20), "pids.max": "7"}
-        (tmp_path / "box").mkdir()
-        for name in values:
-            (tmp_path / "box" / name).touch()
-        enter = limiter.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
-        assert (limiter.label, enter) == ("cgroup v2", f"echo 0 >{tmp_path}/box/cgroup.procs && ")
-        assert {name: (tmp_path / "box" / name).read_text() for name in values} == values
 
-    def test_a_parent_that_cannot_be_written_to(self, tmp_path: Path) -> None:
-        (tmp_path / "file").touch()
-        limiter = CgroupLimiter("cgroup v2", (tmp_path / "file",), ("cpu.max", "memory.max", "pids.max"))
-        with pytest.raises(CreateFailed, match="cgroup v2 limits"):
-            limiter.prepare("box", Limits())
+def test_version_2_takes_the_nearest_ancestor_with_all_controllers_and_writes_the_limits(tmp_path: Path) -> None:
+    own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    (tmp_path / own.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    assert local_limits._version_2(tmp_path) is None
+    (tmp_path / "cgroup.subtree_control").write_text("cpu memory pids io\n")
+    limiter = local_limits._version_2(tmp_path)
+    assert limiter is not None
+    values = {"cpu.max": "150000 100000", "memory.max": str(64 << 20), "pids.max": "7"}
+    (tmp_path / "box").mkdir()
+    for name in values:
+        (tmp_path / "box" / name).touch()
+    enter = limiter.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
+    assert (limiter.label, enter) == ("cgroup v2", f"echo 0 >{tmp_path}/box/cgroup.procs && ")
+    assert {name: (tmp_path / "box" / name).read_text() for name in values} == values
 
-    async def test_nothing_usable(self, tmp_path: Path) -> None:
-        limiter = await best_limiter(tmp_path)
-        assert (limiter.label, limiter.prepare("box", Limits())) == ("none", "")
+
+def test_a_parent_that_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    limiter = CgroupLimiter("cgroup v2", (tmp_path / "file",), ("cpu.max", "memory.max", "pids.max"))
+    with pytest.raises(CreateFailed, match="cgroup v2 limits"):
+        limiter.prepare("box", Limits())
+
+
+async def test_nothing_usable(tmp_path: Path) -> None:
+    limiter = await best_limiter(tmp_path)
+    assert (limiter.label, limiter.prepare("box", Limits())) == ("none", "")
 
 
 @pytest.mark.usefixtures("_cgroups")

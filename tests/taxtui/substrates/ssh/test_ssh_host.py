@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 
 import asyncssh
 import pytest
 
 from taxtui.errors import CreateFailed, SandboxLost, Throttled
-from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.protocol import Availability, Marks
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.ssh.scripts import facts, listed, mark_of
-from taxtui.substrates.ssh.substrate import SshSandbox, SshSubstrate, no_login
-from tests.support.command_line import Home
+from taxtui.substrates.ssh.substrate import SshSubstrate, no_login
+from tests.support.command_line import Home, marked
+from tests.support.sandboxes import RUN, ready
 from tests.support.standins.private_sshd import SshBox, new_key, ssh_box
 
 pytestmark = [pytest.mark.sshd, pytest.mark.processes]
-RUN = "r1"
 
 
 @pytest.fixture
@@ -33,31 +31,17 @@ async def said(box: SshBox, **changed: object) -> Availability:
     return await SshSubstrate(box.options(**changed)).check()
 
 
-async def made_in(substrate: SshSubstrate, number: int = 1) -> SshSandbox:
-    spec = SandboxSpec(name=f"taxtui-{RUN}-{number}", labels={LABEL_RUN: RUN}, limits=Limits(), ttl_s=600)
-    sandbox = await substrate.create(spec, Marks())
-    await sandbox.wait_ready(Marks())
-    return sandbox
-
-
-def having(text: str) -> list[int]:
-    """Processes of this machine with a text in their environment or arguments."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if text.encode() in (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
+@pytest.fixture
+async def substrate(box: SshBox) -> AsyncIterator[SshSubstrate]:
+    async with SshSubstrate(box.options()) as connected:
+        yield connected
 
 
 async def test_a_check_makes_nothing(box: SshBox) -> None:
     found = await said(box)
     assert (found.ok, found.limits) == (True, "none")
     assert found.version.startswith("OpenSSH")
-    assert found.tools is not None
-    assert "bash" in found.tools
+    assert "bash" in (found.tools or ())
     assert not box.sandboxes.exists()
 
 
@@ -82,13 +66,16 @@ async def test_a_changed_or_unknown_host_key_is_refused(box: SshBox) -> None:
     assert not (await said(box)).ok
 
 
+UNREADABLE = "the key or known_hosts file cannot be read; correct key=FILE or known_hosts=FILE"
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
         ({"host": ""}, "option host is missing; -s ssh:host=NAME"),
-        ({"key": "/nowhere/key"}, "the key or known_hosts file cannot be read; correct key=FILE or known_hosts=FILE"),
-        ({"key": "/tmp"}, "the key or known_hosts file cannot be read; correct key=FILE or known_hosts=FILE"),
-        ({"known_hosts": "/tmp"}, "the key or known_hosts file cannot be read; correct key=FILE or known_hosts=FILE"),
+        ({"key": "/nowhere/key"}, UNREADABLE),
+        ({"key": "/tmp"}, UNREADABLE),
+        ({"known_hosts": "/tmp"}, UNREADABLE),
         ({"folder": "~/x"}, "folder=~/x cannot be used; write an absolute path of letters, digits, dots, - and _"),
         ({"fixtures": "/nowhere"}, "the host has no /nowhere/attrs.git; install there: /nowhere/attrs.git"),
         (
@@ -137,8 +124,7 @@ def test_the_description_of_a_host_is_read_or_refused() -> None:
     found = facts(b"taxtui\nLinux 6.1\n/proc\n/tmp/taxtui-ssh-0\nls\nsh\n")
     assert found == ("Linux 6.1", ["/proc"], "/tmp/taxtui-ssh-0", {"ls", "sh"})
     odd = facts(b"taxtui\nLinux\n\n/with a space/x\n")
-    assert odd is not None
-    assert odd.base == ""
+    assert odd and odd.base == ""  # noqa: PT018
     assert facts(b"welcome\ntaxtui\nLinux\n\n/tmp/x\n") is None
     assert facts(b"taxtui\n") is None
 
@@ -149,41 +135,36 @@ async def test_start_up_files_with_output_are_refused(box: SshBox) -> None:
     assert (found.ok, found.detail[:59]) == (False, "commands cannot be run there: its login shell says 'welcome")
 
 
-async def test_a_folder_open_to_others_is_refused(box: SshBox) -> None:
+async def test_a_folder_open_to_others_is_refused(box: SshBox, substrate: SshSubstrate) -> None:
     box.sandboxes.mkdir(mode=0o755)
-    async with SshSubstrate(box.options()) as substrate:
-        with pytest.raises(CreateFailed, match="is not yours alone; remove the folder, or set folder=PATH"):
-            await made_in(substrate)
+    with pytest.raises(CreateFailed, match="is not yours alone; remove the folder, or set folder=PATH"):
+        await ready(substrate)
 
 
-async def test_nothing_flees_from_a_clean_up(box: SshBox) -> None:
+async def test_nothing_flees_from_a_clean_up(box: SshBox, substrate: SshSubstrate) -> None:
     """Not what has left its group and session, nor what has emptied its environment as well."""
-    async with SshSubstrate(box.options()) as substrate:
-        sandbox, other = await made_in(substrate), await made_in(substrate, 11)
-        fled = (
-            "setsid sleep 88600 & env -i setsid sh -c 'sleep 88601; true' & mkdir a; cd a; env -i setsid sleep 88602 &"
-        )
-        await sandbox.exec(Command(script=f"({fled}) >/dev/null 2>&1 </dev/null"))
-        await other.exec(Command(script="sleep 88603 >/dev/null 2>&1 </dev/null &"))
-        await sandbox.destroy()
-        assert [having(f"sleep\0{seconds}\0") for seconds in (88600, 88601, 88602)] == [[], [], []]
-        assert having(mark_of(sandbox.name)) == []
-        assert having("sleep\x0088603\0")
-        assert (await other.exec(Command(script="echo here"))).stdout == b"here\n"
-        await other.destroy()
+    sandbox, other = await ready(substrate, 1), await ready(substrate, 11)
+    fled = "setsid sleep 88600 & env -i setsid sh -c 'sleep 88601; true' & mkdir a; cd a; env -i setsid sleep 88602 &"
+    await sandbox.exec(Command(script=f"({fled}) >/dev/null 2>&1 </dev/null"))
+    await other.exec(Command(script="sleep 88603 >/dev/null 2>&1 </dev/null &"))
+    await sandbox.destroy()
+    assert [marked(b"sleep\0%d\0" % seconds) for seconds in (88600, 88601, 88602)] == [[], [], []]
+    assert marked(mark_of(sandbox.name).encode()) == []
+    assert marked(b"sleep\x0088603\0")
+    assert (await other.exec(Command(script="echo here"))).stdout == b"here\n"
+    await other.destroy()
     assert box.left() == []
 
 
-async def test_a_cut_connection_loses_its_sandbox_and_the_next_is_made(box: SshBox) -> None:
-    async with SshSubstrate(box.options()) as substrate:
-        sandbox = await made_in(substrate)
-        box.sshd.cut()
-        with pytest.raises(SandboxLost):
-            await sandbox.exec(Command(script="true"))
-        await sandbox.destroy()
-        again = await made_in(substrate, 2)
-        assert (await again.exec(Command(script="echo here"))).stdout == b"here\n"
-        await again.destroy()
+async def test_a_cut_connection_loses_its_sandbox_and_the_next_is_made(box: SshBox, substrate: SshSubstrate) -> None:
+    sandbox = await ready(substrate)
+    box.sshd.cut()
+    with pytest.raises(SandboxLost):
+        await sandbox.exec(Command(script="true"))
+    await sandbox.destroy()
+    again = await ready(substrate)
+    assert (await again.exec(Command(script="echo here"))).stdout == b"here\n"
+    await again.destroy()
     assert box.left() == []
 
 
@@ -205,15 +186,14 @@ def test_sandboxes_with_any_record_are_listed() -> None:
     assert [each.handle for each in listed(b"\n".join(rows), "r2")] == ["/b/taxtui-r2-1"]
 
 
-async def test_a_sandbox_with_a_spoilt_record_is_found(box: SshBox) -> None:
-    async with SshSubstrate(box.options()) as substrate:
-        sandbox = await made_in(substrate)
-        spoil = "rm ../record; mkfifo ../record; mkdir '../../a b' ../../taxtui-other-7"
-        await sandbox.exec(Command(script=spoil))
-        found = await substrate.find()
-        assert {(each.name, each.run_id) for each in found} == {("taxtui-other-7", "other"), (sandbox.name, RUN)}
-        for each in found:
-            await substrate.reap(each)
+async def test_a_sandbox_with_a_spoilt_record_is_found(box: SshBox, substrate: SshSubstrate) -> None:
+    sandbox = await ready(substrate)
+    spoil = "rm ../record; mkfifo ../record; mkdir '../../a b' ../../taxtui-other-7"
+    await sandbox.exec(Command(script=spoil))
+    found = await substrate.find()
+    assert {(each.name, each.run_id) for each in found} == {("taxtui-other-7", "other"), (sandbox.name, RUN)}
+    for each in found:
+        await substrate.reap(each)
     assert box.left() == ["a b"]
 
 
