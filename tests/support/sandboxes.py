@@ -15,6 +15,7 @@ from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 RUN: Final = f"it{os.getpid()}"
 _NUMBERS = itertools.count(1)
 
+TIGHT: Final = Limits(cpus=0.5, memory_mib=256, pids=32)
 MEMORY_HOG: Final = "python3 -c 'x = b\"x\" * (700 << 20); print(len(x))'"
 
 BUSY_S: Final = 0.8
@@ -81,3 +82,12 @@ async def output(sandbox: Sandbox, script: str) -> str:
     result = await sandbox.exec(Command(script=script, timeout_s=25))
     assert result.exit_code == 0, result.stderr.decode(errors="replace")
     return result.stdout.decode()
+
+
+async def assert_limited(sandbox: Sandbox, mode: str) -> None:
+    """That the limits ``TIGHT`` are in force."""
+    path = sandbox if mode == "exec" else await sandbox.open_session()
+    assert (await path.exec(Command(script=f"{MEMORY_HOG}; exit $?"))).exit_code == 137
+    share = float((await path.exec(Command(script=CPU_SHARE))).stdout)
+    assert share < 2 * TIGHT.cpus  # three processes on unlimited CPUs have twice that and more
+    assert 0 < int((await path.exec(Command(script=FORKS))).stdout) < TIGHT.pids

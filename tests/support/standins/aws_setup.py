@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
-from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws import Ec2Options, EcsOptions
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from tests.support import sandboxes
 from tests.support.standins.ecs_standin import EcsStandin
 
 CREDENTIALS = {
@@ -25,9 +26,9 @@ CREDENTIALS = {
 }
 
 
-def spec(name: str = "taxtui-r1-1", *, ttl_s: float = 600.0, **changed: Any) -> SandboxSpec:
+def spec(name: str = "taxtui-r1-1", **changed: Any) -> SandboxSpec:
     labels = {LABEL_RUN: "r1", LABEL_TRIAL: name.rpartition("-")[2], LABEL_DEADLINE: "2000000000"}
-    return SandboxSpec(**{"name": name, "labels": labels, "limits": Limits(), "ttl_s": ttl_s, **changed})
+    return sandboxes.spec(name=name, labels=labels, **changed)
 
 
 def substrate(running: Any, **changed: Any) -> Any:
@@ -63,13 +64,6 @@ def standin(kind: str, **public: Any) -> Iterator[Any]:
         yield running
 
 
-@contextlib.asynccontextmanager
-async def sandbox(running: Any, **changed: Any) -> AsyncIterator[Any]:
+def sandbox(running: Any, **changed: Any) -> AbstractAsyncContextManager[Any]:
     """A ready sandbox that is destroyed in the end."""
-    async with substrate(running, **changed) as connected:
-        made = await connected.create(spec(), Marks())
-        try:
-            await made.wait_ready(Marks())
-            yield made
-        finally:
-            await made.destroy()
+    return sandboxes.sandbox_of(substrate(running, **changed), name="taxtui-r1-1", labels=spec().labels)

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
-import pty
 import shutil
 import signal
-import subprocess
 import tempfile
-import termios
 import time
 import uuid
 from pathlib import Path
@@ -24,7 +20,7 @@ from typing import Any, Self
 from aiohttp import ClientConnectionResetError, WSMsgType, web
 
 from tests.support.standins.standin_faults import CUT, Faults, Handler
-from tests.support.standins.standin_place import Leaves, Place, descendants
+from tests.support.standins.standin_place import Leaves, Place, Pty, descendants
 
 KEY = "stand-in-key"
 EXIT_PROTOCOL = "X-Daytona-Pty-Exit-Control"
@@ -111,7 +107,7 @@ class DaytonaStandin(Leaves):
         """Sandboxes and snapshots that exist, and process groups that are alive in sandboxes."""
         running = sum(place.alive() for place in self.places.values())
         return len(self.sandboxes) + len(self.snapshots), running + sum(
-            terminal.alive() for terminal in self.terminals.values()
+            not terminal.over() for terminal in self.terminals.values()
         )
 
     def lose(self, name: str, state: str, reason: str = "") -> None:
@@ -434,97 +430,41 @@ async def _run(place: Place, asked: Json, cut: web.Request | None) -> Json:
     return {"exitCode": code if code >= 0 else -1, "result": output.decode(errors="replace")}
 
 
-class Terminal:
+class Terminal(Pty):
     """An interactive login shell on a pseudo-terminal, and at most one websocket to it."""
 
     def __init__(self, place: Place) -> None:
-        self._ours, theirs = pty.openpty()
-        env = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(place.folder),
-            "TMPDIR": str(place.temporary),
-            "TERM": "xterm",
-            "LANG": "C.UTF-8",
-        }
-        self._shell = subprocess.Popen(
-            ["bash", "-i", "-l"],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=place.folder,
-            env=env,
-            start_new_session=True,
-            preexec_fn=_own_terminal,
-        )
-        os.close(theirs)
-        os.set_blocking(self._ours, False)
-        self._output: asyncio.Queue[bytes] = asyncio.Queue()
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._ours, self._readable)
-
-    def _readable(self) -> None:
-        try:
-            data = os.read(self._ours, 32768)
-        except OSError:  # how a terminal says that its last user has gone
-            data = b""
-        if not data:
-            self._loop.remove_reader(self._ours)
-        self._output.put_nowait(data)
+        env = {"PATH": os.environ["PATH"], "HOME": str(place.folder), "TMPDIR": str(place.temporary), "TERM": "xterm"}
+        super().__init__(["bash", "-i", "-l"], {**env, "LANG": "C.UTF-8"}, place.folder)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Carry bytes both ways until the shell or the client goes; the shell stays if the client goes."""
         socket = web.WebSocketResponse(protocols=(EXIT_PROTOCOL,), max_msg_size=1 << 20)
-        try:
+        with contextlib.suppress(ClientConnectionResetError):
             await socket.prepare(request)
             await socket.send_str(json.dumps({"type": "control", "status": "connected"}))
-            typing = asyncio.create_task(self._type(socket))
-            try:
-                while data := await self._output.get():
-                    await socket.send_bytes(data)
-                if typing.done():  # the client has gone
-                    return socket
-            finally:
-                typing.cancel()
-            code = await asyncio.to_thread(self._shell.wait)
+            printing, typing = (asyncio.ensure_future(work(socket)) for work in (self._print, self._type))
+            await asyncio.wait({printing, typing}, return_when=asyncio.FIRST_COMPLETED)
+            for work in (printing, typing):
+                work.cancel()
+            await asyncio.gather(printing, typing, return_exceptions=True)
+            if printing.cancelled():  # the client has gone
+                return socket
+            code = await asyncio.to_thread(self.process.wait)
             await socket.close(code=1000 if code == 0 else 1011, message=json.dumps({"exitCode": code}).encode())
-        except ClientConnectionResetError:
-            pass
         return socket
+
+    async def _print(self, socket: web.WebSocketResponse) -> None:
+        while data := await self.read():
+            await socket.send_bytes(data)
 
     async def _type(self, socket: web.WebSocketResponse) -> None:
         async for message in socket:
-            data = message.data.encode() if message.type is WSMsgType.TEXT else message.data
-            while data:
-                try:
-                    data = data[os.write(self._ours, data) :]
-                except BlockingIOError:  # the terminal's buffer is full until somebody reads
-                    await self._writable()
-        self._output.put_nowait(b"")
-
-    async def _writable(self) -> None:
-        room = asyncio.Event()
-        self._loop.add_writer(self._ours, room.set)
-        try:
-            await room.wait()
-        finally:
-            self._loop.remove_writer(self._ours)
+            await self.write(message.data.encode() if message.type is WSMsgType.TEXT else message.data)
 
     def kill(self) -> None:
         """Kill the shell and all its descendants, and hang up."""
-        if self._shell.poll() is None:
-            for pid in [*descendants(self._shell.pid), self._shell.pid]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._shell.wait()
-        if self._ours >= 0:
-            self._loop.remove_reader(self._ours)
-            os.close(self._ours)
-            self._ours = -1
-        self._output.put_nowait(b"")
-
-    def alive(self) -> int:
-        return int(self._shell.poll() is None)
-
-
-def _own_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        for pid in [] if self.over() else descendants(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.hang_up()

@@ -29,7 +29,7 @@ from moto.ec2.models.instances import Instance, StateReason
 from moto.server import ThreadedMotoServer
 from moto.utilities.utils import load_resource
 
-from tests.support.standins.ecs_peer_pty import kill_marked
+from tests.support.standins.ecs_peer import kill_marked
 from tests.support.standins.private_sshd import PrivateSshd, new_key
 from tests.support.standins.standin_faults import Fault, Faults
 

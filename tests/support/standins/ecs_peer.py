@@ -1,4 +1,4 @@
-"""The agent's end of a Session Manager data channel, without I/O: what the client is tested against.
+"""The session agent at its end of a Session Manager data channel: without I/O, and with a terminal behind a websocket.
 
 It does what the real agent was seen to do, also where that is awkward: it withholds acknowledgements until its terminal
 exists, acknowledges and discards input during a handshake, repeats acknowledgements of duplicates, resends only its
@@ -7,16 +7,29 @@ oldest frame, and passes output through a loop over UTF-8 characters that damage
 
 from __future__ import annotations
 
+import asyncio
 import codecs
+import contextlib
 import json
+import os
+import random
+import shlex
+import signal
 import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from aiohttp import WSMsgType, web
+
+from taxtui.sandboxes.kit.kill import marked
 from taxtui.substrates.aws.ecs import protocol
 from taxtui.substrates.aws.ecs.protocol import Frame
+from tests.support.standins.standin_place import Pty
 
+TICK_S = 0.05
 RTO_NS = 200_000_000
-
 HANDSHAKE_ACTIONS = {
     "plain": [{"ActionType": "SessionType", "ActionParameters": {"SessionType": "InteractiveCommands"}}],
     "kms": [
@@ -130,3 +143,167 @@ def rune_loop(data: bytes) -> tuple[bytes, bytes]:
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     whole = decoder.decode(data)
     return whole.replace("\ufffd", "\udcef").encode("utf-8", "surrogateescape"), decoder.getstate()[0]
+
+
+@dataclass
+class Behaviour:
+    """What the agent and the network between do."""
+
+    terminal_after_s: float = 0.0  # input before that is not acknowledged
+    handshake: Literal["none", "plain", "kms"] = "none"
+    drop: float = 0.0
+    cut_after: int = 0  # frames from the client, then the connection is gone
+    applets: str = ""  # a folder of BusyBox: its shell and its programs are the image's
+    seed: int = 0
+
+
+class AgentSession:
+    """One session: runs ``command`` on a terminal for whoever connects."""
+
+    def __init__(
+        self,
+        token: str,
+        command: str,
+        env: Mapping[str, str],
+        cwd: str,
+        behaviour: Behaviour,
+        granted: Callable[[AgentSession], bool],
+    ) -> None:
+        """``granted``: whether the agent has a slot for it by now; until then it does not answer."""
+        self._granted = granted
+        self.token = token
+        self.begun = False  # it has one of its agent's few slots
+        self._killed = False
+        self._dead = asyncio.Event()
+        self._command, self._env, self._cwd = command, dict(env), cwd
+        self._behaviour = behaviour
+        self._random = random.Random(behaviour.seed)
+        self._end = AgentEnd(handshake=behaviour.handshake, terminal=False)
+        self._pty: Pty | None = None
+        self._typed: asyncio.Queue[bytes] = asyncio.Queue()
+        self._frames = 0
+        self._acknowledged = asyncio.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether its agent has let go of it: not for want of a client."""
+        return self._killed or (self._pty is not None and self._pty.over())
+
+    async def serve(self, request: web.Request) -> web.WebSocketResponse:
+        """The client's websocket, until either side is done. The session outlives it, unless it was ended."""
+        socket = web.WebSocketResponse(max_msg_size=0, compress=False)
+        await socket.prepare(request)
+        first = await socket.receive()
+        if first.type is not WSMsgType.TEXT:  # whoever connected is gone already
+            return socket
+        greeting = json.loads(first.data)
+        if greeting["TokenValue"] != self.token or not greeting["ClientVersion"]:
+            await socket.close(code=1008, message=b"token")
+            return socket
+        self._socket = socket
+        tasks = [asyncio.create_task(work()) for work in (self._receive, self._tick, self._run)]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if self._end.terminated or self.over:
+                self.kill()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await socket.close()
+        return socket
+
+    def kill(self) -> None:
+        """Hang the terminal up and kill its shell, as an agent does whose session is terminated."""
+        self._killed = True
+        if self._pty is not None:
+            self._pty.hang_up()
+
+    def die(self) -> None:
+        """The agent is gone, with its container or alone: whoever is connected hears nothing of it."""
+        self._dead.set()
+        self.kill()
+
+    async def _receive(self) -> None:
+        async for received in self._socket:
+            if received.type is not WSMsgType.BINARY:
+                continue
+            self._frames += 1
+            if self._behaviour.cut_after and self._frames > self._behaviour.cut_after:
+                assert self._socket._req is not None
+                transport = self._socket._req.transport
+                if transport is not None:
+                    transport.abort()
+                return
+            await self._through(received.data, to_client=False)
+
+    async def _tick(self) -> None:
+        while not self._end.terminated:
+            await asyncio.sleep(TICK_S)
+            if self._dead.is_set():
+                await self._socket.send_bytes(message("pause_publication", b""))  # the service's only sign
+                continue
+            self._end.tick(time.monotonic_ns())
+            await self._flush()
+        await asyncio.sleep(0.1)
+        await self._socket.send_bytes(closed())
+
+    async def _run(self) -> None:
+        while not self._granted(self):
+            await asyncio.sleep(TICK_S)
+        self.begun = True
+        await asyncio.sleep(self._behaviour.terminal_after_s)
+        if self.over:  # its container has ended
+            await asyncio.Event().wait()
+        argv = shlex.split(self._command)
+        if self._behaviour.applets:
+            argv[0] = f"{self._behaviour.applets}/sh"
+        self._pty = Pty(argv, self._env, self._cwd)
+        self._end.terminal = True
+        typing = asyncio.create_task(self._type(self._pty))
+        try:
+            while data := await self._pty.read():
+                self._end.write(data, time.monotonic_ns())
+                await self._flush()
+        finally:
+            typing.cancel()
+        if self._killed:
+            await asyncio.Event().wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(3):
+                while not self._end.idle:
+                    self._acknowledged.clear()
+                    await self._acknowledged.wait()
+        await self._socket.send_bytes(closed())
+
+    async def _type(self, pty: Pty) -> None:
+        while True:
+            await pty.write(await self._typed.get())
+
+    async def _flush(self) -> None:
+        for frame in self._end.take():
+            await self._through(frame, to_client=True)
+
+    async def _through(self, frame: bytes, *, to_client: bool) -> None:
+        if self._behaviour.drop and self._random.random() < self._behaviour.drop:
+            return
+        if self._socket.closed or self._dead.is_set():
+            return
+        if to_client:
+            with contextlib.suppress(ConnectionError):
+                await self._socket.send_bytes(frame)
+            return
+        typed = self._end.receive(frame, time.monotonic_ns())
+        self._acknowledged.set()
+        if typed:
+            self._typed.put_nowait(typed)
+        await self._flush()
+
+
+def kill_marked(marker: str) -> None:
+    """Kill every process whose environment holds ``marker``, and wait until none is left: a container's end."""
+    while pids := marked(marker.encode()):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)

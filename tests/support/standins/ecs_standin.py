@@ -25,7 +25,7 @@ import botocore.session
 from aiohttp import web
 from botocore.validate import ParamValidator
 
-from tests.support.standins.ecs_peer_pty import AgentSession, Behaviour, kill_marked
+from tests.support.standins.ecs_peer import AgentSession, Behaviour, kill_marked
 from tests.support.standins.standin_faults import Fault, Faults
 
 # What botocore reads to make a client, megabytes of JSON, is read once in a process instead of once in each session.

@@ -42,7 +42,7 @@ ACQUIRE = f"pool:{POOL}"
 REPLICAS = 3
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "substrates" / "kubernetes.md"
 
-# -- what the published schemas (v1beta1) take, as far as anything here sends or is sent it
+# -- what the published schemas (v1beta1) take, as far as we send it
 
 NAME = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
 LABEL = Annotated[str, Meta(pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$")]
@@ -57,12 +57,8 @@ class About(Strict):
     name: NAME
     namespace: str = ""
     uid: str = ""
-    resource_version: str = ""
     creation_timestamp: WHEN = "2026-01-01T00:00:00Z"
-    deletion_timestamp: WHEN = "2026-01-01T00:00:00Z"
     labels: dict[str, LABEL] = {}
-    annotations: dict[str, str] = {}
-    finalizers: list[str] = []
 
 
 class NameOf(Strict):
@@ -79,30 +75,11 @@ class ClaimSpec(Strict):
     lifecycle: Lifecycle | None = None
 
 
-class Told(Strict):
-    type: str
-    status: Literal["True", "False", "Unknown"]
-    reason: Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
-    message: Annotated[str, Meta(max_length=32768)]
-    last_transition_time: WHEN
-
-
-class Given(Strict):
-    name: str = ""
-    pod_ips: list[str] = msgspec.field(default_factory=list, name="podIPs")
-
-
-class ClaimStatus(Strict):
-    conditions: list[Told] = []
-    sandbox: Given | None = None
-
-
 class SandboxClaim(Strict):
     api_version: Literal["extensions.agents.x-k8s.io/v1beta1"]
     kind: Literal["SandboxClaim"]
     metadata: About
     spec: ClaimSpec
-    status: ClaimStatus | None = None
 
 
 class PodTemplate(Strict):
@@ -196,7 +173,7 @@ class Sandboxes:
             if "deletionTimestamp" not in claim["metadata"]:
                 claim["metadata"] |= {"deletionTimestamp": now(), "finalizers": ["foregroundDeletion"]}
                 self._since_s[claim["metadata"]["uid"]] = time.monotonic()
-                self._emit("MODIFIED", claim)
+                self.claims.emit("MODIFIED", claim)
         else:
             self._drop(claim)
         return claim
@@ -293,7 +270,7 @@ class Sandboxes:
         with_address = [name for name in candidates if "podIPs" in self._status(name)]
         for name in sorted(with_address, key=lambda one: not self._is_ready(one)):
             about["annotations"] = {CLAIM: name}
-            self._emit("MODIFIED", claim)
+            self.claims.emit("MODIFIED", claim)
             self.sandboxes[name]["owner"] = ("claim", about["name"])
             return name
         first_s = self._since_s.setdefault(about["uid"], time.monotonic())
@@ -358,16 +335,12 @@ class Sandboxes:
         told = {"conditions": [ready], **({"sandbox": given} if given else {})}
         if claim.get("status") != told:
             claim["status"] = told
-            self._emit("MODIFIED", claim)
+            self.claims.emit("MODIFIED", claim)
 
     def _drop(self, claim: Json) -> None:
         about = claim["metadata"]
         if self.claims.objects.pop((about["namespace"], about["name"]), None) is not None:
-            self._emit("DELETED", claim)
-
-    def _emit(self, kind: str, claim: Json) -> None:
-        check(claim)
-        self.claims.emit(kind, claim)
+            self.claims.emit("DELETED", claim)
 
     def _about(self, name: str) -> Json:
         return {"name": name, "namespace": self.namespace, "uid": str(uuid.uuid4()), "creationTimestamp": now()}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
+import struct
+import subprocess
 import tempfile
+import termios
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.waiting import until
@@ -80,6 +84,70 @@ class Place:
             await process.wait()
         self.processes.clear()
         shutil.rmtree(self.temporary if self._volume else self.folder, ignore_errors=True)
+
+
+SETSID = shutil.which("setsid") or "setsid"  # of this machine, not of an image
+
+
+class Pty:
+    """A program on a pseudo-terminal of its own."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], folder: str | Path) -> None:
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.process = subprocess.Popen(
+            [SETSID, "--ctty", *argv], stdin=slave, stdout=slave, stderr=slave, env=env, cwd=folder
+        )
+        os.close(slave)
+        os.set_blocking(self._master, False)
+        self._loop = asyncio.get_running_loop()
+        self._waiting: set[asyncio.Event] = set()
+
+    def over(self) -> bool:
+        return self.process.poll() is not None
+
+    async def read(self) -> bytes:
+        """Some output; empty when the last user of the terminal has gone."""
+        while True:
+            try:
+                return os.read(self._master, 1024)
+            except BlockingIOError:
+                await self._ready(self._loop.add_reader, self._loop.remove_reader)
+            except OSError:
+                return b""
+
+    async def write(self, data: bytes) -> None:
+        """Type; the terminal's buffer may be full until somebody reads."""
+        while data:
+            try:
+                data = data[os.write(self._master, data) :]
+            except BlockingIOError:
+                await self._ready(self._loop.add_writer, self._loop.remove_writer)
+
+    async def _ready(self, add: Callable[..., object], remove: Callable[[int], object]) -> None:
+        ready = asyncio.Event()
+        self._waiting.add(ready)
+        add(self._master, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            self._waiting.discard(ready)
+            if self._master >= 0:
+                remove(self._master)
+
+    def hang_up(self) -> None:
+        """Kill the program and close the terminal."""
+        if self._master >= 0:
+            # Else whoever gets its number next is taken for watched, and hears nothing for ever.
+            self._loop.remove_reader(self._master)
+            self._loop.remove_writer(self._master)
+            os.close(self._master)
+            self._master = -1
+        for ready in self._waiting:
+            self._loop.call_soon_threadsafe(ready.set)
+        if not self.over():
+            self.process.kill()
+            self.process.wait()
 
 
 class Leaves:

@@ -91,12 +91,6 @@ async def test_a_throttled_exec_is_queued(standin: Any, measure: Measure) -> Non
     assert got.end.queued_ns >= 1_000_000_000
 
 
-@pytest.mark.parametrize("mode", ["exec", "session"])
-async def test_a_command_that_outlives_its_timeout(measure: Measure, mode: str) -> None:
-    got = await measure("sleep 60 & sleep 61", timeout_s=0.6, mode=mode)
-    assert told(got.end) == ("timeout", "action", "ExecTimeout")
-
-
 async def test_an_exec_that_is_never_answered(
     provider: Provider, standin: Any, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,25 +20,22 @@ from taxtui import installed
 from taxtui.commands import clean, doctor
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, UsageError
 from taxtui.plan.notation import parse_substrate
-from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Found, Marks
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
+from tests.support.sandboxes import RUN, spec
 
-RUN = f"s{os.getpid()}"
 PLAIN = "local:isolation=plain"
 
 
 async def leave_one(number: int, deadline_s: str = "1") -> str:
     """A sandbox that nobody removes; its name. Its deadline, in Unix seconds, passed long ago if nothing is said."""
-    name = f"taxtui-{RUN}-{number}"
-    labels = {LABEL_RUN: RUN, LABEL_DEADLINE: deadline_s}
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
-        await substrate.create(SandboxSpec(name=name, labels=labels, limits=Limits(), ttl_s=60), Marks())
-    return name
+        labels = {LABEL_RUN: RUN, LABEL_DEADLINE: deadline_s}
+        return (await substrate.create(spec(number, labels=labels), Marks())).name
 
 
 async def found() -> list[str]:

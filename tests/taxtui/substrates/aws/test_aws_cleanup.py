@@ -6,19 +6,19 @@ import asyncio
 import gc
 import multiprocessing
 import random
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from taxtui.plan.spec import Command
 from taxtui.runner.cleanup import watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.sandboxes.conformance.walker import CancelledAwait, stepped
 from taxtui.sandboxes.protocol import Marks
-from tests.support.cancelling import cancelled_at
+from tests.support.command_line import marked
 from tests.support.standins import aws_standin_victim
 from tests.support.standins.aws_setup import spec, substrate
-from tests.support.standins.ecs_peer_pty import marked
 from tests.support.standins.ecs_standin import MARKER, EcsStandin
 from tests.support.waiting import until
 
@@ -42,7 +42,7 @@ async def nothing_is_left(account: Any, *, killed: bool = False) -> None:
         assert not [machine for machine in account.machines.values() if machine.folder.exists()]
         return
     for task in account.tasks.values():
-        assert marked(f"{MARKER}={task.env[MARKER]}") == []
+        assert marked(f"{MARKER}={task.env[MARKER]}".encode()) == []
         assert not Path(task.folder).exists()
     await until(lambda: all(session.over for session in account.sessions()), "every session is over")
 
@@ -57,18 +57,20 @@ async def reap(substrate: Any) -> None:
         await substrate.reap(left)
 
 
-async def use(made: Any) -> None:
-    await made.wait_ready(Marks())
-    session = await made.open_session()
-    await session.exec(Command(script="sleep 300 & setsid sleep 300 & echo a"))
-    await made.exec(Command(script="sleep 300 & echo b"))
-    await session.close()
+async def cancelled_at(number: int, work: Coroutine[Any, Any, object]) -> bool:
+    """Whether the coroutine was suspended that often, and so was cancelled there, whatever it waited for."""
+    step = CancelledAwait(number, 0.0)
+    task = asyncio.create_task(stepped(work, step))
+    await asyncio.wait({task})
+    if not step.cancelled:
+        task.result()
+    return step.cancelled
 
 
-async def test_cancelling_create_at_any_await_leaves_nothing(account: Any) -> None:
-    """The runner's rule: after a cancelled create it finds and reaps by label."""
+async def test_cancelling_the_first_create_of_a_run_at_any_await_leaves_nothing(account: Any) -> None:
+    """A first create makes more than those after it. The runner's rule: it finds and reaps by label."""
     number, going_on = 0, True
-    while going_on:  # a substrate for each: the first create makes more than the second
+    while going_on:
         number += 1
         async with substrate(account) as connected:
             await reap(connected)  # leaving the last one has waited for what still ran in a thread
@@ -77,20 +79,6 @@ async def test_cancelling_create_at_any_await_leaves_nothing(account: Any) -> No
     async with substrate(account) as connected:
         await reap(connected)
     assert number > (1 if isinstance(account, EcsStandin) else 3)
-    await nothing_is_left(account)
-
-
-async def test_cancelling_anything_else_at_any_await_leaves_nothing(account: Any) -> None:
-    """The runner's rule: after anything but a create it destroys, and again if that was cancelled."""
-    async with substrate(account) as connected:
-        number, going_on = 0, True
-        while going_on:
-            number += 1
-            made = await connected.create(spec(f"taxtui-r1-u{number}"), Marks())
-            going_on = await cancelled_at(number, use(made))
-            if await cancelled_at(1 + number % 3, made.destroy()):
-                await made.destroy()
-        assert number > 10
     gc.collect()  # a connection that nobody has closed tells so here
     await nothing_is_left(account)
 

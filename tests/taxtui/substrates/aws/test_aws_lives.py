@@ -235,24 +235,13 @@ async def test_a_throttle_while_an_instance_boots_holds_nothing_up(ec2: Ec2Stand
 
 @pytest.mark.parametrize("by", ["destroy", "reap"])
 async def test_what_is_not_known_yet_is_not_gone(account: Any, by: str) -> None:
-    account.late_calls = 3
     async with substrate(account) as connected:
         made = await connected.create(spec(), Marks())
-        if by == "destroy":
-            await made.destroy()
-        else:
-            (left,) = await substrate_found(account, connected)
-            await connected.reap(left)
+        [left] = await connected.find("r1")
+        account.late_calls = 3
+        await (made.destroy() if by == "destroy" else connected.reap(left))
         assert await connected.find("r1") == []
         assert account.calls[words(account)["end"]] == 4
-
-
-async def substrate_found(account: Any, connected: Any) -> Any:
-    """What a search finds that knows the sandbox, unlike the removal that follows."""
-    account.late_calls, late = 0, account.late_calls
-    found = await connected.find("r1")
-    account.late_calls = late
-    return found
 
 
 @pytest.mark.parametrize("operation", ["end", "look"])

@@ -111,7 +111,7 @@ class Interleavings(RuleBasedStateMachine):
 
 
 TestInterleavings = Interleavings.TestCase
-TestInterleavings.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestInterleavings.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
 def test_an_agent_that_never_acknowledges_ends_the_channel_with_a_named_error() -> None:
@@ -136,7 +136,7 @@ SEEDS = [
 ]
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(
     st.sampled_from(SEEDS),
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), min_size=1, max_size=4),

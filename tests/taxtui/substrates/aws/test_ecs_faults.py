@@ -16,7 +16,7 @@ from taxtui.substrates.aws.ecs import sandbox as ecs_sandbox
 from taxtui.substrates.aws.ecs.protocol import SessionCut
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
 from tests.support.standins.aws_setup import sandbox
-from tests.support.standins.ecs_peer_pty import Behaviour
+from tests.support.standins.ecs_peer import Behaviour
 from tests.support.standins.ecs_standin import EcsStandin
 from tests.support.waiting import until
 

@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateUnavailable
-from taxtui.plan.spec import Command, Limits
+from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
-from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, RUN, output, sandbox_of, spec
+from tests.support.sandboxes import RUN, TIGHT, assert_limited, output, sandbox_of, spec
 
 pytestmark = [pytest.mark.docker, pytest.mark.processes]
-
-TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
 
 
 def _bare_image() -> str:
@@ -35,10 +33,7 @@ def _bare_image() -> str:
 @pytest.mark.parametrize("mode", ["exec", "session"])
 async def test_limits_are_in_force(mode: str) -> None:
     async with sandbox_of(DockerSubstrate(), limits=TIGHT) as sandbox:
-        path = sandbox if mode == "exec" else await sandbox.open_session()
-        assert (await path.exec(Command(script=f"{MEMORY_HOG}; exit $?"))).exit_code == 137
-        assert float((await path.exec(Command(script=CPU_SHARE))).stdout) < 2 * TIGHT.cpus
-        assert 0 < int((await path.exec(Command(script=FORKS))).stdout) < TIGHT.pids
+        await assert_limited(sandbox, mode)
 
 
 async def test_hardening() -> None:

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
+from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import Command
 from taxtui.recording import digest
 from taxtui.sandboxes.protocol import Marks, Sandbox
 from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
 from taxtui.substrates.kubernetes.sandbox import LOST_S
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
-from tests.support.cancelling import cancellations
 from tests.support.sandboxes import RUN, ready, spec
 from tests.support.standins.kubernetes_cluster import IMAGE_BYTES, NODE
 from tests.support.standins.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
@@ -98,18 +97,14 @@ async def test_an_old_server_without_v5(standin: KubernetesStandin, box: Sandbox
     assert (await box.exec(Command(script="cat; exit 4", stdin=b"in"))).stdout == b"in"
 
 
-async def test_a_session_is_one_websocket_and_dies_whole(standin: KubernetesStandin, box: Sandbox) -> None:
+async def test_a_session_is_one_websocket_that_leaves_no_shell(standin: KubernetesStandin, box: Sandbox) -> None:
     before = standin.requests.count("exec")
     session = await box.open_session()
     for _ in range(2):
         assert (await session.exec(Command(script="echo out"))).stdout == b"out\n"
     assert standin.requests.count("exec") == before + 1
-    with pytest.raises(ExecTimeout):
-        await session.exec(Command(script="sleep 60 & sleep 61", timeout_s=0.3))
-    await standin.leaves(1, 1)
-    with pytest.raises(SandboxLost):
-        await session.exec(Command(script="true"))
     await session.close()
+    await standin.leaves(1, 1)
 
 
 async def test_another_pod_with_the_same_name_is_left_alone(
@@ -128,21 +123,6 @@ async def test_find_reads_every_page(substrate: KubernetesSubstrate, monkeypatch
     for _ in range(5):
         await substrate.create(spec(), Marks())
     assert len(await substrate.find(RUN)) == 5
-
-
-async def test_a_cancelled_create_leaves_nothing(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
-    async def sweep() -> None:
-        """Find and reap like the runner and the watchdog, also after requests that are still under way."""
-        for _ in range(4):
-            for found in await substrate.find(RUN):
-                await substrate.reap(found)
-            await asyncio.sleep(0.02)
-        await standin.leaves(0, 0)
-
-    async for _ in cancellations(lambda number: substrate.create(spec(number), Marks())):
-        await sweep()
-    assert len(await substrate.find(RUN)) == 1, "the create that was not cancelled"
-    await sweep()
 
 
 # -- a pull: asking for it costs no command and no removal
@@ -205,22 +185,26 @@ async def test_always_pulling_moves_an_unknown_number_of_bytes(
 
 
 async def test_a_pull_that_is_short_impossible_or_not_ours_to_see_is_not_recorded(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+    standin: KubernetesStandin, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pod that ran soon is not asked at all, and a missing right is met once and not mentioned."""
 
-    async def unmarked(answers: int) -> bool:
-        standin.pods.cold = True
-        marks, _ = await live(standin, substrate, answers)
-        return not PULL & {name for name, _, _ in marks.seen} and marks.notices == []
+    async def unmarked(*answers: int) -> bool:
+        async with connect() as substrate:
+            for count in answers:
+                standin.pods.cold = True
+                marks, _ = await live(standin, substrate, count)
+                if PULL & {name for name, _, _ in marks.seen} or marks.notices:
+                    return False
+        return True
 
     monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 600.0)
     assert await unmarked(0)
     monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 0.0)
+    standin.denied = {"list events"}
+    assert await unmarked(1, 0)
+    standin.denied.clear()
     tell = standin.pods._tell
     text = 'Successfully pulled image "x" in 1h0m0s (1h0m0s including waiting). Image size: 5 bytes.'
     monkeypatch.setattr(standin.pods, "_tell", lambda pod, second, *_: tell(pod, second, "Normal", "Pulled", text))
     assert await unmarked(1)
-    standin.denied.add("list events")
-    assert await unmarked(1)
-    assert await unmarked(0)

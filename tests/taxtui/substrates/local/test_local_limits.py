@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed
-from taxtui.plan.spec import Command, Limits
+from taxtui.plan.spec import Limits
 from taxtui.sandboxes.kit import kill
 from taxtui.sandboxes.kit import limits as local_limits
 from taxtui.sandboxes.kit.limits import CgroupLimiter, Limiter, best_limiter
@@ -20,14 +20,13 @@ from taxtui.sandboxes.lifecycle import Usage
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local import substrate as local_substrate
 from taxtui.substrates.local.substrate import LocalSubstrate
-from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of
+from tests.support.sandboxes import TIGHT, assert_limited, sandbox_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
 ISOLATION = [pytest.param("bwrap", marks=pytest.mark.bwrap), "plain"]
 UNIFIED = Path("/sys/fs/cgroup/unified")
-TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
 
 
 @pytest.fixture
@@ -44,11 +43,7 @@ async def test_limits_are_in_force_and_none_is_left_behind(isolation: Any, mode:
     async with sandbox_of(substrate, limits=TIGHT) as sandbox:
         groups = substrate.limiter.groups(sandbox.name)
         assert all(group.is_dir() for group in groups)
-        path = sandbox if mode == "exec" else await sandbox.open_session()
-        assert (await path.exec(Command(script=f"{MEMORY_HOG}; exit $?"))).exit_code == 137
-        share = float((await path.exec(Command(script=CPU_SHARE))).stdout)
-        assert share < 2 * TIGHT.cpus  # three processes on unlimited CPUs have twice that and more
-        assert 0 < int((await path.exec(Command(script=FORKS))).stdout) < TIGHT.pids
+        await assert_limited(sandbox, mode)
     assert groups
     assert not any(group.exists() for group in groups)
 
