@@ -19,8 +19,7 @@ from typing import Any, Self
 
 from aiohttp import ClientConnectionResetError, WSMsgType, web
 
-from tests.support.standins.standin_faults import CUT, Faults, Handler
-from tests.support.standins.standin_place import Leaves, Place, Pty, descendants
+from tests.support.standins.standin_place import CUT, Faults, Handler, Leaves, Place, Pty, descendants
 
 KEY = "stand-in-key"
 EXIT_PROTOCOL = "X-Daytona-Pty-Exit-Control"

@@ -31,7 +31,7 @@ from moto.utilities.utils import load_resource
 
 from tests.support.standins.ecs_peer import kill_marked
 from tests.support.standins.private_sshd import PrivateSshd, new_key
-from tests.support.standins.standin_faults import Fault, Faults
+from tests.support.standins.standin_place import Fault, Faults
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 MARKER = "EC2_STANDIN_INSTANCE"

@@ -12,7 +12,6 @@ import codecs
 import contextlib
 import json
 import os
-import random
 import shlex
 import signal
 import struct
@@ -151,10 +150,8 @@ class Behaviour:
 
     terminal_after_s: float = 0.0  # input before that is not acknowledged
     handshake: Literal["none", "plain", "kms"] = "none"
-    drop: float = 0.0
     cut_after: int = 0  # frames from the client, then the connection is gone
     applets: str = ""  # a folder of BusyBox: its shell and its programs are the image's
-    seed: int = 0
 
 
 class AgentSession:
@@ -177,7 +174,6 @@ class AgentSession:
         self._dead = asyncio.Event()
         self._command, self._env, self._cwd = command, dict(env), cwd
         self._behaviour = behaviour
-        self._random = random.Random(behaviour.seed)
         self._end = AgentEnd(handshake=behaviour.handshake, terminal=False)
         self._pty: Pty | None = None
         self._typed: asyncio.Queue[bytes] = asyncio.Queue()
@@ -285,8 +281,6 @@ class AgentSession:
             await self._through(frame, to_client=True)
 
     async def _through(self, frame: bytes, *, to_client: bool) -> None:
-        if self._behaviour.drop and self._random.random() < self._behaviour.drop:
-            return
         if self._socket.closed or self._dead.is_set():
             return
         if to_client:

@@ -26,7 +26,7 @@ from aiohttp import web
 from botocore.validate import ParamValidator
 
 from tests.support.standins.ecs_peer import AgentSession, Behaviour, kill_marked
-from tests.support.standins.standin_faults import Fault, Faults
+from tests.support.standins.standin_place import Fault, Faults
 
 # What botocore reads to make a client, megabytes of JSON, is read once in a process instead of once in each session.
 botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)

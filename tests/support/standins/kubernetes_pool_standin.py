@@ -26,7 +26,7 @@ from msgspec import Meta
 from tests.support import waiting
 from tests.support.standins.kubernetes_cluster import Histories, Json, Pods, Refused, now
 from tests.support.standins.kubernetes_standin import KubernetesStandin, asked_for, selected
-from tests.support.standins.standin_faults import Handler
+from tests.support.standins.standin_place import Handler
 
 GROUP = "extensions.agents.x-k8s.io"
 VERSION = f"{GROUP}/v1beta1"

@@ -30,8 +30,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.support.standins.kubernetes_cluster import Histories, Json, Pods, Refused, environment
-from tests.support.standins.standin_faults import CUT, Faults, Handler
-from tests.support.standins.standin_place import Leaves, Place
+from tests.support.standins.standin_place import CUT, Faults, Handler, Leaves, Place
 
 VERSION = "v1.33.0-standin"
 TOKEN = "stand-in-token"

@@ -36,7 +36,7 @@ from taxtui.substrates.ssh.substrate import SshSubstrate
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support.standins.aws_setup import CREDENTIALS, standin, substrate
 from tests.support.standins.daytona_standin import KEY, DaytonaStandin
-from tests.support.standins.kubernetes_pool_standin import POOL, PoolStandin
+from tests.support.standins.kubernetes_pool_standin import ACQUIRE, PoolStandin
 from tests.support.standins.kubernetes_standin import KubernetesStandin
 from tests.support.standins.private_sshd import ssh_box
 
@@ -153,24 +153,28 @@ def _core(check: Check) -> bool:
     return check.name in CORE
 
 
+def _of_its_own(check: Check) -> bool:
+    """Commands go the way that they go to a pod without a pool."""
+    return check.name in CORE or check.name not in COMMANDS
+
+
 def _core_without_sessions(check: Check) -> bool:
     return check.name in CORE and not (check.mode == "session" and check.name in COMMANDS)
 
 
 bwrap, docker, compose, sshd = (getattr(pytest.mark, name) for name in ("bwrap", "docker", "compose", "sshd"))
 unraisable = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-THROUGH_A_POOL: Final = f"pool:{POOL}"
 PLACES: Final = (
     Place("bwrap", lambda: _local("bwrap"), [bwrap]),
     Place("plain", lambda: _local("plain")),
     Place("runc", lambda: _docker("runc"), [docker], 4.0),
     Place("runsc", lambda: _docker("runsc"), [docker], 4.0, asked=_core),
     Place("kubernetes", lambda: _kubernetes(KubernetesStandin()), ttl_s=2.0),
-    Place("pool", lambda: _kubernetes(PoolStandin()), ttl_s=2.0, acquire=THROUGH_A_POOL),
+    Place("pool", lambda: _kubernetes(PoolStandin()), ttl_s=2.0, acquire=ACQUIRE, asked=_of_its_own),
     Place(
         "pool with volumes",
         lambda: _kubernetes(PoolStandin(volume=True), suspend=True),
-        acquire=THROUGH_A_POOL,
+        acquire=ACQUIRE,
         asked=lambda check: "suspend" in check.name,
     ),
     Place("daytona", _daytona, ttl_s=2.0),

@@ -165,7 +165,7 @@ async def test_the_quota_of_claims(standin: PoolStandin, substrate: KubernetesSu
 # -------------------------------------------------------------------------------------------- as a command of its own
 
 
-@pytest.mark.parametrize("kill", range(3))
+@pytest.mark.parametrize("kill", [0, 2])
 async def test_a_run_that_is_killed_leaves_no_claim(standin: PoolStandin, home: Home, kill: int) -> None:
     scenario = home.cwd / "scenario.toml"
     place = f'substrates = ["kubernetes:kubeconfig={standin.kubeconfig}"]'
