@@ -28,17 +28,14 @@ class Provider(NamedTuple):
     name: str
     standin: Callable[[], Any]
     substrate: Callable[..., Substrate]
-    held: Callable[[Any], Any]
-    """The part of the stand-in that makes sandboxes, and keeps those that are stuck."""
-    one: tuple[int, int]
-    """What a sandbox that could not be deleted leaves: itself, and its processes."""
+    held: Callable[[Any], Any]  # the part of the stand-in that makes sandboxes, and keeps those that are stuck
+    one: tuple[int, int]  # what a sandbox that could not be deleted leaves: itself, and its processes
     kill_s: tuple[str, float]
     doubt_s: tuple[str, float] | None
     remove_s: float
     quota: str
     stuck: str
-    lists_before: int
-    """Lists that a run asks for before it looks for what is left."""
+    lists_before: int  # lists that a run asks for before it looks for what is left
 
 
 KUBERNETES: Final = Provider(

@@ -36,12 +36,12 @@ MARKER = "ECS_STANDIN_TASK"
 STOPPING_S = 0.02
 
 
+@dataclass(eq=False)
 class Refused(Exception):
     """An error answer."""
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code, self.message = code, message
+    code: str
+    message: str
 
 
 @dataclass
@@ -176,14 +176,10 @@ class EcsStandin:
     def _identity(self, form: str) -> web.Response:
         assert "Action=GetCallerIdentity" in form
         self.calls["GetCallerIdentity"] += 1
-        status, body = (
-            200,
-            (
-                f"<GetCallerIdentityResponse><GetCallerIdentityResult><Account>{ACCOUNT}</Account>"
-                f"<Arn>arn:aws:sts::{ACCOUNT}:assumed-role/bench/session-1</Arn><UserId>A:session-1</UserId>"
-                "</GetCallerIdentityResult></GetCallerIdentityResponse>"
-            ),
-        )
+        arn = f"arn:aws:sts::{ACCOUNT}:assumed-role/bench/session-1"
+        about = f"<Account>{ACCOUNT}</Account><Arn>{arn}</Arn><UserId>A:session-1</UserId>"
+        result = f"<GetCallerIdentityResult>{about}</GetCallerIdentityResult>"
+        status, body = 200, f"<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>"
         if refused := self.faults.next("GetCallerIdentity"):
             error = f"<Code>{refused.code}</Code><Message>{refused.message}</Message>"
             status, body = 403, f"<ErrorResponse><Error>{error}</Error></ErrorResponse>"

@@ -113,9 +113,8 @@ class SshBox:
         }
         return SshOptions(**{**fields, **changed})
 
-    def named(self, **changed: Any) -> str:
-        options = self.options(**changed)
-        usual = SshOptions()
+    def named(self) -> str:
+        options, usual = self.options(), SshOptions()
         told = {name: getattr(options, name) for name in options.__struct_fields__}
         return "ssh:" + ",".join(f"{key}={value}" for key, value in told.items() if value != getattr(usual, key))
 
@@ -133,9 +132,9 @@ def ssh_box() -> Iterator[SshBox]:
             box.sshd.kill()
 
 
-def new_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
+def new_key(path: Path, passphrase: str = "") -> Path:
     """A key in a file; the path of its public half."""
-    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-f", path], check=True)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", path], check=True)
     return path.with_name(f"{path.name}.pub")
 
 

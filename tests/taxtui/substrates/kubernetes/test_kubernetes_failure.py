@@ -102,14 +102,6 @@ def test_silence_is_told_by_its_kind(silence: Exception, unsent: bool) -> None:
     assert type(said.as_error(CreateFailed, "doing")) is (Throttled if unsent else CreateFailed)
 
 
-@pytest.mark.parametrize(("code", "final"), [(401, True), (403, True), (404, False), (429, False), (500, False)])
-def test_only_who_we_are_and_what_we_may_is_final(code: int, final: bool) -> None:
-    said = ApiRefused(code, "", "no")
-    assert said.final is final
-    said.in_doubt = True
-    assert not said.final
-
-
 def pod(deleted: str = "", **state: Any) -> Pod:
     about = {"name": "p", **({"deletionTimestamp": deleted} if deleted else {})}
     return msgspec.convert({"metadata": about, "status": state}, Pod)
