@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel.errors import SourceError
-from costmodel.recording.events import OUTCOMES, Event, RunFinished, TrialEnded
+from costmodel.recording.events import (
+    CANCELLED,
+    INTERRUPTED,
+    OUTCOMES,
+    Actions,
+    Event,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
 from costmodel.recording.follower import read_events
 from taxtui import errors
 from taxtui.errors import TaxtuiError
 
 HANG_S: Final = 420.0
 """No deadline of taxtui's is longer than this, here, on a machine with a load of twenty. What lasts longer hangs."""
-LEFT, HANGS, UNREADABLE, UNDOCUMENTED = "left", "hangs", "unreadable", "undocumented"
-PROBLEMS: Final = (LEFT, HANGS, UNREADABLE, UNDOCUMENTED)
+PROBLEMS: Final = ("left", "hangs", "unreadable", "undocumented", "doubled")
+LEFT, HANGS, UNREADABLE, UNDOCUMENTED, DOUBLED = PROBLEMS
 RUN_OUTCOMES: Final = {"finished", "cancelled", "interrupted", "budget", "crashed", "write_failed"}
 ERRORS: Final = {
     *("", "WrongResult", "TimeoutError"),  # a step without its proof; a create that took its whole time
@@ -91,3 +101,26 @@ def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]]
         if isinstance(event, RunFinished) and event.outcome not in RUN_OUTCOMES:
             problems.append((UNDOCUMENTED, f"the run ended {event.outcome!r}"))
     return problems, events
+
+
+def doubled(events: list[Event], trials: int) -> list[tuple[str, str]]:
+    """What a finished recording of so many trials has twice or not at all; what was lost is there as interrupted."""
+    starts = [event for event in events if isinstance(event, TrialStarted)]
+    ends = [event for event in events if isinstance(event, TrialEnded)]
+    outcomes = {end.trial: end.outcome for end in ends}
+    counted = [start for start in starts if not start.warm_up]
+    lost = [start for start in counted if outcomes.get(start.trial) in (INTERRUPTED, CANCELLED)]
+    rows, torn = Counter[tuple[int, str]](), False
+    for event in events:
+        if isinstance(event, Actions):
+            torn |= event.first != rows[event.trial, event.step]
+            rows[event.trial, event.step] += len(event.duration_ns)
+    [finished] = [event for event in events if isinstance(event, RunFinished)]
+    holds = {
+        "a start or an end": sorted(start.trial for start in starts) == sorted(end.trial for end in ends),
+        "a trial": len(outcomes) == len(ends) and len(counted) - len(lost) == trials,
+        "a second attempt": sum(start.attempt > 0 for start in counted) <= len(lost),
+        "a command": not torn,
+        "a count": finished.counts == Counter(outcomes.get(start.trial) for start in counted),
+    }
+    return [(DOUBLED, what) for what, once in holds.items() if not once]

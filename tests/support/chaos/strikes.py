@@ -20,6 +20,7 @@ from tests.support.command_line import Home
 
 Blow = Callable[[], None]
 WATCHDOG: Final = b"taxtui.runner.cleanup.watchdog"
+WORKER: Final = b"taxtui.runner.fanout.worker_program"
 PIDS: Final = Path("/sys/fs/cgroup/pids")
 
 
@@ -60,6 +61,11 @@ class Victim:
         """The watchdogs of its home."""
         return [pid for pid in self.home.processes() if WATCHDOG in _argv(pid)]
 
+    def worker(self) -> list[int]:
+        """One of its workers, where it has some."""
+        workers = sorted(pid for pid in self.home.processes() if WORKER in _argv(pid).split(b"\0"))
+        return self.source.sample(workers, min(1, len(workers)))
+
 
 def _argv(pid: int) -> bytes:
     try:
@@ -72,13 +78,11 @@ def _kill(which: str) -> Callable[[Victim], contextlib.AbstractContextManager[Bl
     @contextlib.contextmanager
     def strike(victim: Victim) -> Iterator[Blow]:
         def blow() -> None:
-            if which == "group":
-                victim.send(signal.SIGKILL, *victim.home.processes())
-                return
-            guardians = {"runner": victim.runner, "watchdog": victim.watchdogs}
-            order = victim.source.sample(sorted(guardians), 2) if which == "both" else [which]
-            for guardian in order:
-                victim.send(signal.SIGKILL, *guardians[guardian]())
+            struck = {"runner": victim.runner, "watchdog": victim.watchdogs, "worker": victim.worker}
+            struck["group"] = lambda: list(victim.home.processes())
+            order = victim.source.sample(["runner", "watchdog"], 2) if which == "both" else [which]
+            for each in order:
+                victim.send(signal.SIGKILL, *struck[each]())
 
         victim.signals.add(signal.SIGKILL)
         yield blow
@@ -284,7 +288,7 @@ def _clock(victim: Victim) -> Iterator[Blow]:
     yield flag.touch
 
 
-KILLS: Final = {f"killed: {which}": _kill(which) for which in ("runner", "watchdog", "both", "group")}
+KILLS: Final = {f"killed: {which}": _kill(which) for which in ("runner", "watchdog", "both", "group", "worker")}
 STRIKES: Final = {
     **KILLS,
     "SIGINT": _signal(signal.SIGINT),

@@ -1,38 +1,62 @@
-"""Thirty of the cases of ``make chaos``; it has hundreds. A failure says how it is repeated."""
+"""Some of the cases of ``make chaos``; it has hundreds. A failure says how it is repeated."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 from random import Random
 
 import pytest
 
 from tests.support.chaos.__main__ import STRUCK, again, tried
-from tests.support.chaos.cases import cases
-from tests.support.chaos.strikes import STRIKES, Victim
-from tests.support.command_line import PLAIN, Home, last, tier
+from tests.support.chaos.cases import Case, cases
+from tests.support.chaos.strikes import KILLS, STRIKES, Victim
+from tests.support.command_line import PLAIN, Home, containers, last, tier
 from tests.support.waiting import block_until, left_s
 
 pytestmark = pytest.mark.processes
 
 SEED = 16
-PARTS, EACH = 5, 6
-AT_ONCE = 2
+PARTS, EACH = 2, 8
+
+
+async def survived(chosen: list[Case]) -> None:
+    """Try the cases, and fail where something was left, hangs, or was not said."""
+    verdicts = await tried(chosen, 2, lambda verdict: None)
+    assert len(verdicts) == len(chosen)
+    missing = {verdict.skipped for verdict in verdicts}
+    if "" not in missing and not os.environ.get("TAXTUI_REQUIRE_ALL"):
+        pytest.skip("; ".join(sorted(missing)))
+    assert [(again(verdict.case), verdict.problems) for verdict in verdicts if verdict.problems] == []
+    assert any(verdict.ending for verdict in verdicts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))  # side by side they take as long as the slowest
 async def test_whatever_strikes_a_run_nothing_is_left_and_everything_is_said(part: int) -> None:
     every = sorted(itertools.islice(cases(STRUCK, SEED), PARTS * EACH), key=lambda case: list(STRUCK).index(case.group))
-    chosen = every[part * EACH : (part + 1) * EACH]  # by their places: no part begins with every SDK and stand-in
-    verdicts = await tried(chosen, AT_ONCE, lambda verdict: None)
-    assert len(verdicts) == EACH
-    missing = {verdict.skipped for verdict in verdicts}
-    if "" not in missing and not os.environ.get("TAXTUI_REQUIRE_ALL"):
-        pytest.skip("; ".join(sorted(missing)))
-    assert [(again(verdict.case), verdict.problems) for verdict in verdicts if verdict.problems] == []
-    assert any(verdict.ending for verdict in verdicts)
+    await survived(every[part * EACH : (part + 1) * EACH])  # by places: no part begins with every SDK and stand-in
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["docker", "local:isolation=plain", "local:isolation=bwrap", "ssh"])
+async def test_whoever_is_killed_nothing_is_left_and_no_trial_is_doubled(place: str) -> None:
+    await survived(list(itertools.islice(cases({place: list(KILLS)}, SEED), len(KILLS))))
+
+
+@pytest.mark.docker
+def test_a_kill_while_a_container_is_suspended(home: Home) -> None:
+    """The container's own deadline is frozen with it: the watchdog has to remove it."""
+    run = f"suspended-{os.getpid()}"
+    life = ("--think", "600s", "--set", "lifecycle=suspend:1ms", "--set", "create_timeout=5s")
+    process = home.start("run", "-s", "docker", "-t", "T0", "-n", "2", "--mode", "session", *life, "--run-id", run)
+    paused = ["docker", "ps", "--quiet", f"--filter=label=taxtui.run={run}", "--filter=status=paused"]
+    block_until(lambda: subprocess.check_output(paused), "a suspended container")
+    process.kill()
+    process.communicate()
+    block_until(lambda: not home.processes(), "the watchdog has ended")
+    assert containers(run) == []
 
 
 def test_a_run_whose_terminal_is_closed_is_interrupted(home: Home) -> None:

@@ -1,21 +1,18 @@
-"""One that cannot be removed keeps no other from being tried, whoever sweeps."""
+"""One that cannot be removed keeps no other from being tried, and Ctrl-C none from being guarded."""
 
 from __future__ import annotations
 
 import errno
 import signal
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from taxtui.commands import clean as sweep_command
 from taxtui.errors import CleanupFailed, SubstrateUnavailable, TaxtuiError
-from taxtui.plan.spec import SubstrateRef
 from taxtui.runner.cleanup import watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
-from taxtui.runner.cleanup.reaping import conclude_cleanup, reap_all
+from taxtui.runner.cleanup.reaping import reap_all
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Found
 
@@ -45,32 +42,6 @@ async def test_all_are_tried_and_what_is_left_is_told(stuck: FakeSubstrate) -> N
     assert [each.sandbox.name for each in left] == list(stuck.alive) == [f"taxtui-{RUN}-0"]
     assert isinstance(left[0].error, CleanupFailed | KeyError)
     assert {found.name for found in gone} == {f"taxtui-{RUN}-{number}" for number in range(1, 10)}
-
-
-async def test_the_watchdog_s(stuck: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(watchdog, "GIVE_UP_AFTER_S", 0.05)
-    entry = LedgerEntry(run_id=RUN, substrates=(SubstrateRef(name="fake"),), create_timeout_s=5)
-    await watchdog.sweep(entry, [stuck])
-    assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
-
-
-async def test_the_run_s_last_one(stuck: FakeSubstrate, tmp_path: Path) -> None:
-    class Journal:
-        told: list[str] = []
-
-        def now(self) -> int:
-            return 0
-
-        def emit(self, notice: Any) -> None:
-            self.told.append(notice.text)
-
-    journal: Any = Journal()
-    assert not await conclude_cleanup([stuck], LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0), journal)
-    assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
-    [told] = Journal.told
-    assert f"taxtui-{RUN}-0 is left" in told
-    Journal.told.clear()
 
 
 def test_the_command_s(stuck: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,12 @@ import io
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -148,18 +150,21 @@ class Conversation:
     """Standard streams of a watchdog that runs in this process: all that the runner will have said, and its ear."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
-        self._ear, mouth = os.pipe()
-        self._open = [self._ear, mouth]
+        ear, self._mouth = os.pipe()
+        self._ear = os.fdopen(ear, "rb")
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(said)))
-        monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: mouth))
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: self._mouth))
 
     def hang_up(self) -> None:
-        os.close(self._open.pop(0))
+        self._ear.close()
 
-    def heard(self) -> bytes:
-        os.close(self._open.pop())
-        with os.fdopen(self._open.pop(), "rb") as ear:
-            return ear.read()
+    def heard(self) -> bytes | None:
+        """All that it has answered; None after the runner has died."""
+        os.close(self._mouth)
+        if self._ear.closed:
+            return None
+        with self._ear:
+            return self._ear.read()
 
 
 ENTRY_LINE = msgspec.json.encode(FAKE) + b"\n"
@@ -177,26 +182,19 @@ def opened(fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrat
     [
         (ENTRY_LINE + DONE, READY, ["closed"]),
         (ENTRY_LINE, READY, ["reap ours", "closed"]),
+        (ENTRY_LINE, None, ["reap ours", "closed"]),  # a runner that died before the answer
         (b"", b"", []),  # a runner that died before its first word had made nothing
     ],
 )
 async def test_it_sweeps_unless_the_runner_says_done(
-    said: bytes, answer: bytes, calls: list[str], opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+    said: bytes, answer: bytes | None, calls: list[str], opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation = Conversation(monkeypatch, said)
+    if answer is None:
+        conversation.hang_up()
     await watchdog._main()
     assert (conversation.heard(), opened.calls) == (answer, calls)
     assert bool(ledger.entries()) == (said == ENTRY_LINE + DONE)
-
-
-async def test_a_runner_that_died_before_the_answer_is_cleaned_up_after(
-    opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    conversation = Conversation(monkeypatch, ENTRY_LINE)
-    conversation.hang_up()
-    await watchdog._main()
-    assert (opened.alive, ledger.entries()) == ({}, [])
-    os.close(conversation._open.pop())
 
 
 EARLIER = msgspec.structs.replace(FAKE, create_timeout_s=60.0, pid=1)
@@ -268,67 +266,52 @@ async def test_what_the_runner_could_not_remove_it_goes_on_to_remove(
     assert ledger.entries() == []
 
 
-@pytest.mark.parametrize(
-    ("entry", "state", "words"),
-    [
-        (local(), "/proc/nothing", "cannot write /proc/nothing/taxtui/runs/.*; set XDG_STATE_HOME"),
-        (local(fixtures="/proc/nothing"), "", "fixtures=/proc/nothing is not a folder"),
-    ],
-)
-async def test_without_it_there_is_no_run(
-    entry: LedgerEntry, state: str, words: str, monkeypatch: pytest.MonkeyPatch
+NO_FIXTURES = local(fixtures="/proc/nothing")
+
+
+@pytest.mark.parametrize("before", [None, msgspec.structs.replace(NO_FIXTURES, pid=1)], ids=["new", "resumed"])
+async def test_without_it_there_is_no_run_and_an_earlier_one_is_still_known_to_a_sweep(
+    before: LedgerEntry | None,
 ) -> None:
-    if state:
-        monkeypatch.setenv("XDG_STATE_HOME", state)
-    dog = Watchdog(entry)
-    with pytest.raises(TaxtuiError, match=f"no watchdog to clean up after a crash: .*{words}"):
-        await dog.wait_ready()
-    half_written = None if state else half_written_entry()
-    dog.release(clean=True)
-    assert ledger.entries() == []
-    assert half_written is None or half_written.exists()  # a worker's own watchdog guards the worker's part
-
-
-async def test_a_run_that_cannot_be_resumed_is_still_known_to_a_sweep() -> None:
-    before = msgspec.structs.replace(local(fixtures="/proc/nothing"), pid=1)
-    entry = msgspec.structs.replace(before, parts=("3f2a", ""))
-    ledger.write(before)
+    if before is not None:
+        ledger.write(before)
     half_written = half_written_entry()
-    dog = Watchdog(entry)
-    with pytest.raises(TaxtuiError, match="is not a folder"):
+    dog = Watchdog(msgspec.structs.replace(NO_FIXTURES, parts=("3f2a", "")) if before else NO_FIXTURES)
+    with pytest.raises(
+        TaxtuiError, match="no watchdog to clean up after a crash: .*fixtures=/proc/nothing is not a folder"
+    ):
         await dog.wait_ready()
     dog.release(clean=True)
-    assert ledger.entries() == [before]
-    assert half_written.exists()
+    assert ledger.entries() == ([before] if before else [])
+    assert half_written.exists()  # a worker's own watchdog guards the worker's part
 
 
-async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.executable", "/bin/false")
+@pytest.mark.parametrize(
+    ("executable", "state", "words"),
+    [("/bin/false", "", "the process died"), ("", "/proc/nothing", "cannot write /proc/nothing/.*set XDG_STATE_HOME")],
+)
+async def test_one_that_dies_at_once_is_noticed(
+    executable: str, state: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", executable or sys.executable)
+    monkeypatch.setenv("XDG_STATE_HOME", state or os.environ["XDG_STATE_HOME"])
     dog = Watchdog(local())
-    with pytest.raises(TaxtuiError, match="the process died"):
+    with pytest.raises(TaxtuiError, match=words):
         await dog.wait_ready()
     dog.release(clean=True)
-
-
-def no_room(*args: object, **how: object) -> None:
-    raise BlockingIOError(11, "Resource temporarily unavailable")
-
-
-def no_thread(*args: object) -> None:
-    raise RuntimeError("can't start new thread")
 
 
 async def test_where_there_is_no_room_for_it_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_process = Mock(side_effect=BlockingIOError(11, "Resource temporarily unavailable"))
+    no_thread = Mock(side_effect=RuntimeError("can't start new thread"))
     with monkeypatch.context() as patched:
-        patched.setattr(subprocess, "Popen", no_room)
+        patched.setattr(subprocess, "Popen", no_process)
         with pytest.raises(TaxtuiError, match=r"no watchdog to clean up after a crash: .*unavailable; make room"):
             Watchdog(local())
     dog = Watchdog(local())
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "to_thread", no_thread)
-        with pytest.raises(
-            TaxtuiError, match="no watchdog to clean up after a crash: can't start new thread; make room"
-        ):
+        with pytest.raises(TaxtuiError, match="crash: can't start new thread; make room"):
             await dog.wait_ready()
     await dog.wait_ready()
     dog.release(clean=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import sys
 import threading
 from collections import Counter
@@ -16,8 +17,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from costmodel.recording.events import Clock, Event, Notice, TrialEnded, TrialStarted
-from costmodel.recording.follower import read_events
+from costmodel.recording.events import Actions, Clock, Event, Notice, TrialEnded, TrialStarted
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import run as run_module
@@ -28,6 +28,7 @@ from taxtui.runner.fanout.ray_launcher import RayConnection, RayLauncher, RayNod
 from taxtui.runner.fanout.ray_node import NodeRelay
 from taxtui.runner.run import Run
 from tests.support import paced_fake
+from tests.support.command_line import events
 from tests.support.recorded import NoWatchdog
 from tests.support.waiting import until
 
@@ -138,23 +139,24 @@ def plan(workers: int = 2, **options: str) -> Plan:
     return Plan(cells=(cell,), workers=workers, create_timeout_s=1.0, bracket=False)
 
 
-async def measured(tmp_path: Path, what: Plan) -> list[Event]:
-    run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray="auto")
+async def measured(tmp_path: Path, what: Plan, ray: str = "auto") -> list[Event]:
+    run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray=ray)
     await run.execute()
     assert run.control.crash is None
-    return written(tmp_path)
-
-
-def written(tmp_path: Path) -> list[Event]:
-    got: list[Event] = []
-    if (path := tmp_path / "r.msgpack").exists():
-        read_events(path, got.append)
-    return got
+    return events(run.path)
 
 
 def ends(got: list[Event]) -> Counter[str]:
     counted = {event.trial for event in got if isinstance(event, TrialStarted) and not event.warm_up}
     return Counter(event.outcome for event in got if isinstance(event, TrialEnded) and event.trial in counted)
+
+
+def lose(handle: Handle) -> None:
+    """Kill a worker with its node."""
+    assert handle.actor._worker is not None
+    with contextlib.suppress(ProcessLookupError):
+        handle.actor._worker._process.kill()
+    raise RayActorError
 
 
 def test_workers_are_placed_in_turns_where_cores_are_offered() -> None:
@@ -166,25 +168,35 @@ def test_workers_are_placed_in_turns_where_cores_are_offered() -> None:
 
 
 async def test_a_run_on_two_nodes_is_one_recording(tmp_path: Path, ray: FakeRay) -> None:
-    got = await measured(tmp_path, plan())
+    got = await measured(tmp_path, plan(median_s="0.01"))
     assert ends(got) == {"ok": 12}
     assert {event.worker for event in got if isinstance(event, Clock)} == {0, 1, 2}
     assert (len(ray.handles), set(ray.handles), ray.joined) == (2, ray.killed, False)
+    for event in got:
+        if isinstance(event, Actions):  # each lasted as the fake had drawn it, after ready and ready again
+            source = random.Random(f"0:{event.trial}")
+            _, _, *drawn_s = [0.01 * source.lognormvariate(0, 0.5) for _ in range(5)]
+            assert all(took_ns >= 1e9 * took_s for took_ns, took_s in zip(event.duration_ns, drawn_s, strict=True))
+
+
+async def test_an_abandoned_run_ends_on_every_node(tmp_path: Path, ray: FakeRay) -> None:
+    run = Run(plan(median_s="60"), tmp_path / "r.msgpack", RUN_ID, ray="auto")
+    going = asyncio.ensure_future(run.execute())
+    await until(lambda: run.progress.in_flight, "a trial")
+    run.control.abandon("interrupted")
+    await going
+    assert (run.outcome, run.clean, set(ray.handles), ray.joined) == ("interrupted", True, ray.killed, False)
 
 
 async def test_a_node_that_is_lost_costs_no_trial(tmp_path: Path, ray: FakeRay) -> None:
     def struck(handle: Handle, name: str) -> None:
-        if name == "read" and handle is ray.handles[1] and sum(ends(written(tmp_path)).values()) >= 3:
-            worker = handle.actor._worker
-            assert worker is not None
-            with contextlib.suppress(ProcessLookupError):
-                worker._process.kill()
-            raise RayActorError
+        path = tmp_path / "r.msgpack"
+        if name == "read" and handle is ray.handles[1] and path.exists() and ends(events(path)).total() >= 3:
+            lose(handle)
 
     ray.struck = struck
-    got = await measured(tmp_path, plan(median_s="0.2"))
-    counted = ends(got)
-    assert counted["ok"] == 12
+    got = await measured(tmp_path, plan(median_s="0.1"))
+    assert ends(got)["ok"] == 12
     assert sum("worker 1 was lost" in event.text for event in got if isinstance(event, Notice)) == 1
     await asyncio.gather(*(handle.actor.close(0.0) for handle in ray.handles))
 
@@ -196,10 +208,7 @@ async def test_a_limit_counts_what_a_lost_worker_may_have_made_unseen(tmp_path: 
         if name == "write":
             assigned.add(handle)
         elif name == "read" and handle is ray.handles[1] and handle in assigned:  # with the starts of its two trials
-            assert handle.actor._worker is not None
-            with contextlib.suppress(ProcessLookupError):
-                handle.actor._worker._process.kill()
-            raise RayActorError
+            lose(handle)
 
     ray.struck = struck
     what = plan(median_s="0.2")
@@ -258,19 +267,19 @@ async def test_without_ray_or_a_cluster_there_is_one_line(
     tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match=r"no cluster at --ray 127\.0\.0\.1:1: "):
-        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="127.0.0.1:1").execute()
+        await measured(tmp_path, plan(), ray="127.0.0.1:1")
 
     def refuse(**_: Any) -> None:
         raise ConnectionError("Could not find any running Ray instance.\nmore")
 
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(UsageError, match=r"no cluster at --ray auto: Could not find any running Ray instance"):
-        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
+        await measured(tmp_path, plan())
     over = threading.Event()
     monkeypatch.setattr(ray, "init", lambda **_: over.wait(60))  # Ray retries for minutes
     monkeypatch.setattr(ray_launcher, "REACHED_WITHIN_S", 0.05)
     with pytest.raises(UsageError, match=r"no cluster at --ray auto: no answer within 0\.05 s"):
-        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
+        await measured(tmp_path, plan())
     over.set()
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SubstrateUnavailable, match="the module 'ray' is not installed"):

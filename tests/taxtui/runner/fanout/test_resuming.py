@@ -13,8 +13,7 @@ import pytest
 
 import costmodel
 from costmodel.errors import SourceError
-from costmodel.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
-from costmodel.recording.follower import read_events
+from costmodel.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, TrialEnded, TrialStarted
 from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan, SandboxSpec
 from taxtui.recording.writer import Recorder
@@ -26,16 +25,12 @@ from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
+from tests.support.chaos.cases import doubled
+from tests.support.command_line import events
 from tests.taxtui.runner.test_engine import execute, fake, of, plan
 
 __all__ = ["fake"]
 RUN = "20260101t000000z-00000000"
-
-
-def told(path: Path) -> list[Event]:
-    got: list[Event] = []
-    read_events(path, got.append)
-    return got
 
 
 def counted(got: list[Event]) -> Counter[tuple[int, int, int]]:
@@ -43,10 +38,6 @@ def counted(got: list[Event]) -> Counter[tuple[int, int, int]]:
     started = {event.trial: event for event in of(got, TrialStarted)}
     ended = [started[event.trial] for event in of(got, TrialEnded) if event.outcome not in ("interrupted", "cancelled")]
     return Counter((event.repetition, event.cell, event.block) for event in ended if not event.warm_up)
-
-
-def warm_ups(got: list[Event]) -> set[int]:
-    return {event.trial for event in of(got, TrialStarted) if event.warm_up}
 
 
 async def cut_short(tmp_path: Path, fake: FakeSubstrate, what: Plan, after: int) -> Path:
@@ -93,17 +84,14 @@ async def test_each_trial_is_done_once(how: Callable[[Path], None], tmp_path: Pa
     (tmp_path / "r.msgpack").unlink()
     path = await cut_short(tmp_path, fake, what, after=4)
     how(path)
-    before = counted(told(path)).total()
+    before = counted(events(path)).total()
     assert 4 <= before < 11
     run = await resumed(path, what)
-    got = told(path)
+    got = events(path)
     assert counted(got) == whole
     assert len(of(got, Header)) == 1
     assert (run.outcome, run.progress.ended, run.progress.ok) == ("finished", 11, 11)
-    [end] = of(got, RunFinished)
-    assert end.counts == Counter(event.outcome for event in of(got, TrialEnded) if event.trial not in warm_ups(got))
-    numbers = [event.trial for event in of(got, TrialStarted)]
-    assert len(set(numbers)) == len(numbers)
+    assert doubled(got, 11) == []
     recording = costmodel.load(path)
     assert (recording.trials, recording.complete) == (11, True)
     assert fake.alive == {}
@@ -188,7 +176,7 @@ async def test_a_run_without_its_cells_is_not_resumed(tmp_path: Path, fake: Fake
     with pytest.raises(UsageError, match="ends before its cells are described"):
         await resumed(path, plan())
     assert path.read_bytes() == before
-    assert not of(told(path), Cell)
+    assert not of(events(path), Cell)
     assert fake.alive == {}
 
 
@@ -206,7 +194,7 @@ async def test_a_resumed_copy_and_the_run_that_continues_elsewhere_spare_each_ot
     run = await resumed(path, what)
     assert (run.outcome, run.progress.ok, run.clean) == ("finished", 6, True)
     assert list(fake.alive) == ([] if here else [left.name])
-    names = [event.sandbox for event in of(told(path), TrialStarted)]
+    names = [event.sandbox for event in of(events(path), TrialStarted)]
     assert len(set(names)) == len(names)
     assert here or left.name not in names
     ledger.remove(RUN)
