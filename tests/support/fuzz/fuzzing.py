@@ -7,11 +7,9 @@ The check depends on the input alone: a failed input becomes a file in ``fuzz_co
 from __future__ import annotations
 
 import base64
-import copy
-import functools
+import contextlib
 import json
 import math
-import os
 import sys
 import tempfile
 import time
@@ -59,18 +57,20 @@ _PIECES: Final = (
 )
 
 
-def in_memory(data: bytes) -> Path:
-    """Path of a regular file in memory with these bytes, until the next call."""
-    descriptor = _memory(os.getpid())
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, data, 0)
-    return Path(f"/proc/self/fd/{descriptor}")
+@contextlib.contextmanager
+def written(data: bytes, name: str) -> Iterator[Path]:
+    """A file with these bytes, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        yield path
 
 
-@functools.cache
-def _memory(process: int) -> int:
-    """A descriptor for each process: forked processes do not share a descriptor."""
-    return os.memfd_create("fuzz")
+def one_line(error: Exception) -> str:
+    """The word for a refusal, which must be one line."""
+    assert "\n" not in str(error), str(error)
+    return "refused"
 
 
 class Target(NamedTuple):
@@ -114,13 +114,13 @@ def _recording(source: Random) -> bytes:
 
 def _decoded(data: bytes) -> str:
     """A file is read, or refused in one line with the byte where the damage begins."""
-    try:
-        summary = read_events(in_memory(data), lambda event: None)
-    except SourceError as error:
-        assert "\n" not in str(error), str(error)
-        assert error.offset is not None
-        assert 0 <= error.offset <= len(data)
-        return "refused"
+    with written(data, "recording.msgpack") as path:
+        try:
+            summary = read_events(path, lambda event: None)
+        except SourceError as error:
+            assert error.offset is not None
+            assert 0 <= error.offset <= len(data)
+            return one_line(error)
     assert summary.size_bytes == len(data)
     return "taken"
 
@@ -279,7 +279,11 @@ def _log(source: Random) -> bytes:
     data = _SOURCES[name]
     if source.random() < 0.7 and not name.endswith((".eval", ".csv")):
         lines = data.splitlines() if name.endswith(".jsonl") else [data]
-        data = b"\n".join(json.dumps(_damaged(json.loads(line), source)).encode() for line in lines)
+        values = [json.loads(line) for line in lines]
+        for value in values:
+            if source.random() < 0.8:
+                hostile.damage(value, source, lambda value, source: source.choice(_ODD))
+        data = b"\n".join(json.dumps(value).encode() for value in values)
     else:
         data = spoilt(data, source)
     if source.random() < 0.1:
@@ -287,45 +291,25 @@ def _log(source: Random) -> bytes:
     return name.encode() + b"\n" + data
 
 
-def _damaged(value: Any, source: Random) -> Any:
-    """The value with up to four parts missing, replaced or exchanged."""
-    for _ in range(source.randint(0, 4)):
-        places = hostile.places(value)
-        if not places:
-            break
-        holder, key = source.choice(places)
-        damage = source.random()
-        if damage < 0.3:
-            del holder[key]
-        elif damage < 0.8:
-            holder[key] = copy.deepcopy(source.choice(_ODD))
-        else:
-            exchanged = source.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
-            holder[key], holder[exchanged] = holder[exchanged], holder[key]
-    return value
-
-
 def _import(data: bytes) -> str:
     """A recording that can be read, or a refusal in one line."""
     where, _, content = data.partition(b"\n")
-    name, _, path = where.decode().partition("/")
-    with tempfile.TemporaryDirectory() as folder:
-        file, out = Path(folder, path), Path(folder, "out.msgpack")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+    name, _, log = where.decode().partition("/")
+    with written(content, log) as path:
+        out = path.with_name("out.msgpack")
         try:
-            result = import_files(registry.load(name), [file], out)
+            result = import_files(registry.load(name), [path], out)
         except RecordingError as error:
-            assert "\n" not in str(error), str(error)
             assert "unexpected" not in str(error), str(error)
             assert not out.exists()
-            return "refused"
+            return one_line(error)
         assert not any("unexpected" in line for line in result.named), result.named
         read_recording(out)  # refuses negative durations, and clocks that do not add up
     return "taken"
 
 
 def _published(path: Path) -> None:
+    """Load and project."""
     costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=1000, workers=10))
 
 
@@ -355,21 +339,6 @@ VALUES: Final[tuple[Any, ...]] = (
 )
 
 
-def _mangled(kind: str, source: Random) -> str:
-    """A shipped document with one or two values replaced, missing or added."""
-    data = tomllib.loads(source.choice(DOCUMENTS[kind]).read_text(encoding="utf-8"))
-    for _ in range(source.choice((1, 1, 2))):
-        holder, key = source.choice(hostile.places(data))
-        what = source.random()
-        if what < 0.8:
-            holder[key] = copy.deepcopy(source.choice(VALUES))
-        elif what < 0.9:
-            del holder[key]
-        elif isinstance(holder, dict):
-            holder["another"] = copy.deepcopy(source.choice(VALUES))
-    return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in data.items())
-
-
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
@@ -384,33 +353,30 @@ def _toml(value: Any) -> str:
 
 def _shipped(source: Random) -> bytes:
     kind = source.choice(sorted(_READERS))
-    return f"{kind}\n{_mangled(kind, source)}".encode("utf-8", "surrogatepass")
+    data = tomllib.loads(source.choice(DOCUMENTS[kind]).read_text(encoding="utf-8"))
+    hostile.damage(data, source, lambda value, source: source.choice(VALUES))
+    lines = "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in data.items())
+    return f"{kind}\n{lines}".encode("utf-8", "surrogatepass")
 
 
 def _document(data: bytes) -> str:
     """A document is read, or refused in one line."""
     kind, _, text = data.partition(b"\n")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "document.toml")
-        path.write_bytes(text)
+    with written(text, "document.toml") as path:
         try:
             _READERS[kind.decode()](path)
         except (TaxtuiError, CostModelError) as error:
-            assert "\n" not in str(error), str(error)
-            return "refused"
+            return one_line(error)
     return "taken"
 
 
 def _projected(data: bytes) -> str:
     """A recording is read and projected, or refused in one line."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "recording.msgpack")
-        path.write_bytes(data)
+    with written(data, "recording.msgpack") as path:
         try:
-            costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=100, workers=10))
+            _published(path)
         except CostModelError as error:
-            assert "\n" not in str(error), str(error)
-            return "refused"
+            return one_line(error)
     return "taken"
 
 
@@ -451,14 +417,12 @@ def corpus() -> Iterator[tuple[str, Path]]:
         yield path.parent.name, path
 
 
-def _some(seed: int, ends_s: float, batch: tuple[str, int, int]) -> tuple[str, Counter[str], list[tuple[int, str]]]:
-    """Counts of one batch, and its failures by number; less than all of it once the time is up."""
+def _some(seed: int, batch: tuple[str, int, int]) -> tuple[str, Counter[str], list[tuple[int, str]]]:
+    """Counts of one batch, and its failures by number."""
     target, first, count = batch
     counts: Counter[str] = Counter()
     failures = []
     for number in range(first, first + count):
-        if time.time() > ends_s:
-            break
         word, why = tried(target, made(target, seed, number))
         counts[word] += 1
         if why:
@@ -478,12 +442,11 @@ def _batches(executions: int, chosen: list[str]) -> list[tuple[str, int, int]]:
 
 @click.command()
 @click.option("--executions", default=1_000_000, show_default=True)
-@click.option("--seconds", default=1e9, help="End after so many, whatever is left; without a limit by default.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--target", "only", type=click.Choice(list(TARGETS)), help="This one alone.")
 @click.option("--number", type=int, help="With --target: this execution alone, and its input on stdout.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
-def main(executions: int, seconds: float, seed: int, only: str | None, number: int | None, jobs: int) -> None:
+def main(executions: int, seed: int, only: str | None, number: int | None, jobs: int) -> None:
     """Print counts by target and what came of each, behind the failures; exit code 1 where there is one."""
     if number is not None:
         if only is None:
@@ -496,7 +459,7 @@ def main(executions: int, seconds: float, seed: int, only: str | None, number: i
     counts: dict[str, Counter[str]] = {}
     told: Counter[tuple[str, str]] = Counter()
     with ProcessPoolExecutor(jobs) as pool:
-        work = partial(_some, seed, began + seconds)
+        work = partial(_some, seed)
         for target, found, failures in pool.map(work, _batches(executions, [only] if only else list(TARGETS))):
             counts.setdefault(target, Counter()).update(found)
             for failed, why in failures:

@@ -17,7 +17,6 @@ from costmodel.recording.events import RunFinished
 from costmodel.recording.follower import read_events
 from costmodel.recording.reader import Recording
 from taxtui.commands.recordings import command
-from taxtui.recording.writer import Recorder
 from tests.support.fuzz import hostile
 from tests.taxtui.tui import story
 
@@ -42,10 +41,7 @@ def cut(path: Path) -> Frames:
 
 
 def told(path: Path, trials: int = 8) -> Frames:
-    with Recorder(path) as recorder:
-        for event in story.run(trials):
-            recorder.add(event)
-    return cut(path)
+    return cut(story.record(path, story.run(trials)))
 
 
 def refused_at(path: Path) -> int:
@@ -93,10 +89,7 @@ def test_an_end_that_counts_other_trials_than_are_there_is_no_end(change: dict[s
     run = story.run(8)
     counts = story.ended_trials(run)
     run[-1] = RunFinished("finished", {**counts, **{key: counts.get(key, 0) + more for key, more in change.items()}})
-    path = tmp_path / "r.msgpack"
-    with Recorder(path) as recorder:
-        for event in run:
-            recorder.add(event)
+    path = story.record(tmp_path / "r.msgpack", run)
     summary = read_events(path, lambda event: None)
     assert (summary.ended, summary.complete) == (True, False)
     found = costmodel.load(path)

@@ -1,7 +1,9 @@
-"""The frame codec: round trips, every cut, every flipped bit, newer versions."""
+"""The frame codec and the recorder: round trips, cuts, flipped bits, newer versions, full disks, and what others do."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import msgspec
@@ -24,9 +26,11 @@ from costmodel.recording.events import (
     TrialStarted,
 )
 from costmodel.recording.follower import Follower, read_events
-from taxtui.errors import UsageError, WriteFailed
+from costmodel.recording.framing import MAX_EVENTS
+from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.recording import writer
 from taxtui.recording.writer import Recorder, Sealer
+from tests.taxtui.tui import story
 
 HEADER = Header("taxtui", 1, "20260101t000000z-00000000", {"name": "t"}, {"python": "3"})
 
@@ -48,10 +52,7 @@ def sample() -> list[Event]:
 
 
 def write(path: Path, stream: list[Event]) -> bytes:
-    with Recorder(path) as recorder:
-        for event in stream:
-            recorder.add(event)
-    return path.read_bytes()
+    return story.record(path, stream, HEADER.run_id).read_bytes()
 
 
 def read_back(path: Path) -> tuple[list[Event], Follower]:
@@ -120,6 +121,8 @@ def test_what_is_not_a_recording_says_so(tmp_path: Path, content: bytes, words: 
     path.write_bytes(content)
     with pytest.raises(SourceError, match=words):
         read_back(path)
+    with pytest.raises(SourceError, match=r"cannot read .*: Is a directory"):
+        read_back(tmp_path)
 
 
 def test_unknown_events_and_later_fields_are_skipped_and_counted(tmp_path: Path) -> None:
@@ -209,11 +212,68 @@ def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refus
         for _ in range(2):
             with pytest.raises(SourceError, match=f"damaged at byte {offset}: checksum mismatch"):
                 follower.poll()
-    got: list[Event] = []
     with pytest.raises(SourceError, match=f"head -c {offset} FILE > OUT"):
-        read_events(path, got.append)
-    assert got == sample()[:-1]
-    kept: list[Event] = []
+        read_back(path)
     path.write_bytes(data[:offset])
-    read_events(path, kept.append)
-    assert kept == got
+    assert read_back(path)[0] == sample()[:-1]
+
+
+# -- the writing side -----------------------------------------------------------------------------------------------
+
+
+def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
+    events: list[Event] = [Notice(0, "", "")] * (MAX_EVENTS + 3)
+    written = Sealer().seal(events)
+    sizes = [len(msgspec.msgpack.decode(payload)) for _, payload in framing.FrameParser().feed(b"".join(written))]
+    assert all(size <= MAX_EVENTS for size in sizes)
+    assert sum(sizes) == len(events) + len(written) - 1, "a link in each but the first"
+
+
+def test_a_reader_refuses_a_batch_with_more(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    many = msgspec.msgpack.encode([[9, 0, "", ""]] * (MAX_EVENTS + 1))
+    path.write_bytes(Sealer().seal([HEADER])[0] + framing.frame(many))
+    with pytest.raises(SourceError, match=f"{MAX_EVENTS + 1} events in one frame"):
+        read_events(path, lambda event: None)
+
+
+def test_one_event_that_is_larger_than_a_frame_is_refused() -> None:
+    with pytest.raises(RecordingError, match="one event of 1048594 bytes does not fit a frame of 1048576 bytes"):
+        Sealer().seal([Notice(0, "", "x" * ((1 << 20) + 8))])
+
+
+def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(HEADER)
+    recorder.add(Notice(1, "info", "queued"))
+    recorder.close()
+    recorder.close()
+    got, summary = read_back(recorder.path)
+    assert (got[-1], summary.complete) == (Notice(1, "info", "queued"), False)
+
+
+def test_a_disk_that_is_full_only_when_it_is_forced_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(fd: int) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(writer.os, "fsync", fsync)  # type: ignore[attr-defined]
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(HEADER)
+    with pytest.raises(WriteFailed, match="quota exceeded; `taxtui recordings verify` shows the intact part"):
+        recorder.close()
+    recorder.close()
+
+
+@pytest.mark.parametrize("harm", ["removed", "replaced", "truncated", "appended to"])
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_what_others_do_to_the_file_is_noticed_at_the_next_write(harm: str, at_the_end: bool, tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(HEADER)
+    data = recorder.path.read_bytes()
+    if harm in ("removed", "replaced"):
+        recorder.path.unlink()
+    if harm != "removed":
+        recorder.path.write_bytes({"replaced": b"", "truncated": data[:10], "appended to": data + b"x"}[harm])
+    with pytest.raises(WriteFailed, match=r"cannot continue .*; run again"):
+        recorder.close() if at_the_end else recorder.add(TrialStarted(0, 0, "s", 0, 0))
+    recorder.close()

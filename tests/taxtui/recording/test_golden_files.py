@@ -7,9 +7,8 @@ before causes and the CPU time of a mark: they never change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 import pytest
@@ -21,7 +20,6 @@ from costmodel.recording.events import (
     CLEANUP,
     CREATE,
     FAILED,
-    INTERRUPTED,
     OK,
     READY,
     READY_AGAIN,
@@ -42,13 +40,14 @@ from costmodel.recording.events import (
     RunFinished,
     TrialEnded,
     TrialStarted,
-    column,
 )
 from costmodel.recording.follower import read_events
 from costmodel.recording.reader import Recording
-from taxtui.recording.writer import Recorder
+from tests.support.command_line import events
 from tests.support.cost_model import costmodel_files
+from tests.taxtui.tui import story
 
+RUN: Final = "20260101t000000z-00000000"
 CELL: Final = Cell(
     id=0,
     substrate="docker",
@@ -84,7 +83,7 @@ def _phases(trial: int, *phases: tuple[str, int, int]) -> list[Event]:
 
 
 _TOLD: Final[list[Event]] = [
-    Header("taxtui", 1, "20260101t000000z-00000000", {"name": "golden"}, {"python": "3"}),
+    Header("taxtui", 1, RUN, {"name": "golden"}, {"python": "3"}),
     Clock(0, 5_000, 1_767_225_600_000_000_000, "h"),
     CELL,
     OTHER,
@@ -161,111 +160,49 @@ VERSIONS: Final = pytest.mark.parametrize(
 )
 
 
-class Numbers(NamedTuple):
-    """What a projection needs of one counted trial."""
-
-    ok: bool
-    held_ns: int
-    queued_ns: int
-    cold_ns: int
-    cleanup_ns: int
-    block: int
-    durations_ns: list[int]
-    gaps_ns: list[int]
-    thinks_ns: list[int]
-    runs_ns: list[int]
+Numbers = tuple[bool, int, int, int, int, int, list[int], list[int], list[int], list[int]]
+"""Of a counted trial, as a projection needs them: success, times held, queued, of the cold start and the clean-up, its
+block; and by action the duration, gap, think time and in-sandbox time."""
 
 
-Trials = dict[tuple[str, str], list[Numbers]]
-"""Counted trials in order, by the cell's substrate and mode."""
-
-
-def from_events(path: Path) -> Trials:
-    """By arithmetic of this file over the events."""
-    events: list[Event] = []
-    read_events(path, events.append)
-    trials: Trials = {}
-    started = {event.trial: event for event in events if isinstance(event, TrialStarted)}
-    names = {cell.id: (cell.substrate, cell.mode) for cell in (CELL, OTHER)}
-    for end in events:
-        if isinstance(end, TrialEnded) and end.outcome not in (CANCELLED, INTERRUPTED):
-            start = started[end.trial]
-            if not start.warm_up:
-                numbers = _numbers(start, end, [event for event in events if getattr(event, "trial", -1) == end.trial])
-                trials.setdefault(names[start.cell], []).append(numbers)
-    return trials
-
-
-def _numbers(start: TrialStarted, end: TrialEnded, own: list[Event]) -> Numbers:
-    phases = {event.phase: event.duration_ns for event in own if isinstance(event, PhaseEnded)}
-    actions = [event for event in own if isinstance(event, Actions) and event.step == "action"]
-
-    def joined(values: Callable[[Actions], list[int]]) -> list[int]:
-        return [value for part in actions for value in column(values(part), len(part.duration_ns))]
-
-    gaps, durations = joined(lambda part: part.gap_ns), joined(lambda part: part.duration_ns)
-    return Numbers(
-        ok=end.outcome == "ok",
-        held_ns=end.end_ns - start.start_ns - phases.get("ready_again", 0),
-        queued_ns=end.queued_ns,
-        cold_ns=phases.get("create", 0) + phases.get("ready", 0),
-        cleanup_ns=phases.get("cleanup", 0),
-        block=start.block,
-        durations_ns=durations,
-        gaps_ns=gaps,
-        thinks_ns=joined(lambda part: part.think_ns),
-        runs_ns=joined(lambda part: part.run_ns),
-    )
-
-
-def from_trials(path: Path) -> Trials:
-    """By the cost model's reader."""
+def numbers_of(path: Path) -> dict[str, list[Numbers]]:
+    """Counted trials in order, by the mode of their cell."""
     recording = costmodel.load(path)
     assert isinstance(recording, Recording)
-    trials: Trials = {}
+    trials: dict[str, list[Numbers]] = {}
     for cell in recording.cells:
         for trial in cell.trials:
-            numbers = Numbers(
-                trial.ok,
-                trial.measures.held_ns,
-                trial.measures.queued_ns,
-                trial.measures.cold_start_ns,
-                trial.measures.cleanup_ns or 0,
-                trial.block,
-                list(trial.durations_ns),
-                list(trial.gaps_ns) or [0] * len(trial.durations_ns),
-                list(trial.thinks_ns) or [0] * len(trial.durations_ns),
-                list(trial.runs_ns),
-            )
-            trials.setdefault((cell.identity.substrate, cell.identity.mode), []).append(numbers)
+            held, zeros = trial.measures, [0] * len(trial.durations_ns)
+            times = held.held_ns, held.queued_ns, held.cold_start_ns, held.cleanup_ns or 0
+            columns = list(trial.gaps_ns) or zeros, list(trial.thinks_ns) or zeros, list(trial.runs_ns)
+            numbers = (trial.ok, *times, trial.block, list(trial.durations_ns), *columns)
+            trials.setdefault(cell.identity.mode, []).append(numbers)
     return trials
-
-
-def written(path: Path, stream: list[Event]) -> bytes:
-    with Recorder(path) as recorder:
-        for event in stream:
-            recorder.add(event)
-    return path.read_bytes()
 
 
 def test_the_golden_file_is_what_the_recorder_writes_today(tmp_path: Path) -> None:
-    assert written(tmp_path / "today.msgpack", STREAM) == GOLDEN.read_bytes()
+    assert story.record(tmp_path / "today.msgpack", STREAM, RUN).read_bytes() == GOLDEN.read_bytes()
 
 
 @VERSIONS
 def test_the_golden_file_reads_as_its_events(golden: Path, stream: list[Event]) -> None:
-    events: list[Event] = []
-    summary = read_events(golden, events.append)
-    assert events == stream
+    assert events(golden) == stream
+    summary = read_events(golden, lambda event: None)
     assert (summary.complete, summary.skipped, summary.torn_bytes) == (True, 0, 0)
 
 
 @VERSIONS
 def test_trials_have_the_numbers_of_their_events(golden: Path, stream: list[Event]) -> None:
-    trials = from_events(golden)
-    assert {key: len(numbers) for key, numbers in trials.items()} == {("docker", "exec"): 2, ("docker", "session"): 2}
-    assert trials["docker", "exec"][0].held_ns == 450
-    assert from_trials(golden) == trials
+    assert numbers_of(golden) == {
+        "exec": [
+            (True, 450, 50, 140, 90, 0, [60, 70, 80], [3, 4, 0], [0, 0, 11], [50, UNKNOWN, 0]),
+            (False, 5_000, 0, 60, 0, 0, [40], [1], [0], [35]),
+        ],
+        "session": [
+            (True, 1_270, 0, 40, 0, 1, [10, 10, 10], [0, 0, 0], [0, 500, 700], [UNKNOWN] * 3),
+            (False, 100, 0, 25, 0, 0, [], [], [], []),
+        ],
+    }
 
 
 @VERSIONS
@@ -291,6 +228,9 @@ def test_a_file_written_from_the_description_of_the_format_alone_is_read(tmp_pat
         costmodel_files.trial(3, outcome="failed", actions=(17,)),
     ]
     path = costmodel_files.write(tmp_path / "described.msgpack", trials)
-    numbers = from_events(path)
-    assert len(numbers["docker", "exec"]) == 3
-    assert from_trials(path) == numbers
+    second, cold_ns = 10**9, 3 * 10**9
+    assert numbers_of(path)["exec"] == [
+        (True, 2 * cold_ns + 18, 7, cold_ns, 13, 0, [second] * 3, [1, 2, 3], [0, 5, 0], [second] * 3),
+        (True, 2 * cold_ns + 20, 0, cold_ns, 0, 3, [second] * 3, [0] * 3, [0] * 3, [UNKNOWN, 4, 5]),
+        (False, cold_ns + 17, 0, cold_ns, 0, 0, [17], [0], [0], [17]),
+    ]

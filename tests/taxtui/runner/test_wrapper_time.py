@@ -21,7 +21,7 @@ from taxtui.sandboxes.kit.shell.captured_command import wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
 from taxtui.sandboxes.kit.shell.frames import LAST_LINE, MarkedOutput
 from taxtui.sandboxes.protocol import ExecResult
-from tests.support.scripted_stream import posix_argv, shell_process
+from tests.taxtui.sandboxes.test_framed_shell import posix_argv, shell_process
 
 NONCE: Final = "0123456789abcdef"
 HOUR_NS: Final = 3_600_000_000_000

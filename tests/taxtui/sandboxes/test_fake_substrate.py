@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from taxtui.errors import ExecTimeout, SandboxLost, Throttled
+from taxtui.errors import SandboxLost, Throttled
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.conformance import Check, checks
-from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSubstrate
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 
@@ -30,10 +28,6 @@ SPEC = SandboxSpec(name="one", labels={LABEL_RUN: "run"}, limits=Limits(), ttl_s
 TRUE = Command(script="true")
 
 
-async def sandbox_of(fake: FakeSubstrate) -> FakeSandbox:
-    return await fake.create(SPEC, Marks())
-
-
 @pytest.mark.parametrize("check", [check for check in checks() if check.name in WITHOUT_A_SHELL], ids=str)
 async def test_conformance_where_no_shell_is_needed(check: Check) -> None:
     fake = FakeSubstrate()
@@ -50,33 +44,7 @@ async def test_failures_come_in_turn_and_a_half_made_sandbox_can_be_found() -> N
         with pytest.raises(Throttled if number < 2 else SandboxLost):
             await fake.create(SPEC, Marks())
         assert [found.name for found in await fake.find("run")] == ["one"] * (number == 2)
-    sandbox = await sandbox_of(fake)
+    sandbox = await fake.create(SPEC, Marks())
     with pytest.raises(SandboxLost, match="evicted"):
         await sandbox.exec(TRUE)
     assert (await sandbox.exec(TRUE)).exit_code == 0
-
-
-async def test_a_command_that_takes_longer_than_its_timeout_is_killed_and_ends_its_session() -> None:
-    fake = FakeSubstrate(FakeOptions(exec_s=3600))
-    session = await (await sandbox_of(fake)).open_session()
-    with pytest.raises(ExecTimeout, match="killed after"):
-        await session.exec(Command(script="true", timeout_s=0.01))
-    with pytest.raises(SandboxLost):
-        await session.exec(TRUE)
-
-
-async def test_a_sandbox_that_is_removed_loses_the_command_under_way() -> None:
-    fake, began, go_on = FakeSubstrate(), asyncio.Event(), asyncio.Event()
-
-    async def hold() -> None:
-        began.set()
-        await go_on.wait()
-
-    sandbox = await sandbox_of(fake)
-    fake.exec_hook = hold
-    running = asyncio.create_task(sandbox.exec(TRUE))
-    await began.wait()
-    await sandbox.destroy()
-    go_on.set()
-    with pytest.raises(SandboxLost):
-        await running

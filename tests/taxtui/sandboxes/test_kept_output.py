@@ -13,7 +13,7 @@ from taxtui.sandboxes.kit import kept_output
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
 from taxtui.sandboxes.kit.shell.frames import MarkedOutput
-from tests.taxtui.sandboxes.test_shell import shell_process
+from tests.taxtui.sandboxes.test_framed_shell import shell_process
 
 
 @pytest.fixture(autouse=True)

@@ -112,27 +112,23 @@ async def test_a_suspension_lies_in_the_pause_and_its_resume_in_the_gap() -> Non
     assert (context.ended.outcome, "suspend" in substrate.calls) == ("ok", False), "a pause below the threshold"
 
 
+@pytest.mark.parametrize("hangs", [False, True])
 @pytest.mark.parametrize("operation", ["suspend", "resume", "snapshot"])
-async def test_a_failed_operation_ends_the_trial_and_leaves_nothing(operation: str) -> None:
+async def test_an_operation_that_fails_or_is_abandoned_ends_the_trial_and_leaves_nothing(
+    operation: str, hangs: bool
+) -> None:
     context, substrate = context_of("suspend", "snapshot", think=PAUSES, mode="session")
-    substrate.kind.fails = operation
-    await run(context)
-    assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("failed", operation, "ExecFailed")
-    assert not substrate.alive
-    assert ("close_session" in substrate.calls) == (operation == "snapshot")  # no process of a suspended one is killed
-
-
-@pytest.mark.parametrize("operation", ["suspend", "resume"])
-async def test_a_trial_that_is_abandoned_while_suspended_leaves_nothing(operation: str) -> None:
-    context, substrate = context_of("suspend", think=PAUSES, mode="session")
-    substrate.kind.hangs = operation
+    substrate.kind.hangs, substrate.kind.fails = (operation, "") if hangs else ("", operation)
     trial = trial_of(context)
     running = asyncio.ensure_future(trial.run(0))
     await waiting.until(lambda: operation in substrate.calls, "the call")
-    trial.abandon(events.CANCELLED)
+    if hangs:
+        trial.abandon(events.CANCELLED)
     await running
-    assert (context.ended.outcome, context.ended.phase) == ("cancelled", operation)
+    outcome = ("cancelled", operation, "") if hangs else ("failed", operation, "ExecFailed")
+    assert (context.ended.outcome, context.ended.phase, context.ended.error) == outcome
     assert not substrate.alive
+    assert ("close_session" in substrate.calls) == (operation == "snapshot")  # no process of a suspended one is killed
 
 
 async def test_sessions_that_a_suspension_loses_are_opened_again_within_the_resume() -> None:
@@ -181,21 +177,18 @@ def test_the_notation_of_operations() -> None:
             parse_lifecycle(text)
 
 
-def planned(think: str) -> Any:
-    block = CellBlock(substrates=["fake"], tiers=["T0"], actions=[1], think=think)
-    return scenario.plan(ScenarioFile(cells=[block], lifecycle="suspend:5s"), Path())
+def test_a_suspension_is_part_of_a_cells_identity_and_without_a_longer_pause_refused() -> None:
+    def planned(think: str) -> str:
+        block = CellBlock(substrates=["fake"], tiers=["T0"], actions=[1], think=think)
+        [cell] = scenario.plan(ScenarioFile(cells=[block], lifecycle="suspend:5s"), Path()).cells
+        return str(cell.think)
 
-
-@pytest.mark.parametrize("think", ["", "0s", "5s"])
-def test_a_suspension_without_a_longer_pause_is_refused(think: str) -> None:
-    with pytest.raises(ScenarioError, match="needs pauses between actions longer than 5s") as refused:
-        planned(think)
-    assert "--think 10s" in refused.value.fix
-
-
-def test_a_suspension_is_part_of_a_cells_identity() -> None:
-    assert [str(cell.think) for cell in planned("8s").cells] == ["8s,suspend:5s"]
-    assert [str(cell.think) for cell in planned("lognormal:4s,0.6").cells] == ["lognormal:4s,0.6,suspend:5s"]
+    assert planned("8s") == "8s,suspend:5s"
+    assert planned("lognormal:4s,0.6") == "lognormal:4s,0.6,suspend:5s"
+    for think in ("", "0s", "5s"):
+        with pytest.raises(ScenarioError, match="needs pauses between actions longer than 5s") as refused:
+            planned(think)
+        assert "--think 10s" in refused.value.fix
 
 
 def test_an_operation_that_a_substrate_lacks_is_refused_before_the_run() -> None:

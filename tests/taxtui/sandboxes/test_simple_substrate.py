@@ -36,14 +36,49 @@ class WithSessions(Example):
         return Process(["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(root / "work"), *argv], env, stdin=True)
 
 
-class WithoutStdin(Example):
+class Unlike(Example):
+    """Deviates from the example by what a test sets: errors by hook, and what happens before a command or a list."""
+
+    trouble: Exception | None = None
+    before_run: Callable[[Sequence[str], bytes], object] = staticmethod(lambda argv, stdin: None)
+    leaving: Mapping[str, Mapping[str, str]] = {}
+    leaving_s = 0.0
+    looks = 0
+
+    async def create_sandbox(self, spec: SandboxSpec) -> str:
+        return self._or_trouble() or await super().create_sandbox(spec)
+
+    async def ping(self) -> str:
+        return self._or_trouble() or await super().ping()
+
+    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+        self.before_run(argv, stdin)
+        return await super().run(handle, argv, stdin, timeout_s)
+
+    async def delete(self, handle: str) -> None:
+        self._or_trouble()
+        if self.leaving_s:
+            self.leaving = await super().list()
+            asyncio.get_running_loop().call_later(self.leaving_s, setattr, self, "leaving", {})
+        await super().delete(handle)
+
+    async def list(self) -> Mapping[str, Mapping[str, str]]:
+        self.looks += 1
+        return self.leaving or await super().list()
+
+    def _or_trouble(self) -> str:
+        if self.trouble:
+            raise self.trouble
+        return ""
+
+
+class WithoutStdin(Unlike):
     """Of a provider whose exec takes no standard input."""
 
     takes_stdin = False
 
-    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+    def before_run(self, argv: Sequence[str], stdin: bytes) -> None:
         assert stdin == b""
-        return await super().run(handle, argv, stdin, timeout_s)
 
 
 async def judge(check: Check, kind: Callable[[ExampleOptions], Example]) -> None:
@@ -74,29 +109,8 @@ def account(tmp_path: Path) -> ExampleOptions:
     return ExampleOptions(str(tmp_path))
 
 
-class Faulty(Example):
-    """Raises what it is told to."""
-
-    trouble: Exception | None = None
-
-    async def create_sandbox(self, spec: SandboxSpec) -> str:
-        if self.trouble:
-            raise self.trouble
-        return await super().create_sandbox(spec)
-
-    async def delete(self, handle: str) -> None:
-        if self.trouble:
-            raise self.trouble
-        await super().delete(handle)
-
-    async def ping(self) -> str:
-        if self.trouble:
-            raise self.trouble
-        return await super().ping()
-
-
 async def test_an_sdks_exceptions_become_the_errors_of_the_protocol(account: ExampleOptions) -> None:
-    async with Faulty(account) as substrate:
+    async with Unlike(account) as substrate:
         sandbox = await substrate.create(spec(), Marks())
         substrate.trouble = ValueError("no\nsuch image")
         with pytest.raises(CreateFailed, match=r"^example: cannot create two: no such image$"):
@@ -147,66 +161,44 @@ async def test_a_client_that_cannot_be_opened_is_an_unavailable_substrate(
     assert not (await Example(account).check()).ok
 
 
-class Slow(Example):
-    """A provider that accepts a deletion at once and lists the sandbox a while longer."""
-
-    looks = 0
-    leaving: Mapping[str, Mapping[str, str]] = {}
-
-    async def delete(self, handle: str) -> None:
-        self.leaving = await super().list()
-        await super().delete(handle)
-        asyncio.get_running_loop().call_later(0.3, setattr, self, "leaving", {})
-
-    async def list(self) -> Mapping[str, Mapping[str, str]]:
-        self.looks += 1
-        return self.leaving or await super().list()
-
-
 async def test_a_slow_deletion_is_awaited_with_pauses(account: ExampleOptions) -> None:
-    async with Slow(account) as substrate:
+    """The provider accepts it at once, and lists the sandbox a while longer."""
+    async with Unlike(account) as substrate:
+        substrate.leaving_s = 0.3
         sandbox = await substrate.create(spec(), Marks())
         await sandbox.destroy()
         assert await substrate.find() == []
         assert 2 <= substrate.looks < 10
 
 
-class Interrupted(Example):
-    """Of an SDK that cancels its own request."""
-
-    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+async def test_a_request_that_the_sdk_cancels_is_a_failure_and_no_cancellation(account: ExampleOptions) -> None:
+    def cancel(argv: Sequence[str], stdin: bytes) -> None:
         if argv[0] == "bash":
             raise asyncio.CancelledError
-        return await super().run(handle, argv, stdin, timeout_s)
 
-
-async def test_a_request_that_the_sdk_cancels_is_a_failure_and_no_cancellation(account: ExampleOptions) -> None:
-    async with Interrupted(account) as substrate:
+    async with Unlike(account) as substrate:
+        substrate.before_run = cancel
         sandbox = await substrate.create(spec(), Marks())
         with pytest.raises(ExecFailed, match="one: the SDK cancelled a request"):
             await sandbox.exec(Command(script="true"))
         await sandbox.destroy()
 
 
-class Failing(Example):
-    """Fails every command of the test, and records the requests after it."""
+async def test_a_failed_command_is_killed_before_the_failure_is_explained(account: ExampleOptions) -> None:
+    asked: list[str] = []
 
-    asked: list[str]
-
-    async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
+    def fail(argv: Sequence[str], stdin: bytes) -> None:
         if any("sleep 77" in word for word in argv):
+            asked.clear()
             raise ApiError(500, "no answer")
-        self.asked.append("look" if list(argv) == ["true"] else "kill")
-        return await super().run(handle, argv, stdin, timeout_s)
+        asked.append("look" if list(argv) == ["true"] else "kill")
 
-
-async def test_a_failed_command_is_killed_before_the_failure_is_explained(tmp_path: Path) -> None:
-    async with Failing(ExampleOptions(str(tmp_path))) as substrate:
+    async with Unlike(account) as substrate:
+        substrate.before_run = fail
         sandbox = await substrate.create(spec(), Marks())
-        substrate.asked = []
         with pytest.raises(ExecFailed, match="no answer"):
             await sandbox.exec(Command(script="sleep 77"))
-        assert substrate.asked == ["kill", "look"]
+        assert asked == ["kill", "look"]
         await sandbox.destroy()
 
 

@@ -278,7 +278,7 @@ async def test_without_it_there_is_no_run_and_an_earlier_one_is_still_known_to_a
     half_written = half_written_entry()
     dog = Watchdog(msgspec.structs.replace(NO_FIXTURES, parts=("3f2a", "")) if before else NO_FIXTURES)
     with pytest.raises(
-        TaxtuiError, match="no watchdog to clean up after a crash: .*fixtures=/proc/nothing is not a folder"
+        TaxtuiError, match=r"no watchdog to clean up after a crash: .*fixtures=/proc/nothing is not a folder"
     ):
         await dog.wait_ready()
     dog.release(clean=True)

@@ -124,9 +124,18 @@ def test_every_repetition_has_a_seed_of_its_own() -> None:
     assert len({repetition_of(plan, repetition).seed for repetition in range(50)}) == 50
 
 
-async def test_repetitions_share_the_rest_of_the_budget(tmp_path: Path) -> None:
-    run = repeated(tmp_path / "r.msgpack", {"trials": 2000, "actions": [2], "think": "200ms"}, budget="6s")
+async def test_repetitions_share_the_rest_of_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares_s, sound = [], Run._measure
+
+    async def measure(self: Run, state: Any, entry: Any, budget_s: float | None) -> None:
+        shares_s.append(budget_s)
+        await sound(self, state, entry, 0.0)
+
+    monkeypatch.setattr(Run, "_measure", measure)
+    run = repeated(tmp_path / "r.msgpack", {"trials": 2000}, budget="1000s")
     await run.execute()
-    starts = [event for event in events(run.path) if isinstance(event, TrialStarted)]
-    assert {start.repetition for start in starts} == {0, 1}
-    assert (run.outcome, len(starts) < 4000) == ("budget", True)
+    first_s, second_s = shares_s
+    assert first_s
+    assert second_s
+    assert first_s <= 500 < second_s <= 1000
+    assert (run.outcome, run.progress.ended < 4000) == ("budget", True)
