@@ -75,6 +75,8 @@ async def tried(chosen: list[Case], jobs: int, said: Callable[[Verdict], object]
     async def of_processes(case: Case) -> None:
         heard(await loop.run_in_executor(pool, processes.struck, case))
 
+    for place in {case.group for case in chosen} - set(providers.GROUPS):
+        await asyncio.to_thread(places.complaint, place)  # once, before several threads ask
     with ThreadPoolExecutor(jobs) as pool:
         inside = [case for case in chosen if case.group in providers.GROUPS]
         others = [asyncio.ensure_future(of_processes(case)) for case in chosen if case.group not in providers.GROUPS]

@@ -30,6 +30,7 @@ LEFT, HANGS, UNREADABLE, UNDOCUMENTED, DOUBLED = PROBLEMS
 RUN_OUTCOMES: Final = {"finished", "cancelled", "interrupted", "budget", "crashed", "write_failed"}
 ERRORS: Final = {
     *("", "WrongResult", "TimeoutError"),  # a step without its proof; a create that took its whole time
+    "WorkerLost",  # with its worker; it is done again
     *(name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, TaxtuiError)),
 }
 """Every class of error that any recording may name; errors.py documents them."""

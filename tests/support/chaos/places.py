@@ -72,9 +72,7 @@ def named(place: str) -> str:
 def _host() -> SshBox:
     stack = contextlib.ExitStack()
     atexit.register(stack.close)
-    box = stack.enter_context(ssh_box())
-    box.start()
-    return box
+    return stack.enter_context(ssh_box())
 
 
 def on_the_host(run_id: str) -> list[str]:
