@@ -7,7 +7,6 @@ import atexit
 import contextlib
 import functools
 import os
-import subprocess
 from pathlib import Path
 from typing import Final, get_args, get_type_hints
 
@@ -85,12 +84,6 @@ def on_the_host(run_id: str) -> list[str]:
 async def _checked(substrate: Substrate) -> Availability:
     async with substrate:
         return await substrate.check()
-
-
-def containers(run_id: str) -> list[str]:
-    """Docker's with this run's label."""
-    listing = ["docker", "ps", "--all", f"--filter=label=taxtui.run={run_id}", "--format={{.Names}}"]
-    return subprocess.check_output(listing, text=True, timeout=120).split()
 
 
 def of_the_kernel(run_id: str) -> list[str]:

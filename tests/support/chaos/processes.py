@@ -17,7 +17,7 @@ from costmodel.recording.events import RunFinished, TrialStarted
 from tests.support.chaos import places
 from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, doubled, judged
 from tests.support.chaos.strikes import KILLS, STRIKES, NotHere, Victim
-from tests.support.command_line import PLAIN, Home
+from tests.support.command_line import PLAIN, Home, containers
 
 CODES: Final = (0, 1, 2, 3, 4, 130)
 """That ``taxtui run`` documents."""
@@ -171,7 +171,7 @@ def _left(case: Case, victim: Victim) -> list[str]:
     home = victim.home
     there = [*home.processes().values(), *home.sandboxes(), *home.ledger(), *places.of_the_kernel(case.run_id)]
     there += places.on_the_host(case.run_id) if case.group == places.SSH else []
-    return there + (places.containers(case.run_id) if case.group.startswith("docker") else [])
+    return there + (containers(case.run_id) if case.group.startswith("docker") else [])
 
 
 def _command(home: Home, *words: str) -> str:

@@ -61,10 +61,12 @@ class Victim:
         """The watchdogs of its home."""
         return [pid for pid in self.home.processes() if WATCHDOG in _argv(pid)]
 
-    def worker(self) -> list[int]:
-        """One of its workers, where it has some."""
-        workers = sorted(pid for pid in self.home.processes() if WORKER in _argv(pid).split(b"\0"))
-        return self.source.sample(workers, min(1, len(workers)))
+    def which(self, name: str) -> list[int]:
+        """The runner, its watchdogs, one of its workers, or everything of its home."""
+        if name == "worker":
+            workers = sorted(pid for pid in self.home.processes() if WORKER in _argv(pid).split(b"\0"))
+            return self.source.sample(workers, min(1, len(workers)))
+        return {"runner": self.runner, "watchdog": self.watchdogs}.get(name, lambda: list(self.home.processes()))()
 
 
 def _argv(pid: int) -> bytes:
@@ -78,11 +80,8 @@ def _kill(which: str) -> Callable[[Victim], contextlib.AbstractContextManager[Bl
     @contextlib.contextmanager
     def strike(victim: Victim) -> Iterator[Blow]:
         def blow() -> None:
-            struck = {"runner": victim.runner, "watchdog": victim.watchdogs, "worker": victim.worker}
-            struck["group"] = lambda: list(victim.home.processes())
-            order = victim.source.sample(["runner", "watchdog"], 2) if which == "both" else [which]
-            for each in order:
-                victim.send(signal.SIGKILL, *struck[each]())
+            for each in victim.source.sample(["runner", "watchdog"], 2) if which == "both" else [which]:
+                victim.send(signal.SIGKILL, *victim.which(each))
 
         victim.signals.add(signal.SIGKILL)
         yield blow
@@ -111,9 +110,7 @@ def _stop(which: str) -> Callable[[Victim], contextlib.AbstractContextManager[Bl
         stays = which == "watchdog" and victim.source.random() < 0.3
 
         def blow() -> None:
-            stopped = victim.runner() if which == "runner" else victim.watchdogs()
-            if which == "all":
-                stopped = list(victim.home.processes())
+            stopped = victim.which(which)
             victim.send(signal.SIGSTOP, *stopped)
             if not stays:
                 time.sleep(for_s)

@@ -395,7 +395,7 @@ CORPUS: Final = Path(__file__).parent / "fuzz_corpus"
 AT_ONCE: Final = 2000
 """Executions that are handed to a process together."""
 MOST_TOLD: Final = 20
-"""Failures of a kind that are printed; the rest is counted."""
+"""Failures of a target that are printed; the rest is counted."""
 
 
 def made(target: str, seed: int, number: int) -> bytes:
@@ -417,27 +417,8 @@ def corpus() -> Iterator[tuple[str, Path]]:
         yield path.parent.name, path
 
 
-def _some(seed: int, batch: tuple[str, int, int]) -> tuple[str, Counter[str], list[tuple[int, str]]]:
-    """Counts of one batch, and its failures by number."""
-    target, first, count = batch
-    counts: Counter[str] = Counter()
-    failures = []
-    for number in range(first, first + count):
-        word, why = tried(target, made(target, seed, number))
-        counts[word] += 1
-        if why:
-            failures.append((number, why))
-    return target, counts, failures
-
-
-def _batches(executions: int, chosen: list[str]) -> list[tuple[str, int, int]]:
-    """All targets side by side, each as often as its share says."""
-    shares = sum(TARGETS[name].share for name in chosen)
-    batches = []
-    for name in chosen:
-        wanted = -(-executions * TARGETS[name].share // shares)
-        batches += [(at / wanted, name, at, min(AT_ONCE, wanted - at)) for at in range(0, wanted, AT_ONCE)]
-    return [batch[1:] for batch in sorted(batches)]
+def _one(target: str, seed: int, number: int) -> tuple[str, str]:
+    return tried(target, made(target, seed, number))
 
 
 @click.command()
@@ -455,23 +436,21 @@ def main(executions: int, seed: int, only: str | None, number: int | None, jobs:
         click.echo(data, nl=False)
         click.echo(": ".join(tried(only, data)), err=True)
         return
-    began = time.time()
-    counts: dict[str, Counter[str]] = {}
-    told: Counter[tuple[str, str]] = Counter()
+    began, total, failed = time.time(), 0, 0
+    chosen = [only] if only else list(TARGETS)
+    shares = sum(TARGETS[name].share for name in chosen)
     with ProcessPoolExecutor(jobs) as pool:
-        work = partial(_some, seed)
-        for target, found, failures in pool.map(work, _batches(executions, [only] if only else list(TARGETS))):
-            counts.setdefault(target, Counter()).update(found)
-            for failed, why in failures:
-                told[target, why[:40]] += 1
-                if told[target, why[:40]] <= MOST_TOLD:
-                    again = f"python -m tests.support.fuzz.fuzzing --target {target} --seed {seed} --number {failed}"
-                    click.echo(f"FAILED {target}: {why}\n    again: {again}")
-    for target, found in counts.items():
-        click.echo(f"{target}: {found.total():,} ({', '.join(f'{word} {n:,}' for word, n in sorted(found.items()))})")
-    failed = sum(found["FAILED"] for found in counts.values())
+        for name in chosen:
+            counts, numbers = Counter[str](), range(-(-executions * TARGETS[name].share // shares))
+            for each, (word, why) in enumerate(pool.map(partial(_one, name, seed), numbers, chunksize=AT_ONCE)):
+                counts[word] += 1
+                if why and counts[word] <= MOST_TOLD:
+                    again = f"python -m tests.support.fuzz.fuzzing --target {name} --seed {seed} --number {each}"
+                    click.echo(f"FAILED {name}: {why}\n    again: {again}")
+            told = ", ".join(f"{word} {count:,}" for word, count in sorted(counts.items()))
+            click.echo(f"{name}: {counts.total():,} ({told})")
+            total, failed = total + counts.total(), failed + counts["FAILED"]
     took_s = time.time() - began
-    total = sum(found.total() for found in counts.values())
     click.echo(f"{total:,} executions in {took_s:.0f} s, {total / took_s:,.0f} a second: {failed} failed")
     sys.exit(1 if failed else 0)
 

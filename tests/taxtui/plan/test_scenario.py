@@ -42,16 +42,11 @@ def test_a_block_is_the_product_of_its_lists(tmp_path: Path) -> None:
     assert {cell.trials for cell in plan.cells} == {7}
 
 
-def test_json_says_the_same_as_toml(tmp_path: Path) -> None:
+def test_json_says_the_same_as_toml_and_every_shipped_scenario_loads(tmp_path: Path) -> None:
     cells = [{"substrates": ["local"], "tiers": ["T0"], "actions": [10]}]
     assert load(tmp_path, json.dumps({"cells": cells}), "mine.json") == load(tmp_path, CELLS)
-
-
-def test_every_shipped_scenario_loads() -> None:
-    names = scenario.shipped_names()
-    assert "quick" in names
-    for name in names:
-        assert scenario.load(name).cells
+    assert "quick" in scenario.shipped_names()
+    assert all(scenario.load(name).cells for name in scenario.shipped_names())
 
 
 def test_a_tier_of_ones_own_is_relative_to_the_scenario(tmp_path: Path) -> None:
@@ -126,13 +121,11 @@ def test_a_scenario_that_is_not_there_names_the_shipped(tmp_path: Path) -> None:
 def test_a_tier_typed_on_the_command_line_is_looked_for_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped = scenario.bundled("tiers/T0.toml")
-    assert shipped is not None
-    (tmp_path / "mine.toml").write_text(shipped.read_text().replace('"T0"', '"mine"'))
+    _mine(tmp_path, "0s")
     monkeypatch.chdir(tmp_path)
     params = run_command.command.make_context("run", ["-t", "mine.toml", "-n", "10"]).params
     plan = run_plan.plan_of(params["scenario"], params)
-    assert {cell.tier.name for cell in plan.cells} == {"mine"}
+    assert {cell.tier.name for cell in plan.cells} == {"M"}
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,7 @@ def run(script: str, method: Method = "bash") -> tuple[int, bytes, bytes, int, i
 def test_streams_and_exit_code_pass_through_untouched() -> None:
     code, out, err, run_ns, cpu_ns = run("printf out; printf err >&2; exit 3")
     assert (code, out, err) == (3, b"out", b"err")
-    assert run_ns >= 0
-    assert cpu_ns >= 0
-
-
-def test_without_a_bracket_nothing_is_known() -> None:
+    assert min(run_ns, cpu_ns) >= 0
     assert run("echo err >&2", "none") == (0, b"", b"err\n", UNKNOWN, UNKNOWN)
 
 

@@ -162,10 +162,8 @@ async def test_stopping_finishes_what_runs_and_launches_nothing_more(tmp_path: P
 
     fake.create_hook = stop_in_the_third
     got = await executed(run)
-    ends = of(got, TrialEnded)
-    assert {end.outcome for end in ends} == {"ok"}
-    assert len(ends) < 50
-    assert got[-1].outcome == "interrupted"  # type: ignore[union-attr]
+    assert [end.outcome for end in of(got, TrialEnded)] == ["ok"] * 3
+    assert got[-1] == RunFinished("interrupted", {"ok": 2})
     assert fake.alive == {}
 
 
@@ -313,17 +311,16 @@ async def test_what_earlier_runs_left_is_said_at_the_start(tmp_path: Path, fake:
 
 
 async def test_a_run_may_keep_less(tmp_path: Path, fake: FakeSubstrate) -> None:
-    kept: list[int] = []
+    kept: set[tuple[int, int]] = set()
 
     async def look() -> None:
         output = KeptOutput()
         output.add(bytes(3 << 20))
-        kept.append(len(output.kept))
-        assert output.length == 3 << 20
+        kept.add((len(output.kept), output.length))
 
     fake.exec_hook = look
     await execute(tmp_path, plan(trials=1, warmup=0, top={"limits": Limits(output_mib=2)}))
-    assert set(kept) == {(2 << 20) + TAIL_BYTES}
+    assert kept == {((2 << 20) + TAIL_BYTES, 3 << 20)}
 
 
 async def test_clients_that_do_not_close_do_not_hold_the_run(
@@ -343,10 +340,9 @@ async def test_each_line_is_done_in_turn_and_what_is_none_is_said_and_ends_nothi
     os.dup2(theirs, 0)
     os.close(theirs)
     ended, told = asyncio.Event(), list[str]()
+    commands = {"pause": lambda: told.append("paused"), "cancel": lambda: told.append("cancelled")}
     try:
-        read_commands(
-            {"pause": lambda: told.append("paused"), "cancel": lambda: told.append("cancelled")}, ended.set, told.append
-        )
+        read_commands(commands, ended.set, told.append)
         lines = (b'{"op": "pause"}', b"[]", b"{", b'{"op": "dance"}', b"\xff", b'{"op": "cancel"}')
         os.write(ours, b"\n".join(lines) + b"\n")
         os.close(ours)

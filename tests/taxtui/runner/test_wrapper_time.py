@@ -52,19 +52,20 @@ async def captured(script: str, shell: str) -> ExecResult:
     return exec_result(out.exit_code, out.output(), err.output(), out.wrapper_ended_ns)
 
 
-async def text(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
-    wrapped = text_sandbox.wrap(Command(script=script), shell, {})
-    done = run([*user, "sh", "-c", wrapped.script])
+def as_text(command: Command, shell: str, user: Sequence[str] = (), *, within: bool = False) -> ExecResult:
+    wrapped = text_sandbox.wrap(command, shell, {}, inside=within)
+    done = run([*user, shell if within else "sh", "-s"], wrapped.script.encode())
     result = text_sandbox.read(done.stdout.decode(), wrapped.nonce)
     assert result is not None
     return result
 
 
+async def text(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
+    return as_text(Command(script=script), shell, user)
+
+
 async def inside(script: str, shell: str, user: Sequence[str] = ()) -> ExecResult:
-    wrapped = text_sandbox.wrap(Command(script=script), shell, {}, inside=True)
-    result = text_sandbox.read(run([*user, shell, "-c", wrapped.script]).stdout.decode(), wrapped.nonce)
-    assert result is not None
-    return result
+    return as_text(Command(script=script), shell, user, within=True)
 
 
 async def session(script: str, shell: str, *, merged: bool = False) -> ExecResult:
@@ -102,11 +103,8 @@ async def test_every_path_measures_its_wrapper(path: CommandPath, more: str) -> 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_what_comes_between_the_wrapper_and_the_command_is_wrapper_time(path: CommandPath) -> None:
-    slow = "sleep 0.05"
-    if path is plain:
-        script = wrap("true", NONCE, "bash").replace("times >&2\n", f"times >&2; {slow}\n", 1)
-    else:
-        script = wrap("true", NONCE, "bash").replace("trap '", f"{slow}; trap '", 1)
+    before, after = ("times >&2\n", "times >&2; sleep 0.05\n") if path is plain else ("trap '", "sleep 0.05; trap '")
+    script = wrap("true", NONCE, "bash").replace(before, after, 1)
     _, run_ns, _, wrapper_ns = timed(await path(script, "bash"))
     assert wrapper_ns >= 50_000_000
     assert run_ns < wrapper_ns
@@ -124,10 +122,8 @@ async def test_a_shell_without_a_clock_has_no_wrapper_time(path: CommandPath) ->
     assert (result.exit_code, result.stdout, result.stderr, result.wrapper_ended_ns) == (4, b"out\n", b"", UNKNOWN)
 
 
-@pytest.mark.parametrize(
-    ("path", "shell"),
-    [(text, "bash"), (text, "sh"), (inside, "bash"), (inside, "sh"), (merged, "bash"), (merged, "sh")],
-)
+@pytest.mark.parametrize("path", [text, inside, merged])
+@pytest.mark.parametrize("shell", ["bash", "sh"])
 @pytest.mark.parametrize("script", ["echo out", "printf 'a\\0\\377'", "head -c 100000 /dev/zero >&2", "true"])
 async def test_nothing_is_left_in_the_temporary_folder(
     path: CommandPath, shell: str, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -186,30 +182,20 @@ async def test_output_in_every_form(shell: str, user: list[str]) -> None:
     argv = [*user, *(posix_argv() if shell == "sh" else launch_argv())]
     opened = await FramedShell.open(shell_process(argv), merged=True)
     for out, err in zip(TEXTS, reversed(TEXTS), strict=True):
-        command = Command(script=f"cat; printf {_octal(err)} >&2", stdin=out)
+        octal = "".join(f"\\{byte:03o}" for byte in err)
+        command = Command(script=f"cat; printf '{octal}' >&2", stdin=out)
         result = await opened.exec(command)
         assert (result.stdout, result.stderr) == (out, err)
-        wrapped = text_sandbox.wrap(command, shell, {})
-        read = text_sandbox.read(run([*user, "sh"], wrapped.script.encode()).stdout.decode(), wrapped.nonce)
-        assert read is not None
+        read = as_text(command, shell, user)
         assert (read.stdout, read.stderr) == (out, err)
     await opened.close()
-
-
-def _octal(data: bytes) -> str:
-    return "'" + "".join(f"\\{byte:03o}" for byte in data) + "'"
 
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 @pytest.mark.parametrize("within", [True, False])
 def test_a_text_carries_standard_input_and_long_scripts(shell: str, within: bool) -> None:
     data = bytes(range(256)) * 3
-    command = Command(script=f"cat; exit 7 {'#' * 70_000}", stdin=data)
-    wrapped = text_sandbox.wrap(command, shell, {}, inside=within)
-    result = text_sandbox.read(
-        run([shell if within else "sh", "-s"], wrapped.script.encode()).stdout.decode(), wrapped.nonce
-    )
-    assert result is not None
+    result = as_text(Command(script=f"cat; exit 7 {'#' * 70_000}", stdin=data), shell, within=within)
     assert (result.exit_code, result.stdout, result.stderr) == (7, data, b"")
 
 

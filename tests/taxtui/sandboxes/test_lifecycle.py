@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from costmodel.recording import events
@@ -22,7 +21,7 @@ from taxtui.runner.cleanup.ledger import TrialShare, part_of
 from taxtui.runner.preflight import require
 from taxtui.sandboxes.fake import FakeSandbox, FakeSubstrate
 from taxtui.sandboxes.lifecycle import Usage, reference_of
-from taxtui.sandboxes.protocol import Availability, Capabilities, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Marks
 from taxtui.substrates.docker import images
 from tests.support import waiting
 from tests.taxtui.runner.test_trial import TIER, FakeContext, obey, run, trial_of
@@ -154,14 +153,10 @@ async def test_copies_follow_the_last_action_outside_the_occupied_time_and_are_r
 
 async def test_a_fork_without_an_answer_fails_the_trial_and_its_copies_are_removed() -> None:
     context, substrate = context_of("snapshot")
-    sound = substrate.answer
 
-    def answer(command: Command) -> Any:
-        result = sound(command)
-        return msgspec.structs.replace(result, exit_code=9) if command.script == "true" and forked() else result
-
-    def forked() -> bool:
-        return any(name.endswith(".fork") for name in substrate.alive)
+    def answer(command: Command) -> ExecResult:
+        forked = any(name.endswith(".fork") for name in substrate.alive)
+        return ExecResult(9, b"", b"") if command.script == "true" and forked else obey(command)
 
     substrate.answer = answer
     await run(context)
@@ -175,6 +170,9 @@ def test_the_notation_of_operations() -> None:
     for text in ("suspend", "fork", "snapshot:5s", "build,build", "suspend:soon"):
         with pytest.raises(UsageError):
             parse_lifecycle(text)
+    assert (reference_of("create"), reference_of("snapshot:sha256:1")) == ("", "sha256:1")
+    with pytest.raises(CreateFailed):
+        reference_of("snapshot:")
 
 
 def test_a_suspension_is_part_of_a_cells_identity_and_without_a_longer_pause_refused() -> None:
@@ -203,12 +201,6 @@ def test_copies_belong_to_the_worker_of_their_trial() -> None:
     share = TrialShare(worker=1, workers=2)
     assert [share.holds(f"taxtui-r-{name}") for name in ("3.fork", "4.snapshot", "3f2ax5.image")] == [True, False, True]
     assert part_of("taxtui-r-3f2ax5.image") == "3f2a"
-
-
-def test_a_reference_of_a_snapshot() -> None:
-    assert (reference_of("create"), reference_of("snapshot:sha256:1")) == ("", "sha256:1")
-    with pytest.raises(CreateFailed):
-        reference_of("snapshot:")
 
 
 def test_every_stage_of_a_dockerfile_begins_with_the_labels() -> None:

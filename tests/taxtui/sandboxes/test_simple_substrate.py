@@ -1,11 +1,10 @@
-"""``SimpleSubstrate`` with three hooks passes the conformance suite, as the shipped example and with its options."""
+"""``SimpleSubstrate`` with three hooks passes the conformance suite, and the shipped fake what needs no shell."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,13 +13,15 @@ import pytest
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes import simple
-from taxtui.sandboxes.conformance import Check, NotApplicable, checks
+from taxtui.sandboxes.conformance import Check, checks
 from taxtui.sandboxes.example import Example, ExampleOptions
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.fake_sdk import ApiError
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.framed_shell import ByteStream
 from taxtui.sandboxes.protocol import Availability, Capabilities, Marks
+from tests.support.lent import passes
 
 
 class WithSessions(Example):
@@ -81,32 +82,47 @@ class WithoutStdin(Unlike):
         assert stdin == b""
 
 
-async def judge(check: Check, kind: Callable[[ExampleOptions], Example]) -> None:
-    with tempfile.TemporaryDirectory() as account:
-        try:
-            await check(lambda: kind(ExampleOptions(account)))
-        except NotApplicable as reason:
-            pytest.skip(str(reason))
+WITHOUT_A_SHELL = {
+    *("options", "check answers", "from create to destroy", "destroy twice", "find and reap", "the same name twice"),
+    *("cancel create", "cancel ready", "cancel opening a session", "cancel destroy", "cancel reset"),
+}
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> ExampleOptions:
+    return ExampleOptions(str(tmp_path))
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-async def test_with_sessions_it_passes_the_conformance_suite(check: Check) -> None:
-    await judge(check, WithSessions)
+async def test_with_sessions_it_passes_the_conformance_suite(check: Check, account: ExampleOptions) -> None:
+    await passes(check, lambda: WithSessions(account))
+
+
+@pytest.mark.parametrize("check", [check for check in checks() if check.name in WITHOUT_A_SHELL], ids=str)
+async def test_the_shipped_fake_passes_where_no_shell_is_needed(check: Check) -> None:
+    fake = FakeSubstrate()
+    await check(lambda: fake)
+    assert fake.alive == {}
 
 
 @pytest.mark.parametrize("name", ["exec: scripts", "exec: standard input"])
-async def test_without_standard_input_long_scripts_arrive_all_the_same(name: str) -> None:
+async def test_without_standard_input_long_scripts_arrive_all_the_same(name: str, account: ExampleOptions) -> None:
     [check] = [each for each in checks() if str(each) == name]
-    await judge(check, WithoutStdin)
+    await check(lambda: WithoutStdin(account))
 
 
 def spec(name: str = "one") -> SandboxSpec:
     return SandboxSpec(name=name, labels={LABEL_RUN: "mine"}, limits=Limits(), ttl_s=60)
 
 
-@pytest.fixture
-def account(tmp_path: Path) -> ExampleOptions:
-    return ExampleOptions(str(tmp_path))
+async def test_failures_of_the_fake_come_in_turn_and_a_half_made_sandbox_can_be_found() -> None:
+    fake = FakeSubstrate()
+    fake.fail("create", Throttled("slow down", retry_after_s=1.0), times=2)
+    fake.fail("created", SandboxLost("no answer"))
+    for number in range(3):
+        with pytest.raises(Throttled if number < 2 else SandboxLost):
+            await fake.create(spec(), Marks())
+        assert [found.name for found in await fake.find("mine")] == ["one"] * (number == 2)
 
 
 async def test_an_sdks_exceptions_become_the_errors_of_the_protocol(account: ExampleOptions) -> None:

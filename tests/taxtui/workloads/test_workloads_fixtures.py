@@ -148,11 +148,7 @@ LINES = "error: subprocess-exited-with-error\nfatal: https://user:p@ss@host/x is
 
 
 @pytest.mark.parametrize(
-    ("program", "line"),
-    [
-        ("git", "error: subprocess-exited-with-error"),
-        ("pip", "no such wheel"),
-    ],
+    ("program", "line"), [("git", "error: subprocess-exited-with-error"), ("pip", "no such wheel")]
 )
 def test_the_reason_is_the_first_error_of_git_and_the_last_line_of_others(
     program: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,12 +27,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     docker.chmod(0o755)
     folder = tmp_path / "taxtui" / f"fixtures-{fixtures.DIGEST}"
     folder.mkdir(parents=True)
-    environment = {
-        "CALLS": str(tmp_path / "calls"),
-        "DAEMON": "up",
-        "PRESENT": "",
-        "XDG_CACHE_HOME": str(tmp_path),
-    }
+    environment = {"CALLS": str(tmp_path / "calls"), "DAEMON": "up", "PRESENT": "", "XDG_CACHE_HOME": str(tmp_path)}
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setenv("PATH", str(docker.parent), prepend=os.pathsep)

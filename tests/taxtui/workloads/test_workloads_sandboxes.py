@@ -83,7 +83,7 @@ def test_tier_under_bubblewrap(name: str, bwrap: Run) -> None:
     _trial(name, bwrap, "ls -A; test ! -d attrs-bug || git -C attrs-bug diff; test ! -d attrs || git -C attrs diff")
     if name == "T2":  # which notices that its fix is missing
         assert bwrap('cd attrs-bug && git apply -R "$TAXTUI_FIXTURES/nested-disabled-fix.patch"').returncode == 0
-        with pytest.raises(AssertionError, match="test fails: exit 1"):
+        with pytest.raises(AssertionError, match="pytest: exit 1"):
             _prove(next(step for step in load_tier(name).cycle if step.name == "pytest"), bwrap)
 
 

@@ -17,10 +17,9 @@ from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Found
 
 RUN = "20260101t000000z-00000000"
-ERRORS = (CleanupFailed("it is stuck"), KeyError("a bug of the adapter"))
 
 
-@pytest.fixture(params=ERRORS, ids=["refused", "bug"])
+@pytest.fixture(params=[CleanupFailed("it is stuck"), KeyError("a bug of the adapter")], ids=["refused", "bug"])
 def stuck(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
     """Ten sandboxes, of which the first cannot be removed."""
     fake = FakeSubstrate()

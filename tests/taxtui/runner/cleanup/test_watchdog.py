@@ -45,18 +45,14 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------------------------------------------- the sweep
 
 
-async def test_a_sweep_reaps_what_carries_the_runs_label_and_forgets_the_run(fake: FakeSubstrate) -> None:
+async def test_a_sweep_reaps_what_carries_the_runs_label_or_comes_late_and_forgets_the_run(fake: FakeSubstrate) -> None:
     ledger.write(FAKE)
     fake.alive = {"ours-1": RUN, "ours-2": RUN, "theirs": "another run"}
-    await sweep(FAKE, [fake])
-    assert fake.alive == {"theirs": "another run"}
-    assert ledger.entries() == []
-
-
-async def test_a_sweep_waits_for_what_a_create_under_way_may_still_bring(fake: FakeSubstrate) -> None:
     asyncio.get_running_loop().call_later(0.15, fake.alive.update, {"late": RUN})
     await sweep(FAKE, [fake])
-    assert fake.calls == ["reap late"]
+    assert fake.alive == {"theirs": "another run"}
+    assert fake.calls[-1] == "reap late", "of a create that was under way"
+    assert ledger.entries() == []
 
 
 async def test_a_run_that_is_resumed_takes_over(fake: FakeSubstrate) -> None:
@@ -334,19 +330,16 @@ async def test_one_that_died_is_replaced(monkeypatch: pytest.MonkeyPatch) -> Non
     assert ledger.entries() == []
 
 
-async def test_one_that_somebody_stopped_does_not_hold_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ready", [True, False])
+async def test_one_that_somebody_stopped_does_not_hold_the_run(ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "DISMISSED_WITHIN_S", 0.05)
     dog = Watchdog(local())
-    await dog.wait_ready()
+    if ready:
+        await dog.wait_ready()
     dog._process.send_signal(signal.SIGSTOP)
+    if not ready:
+        monkeypatch.setattr(watchdog, "OPENED_WITHIN_S", 0.05)
+        with pytest.raises(TaxtuiError, match="did not answer"):
+            await dog.wait_ready()
     dog.release(clean=True)
     assert dog._process.returncode == -signal.SIGKILL
-
-
-async def test_one_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "OPENED_WITHIN_S", 0.05)
-    dog = Watchdog(local())
-    dog._process.send_signal(signal.SIGSTOP)
-    with pytest.raises(TaxtuiError, match="did not answer"):
-        await dog.wait_ready()
-    dog.release(clean=True)

@@ -15,10 +15,7 @@ from tests.support.chaos.cases import doubled
 from tests.support.command_line import Home, ended, events, tier
 from tests.support.standins.ray_cluster import TwoNodes
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.processes,
-]  # they share the cluster, and the last takes a node of it away
+pytestmark = [pytest.mark.slow, pytest.mark.processes]  # they share the cluster, and the last takes a node of it away
 TRIALS = 20
 
 

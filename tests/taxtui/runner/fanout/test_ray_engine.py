@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from msgspec.structs import replace
@@ -87,12 +88,10 @@ class FakeRay(ModuleType):
         self.joined = True
 
     def nodes(self) -> list[dict[str, Any]]:
-        gone = {"NodeID": "g", "NodeManagerAddress": "10.0.0.4", "Resources": {}, "Alive": False}
-        found = [
-            {"NodeID": node.id, "NodeManagerAddress": node.address, "Resources": {"CPU": node.cores}, "Alive": True}
-            for node in (TWO, HEAD, ONE)
+        return [
+            {"NodeID": node.id, "NodeManagerAddress": node.address, "Resources": {"CPU": node.cores}, "Alive": alive}
+            for node, alive in ((RayNode("10.0.0.4", "g", 9), False), (TWO, True), (HEAD, True), (ONE, True))
         ]
-        return [gone, *found]
 
     def shutdown(self) -> None:
         self.joined = False
@@ -220,21 +219,14 @@ async def test_a_limit_counts_what_a_lost_worker_may_have_made_unseen(tmp_path: 
 async def test_lines_arrive_in_order_though_calls_may_overtake_each_other() -> None:
     arrived = b""
 
-    class Relay:
-        class write:  # noqa: N801
-            @staticmethod
-            async def remote(lines: bytes) -> None:
-                nonlocal arrived
-                await asyncio.sleep(0.02 if lines == b"1" else 0)
-                arrived += lines
+    async def write(lines: bytes) -> None:
+        nonlocal arrived
+        await asyncio.sleep(0.02 if lines == b"1" else 0)
+        arrived += lines
 
-        class close:  # noqa: N801
-            @staticmethod
-            async def remote(patience_s: float) -> None:
-                pass
-
+    relay = SimpleNamespace(write=SimpleNamespace(remote=write), close=SimpleNamespace(remote=AsyncMock()))
     assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1)
-    connection = RayConnection(FakeRay(), Relay(), ONE, assignment)
+    connection = RayConnection(FakeRay(), relay, ONE, assignment)
     for number in range(1, 5):
         connection.write(b"%d" % number)
         await asyncio.sleep(0)
@@ -253,9 +245,8 @@ async def test_an_actor_that_dies_or_gets_no_core_is_said_in_a_line(
     with pytest.raises(TaxtuiError, match=r"worker \d could not begin on 10\.0\.0\.\d: ModuleNotFoundError: No module"):
         await measured(tmp_path, plan())
 
-    async def begin(self: NodeRelay, request: bytes) -> bytes:
+    async def begin(self: NodeRelay, request: bytes) -> None:
         await asyncio.Event().wait()
-        return b""
 
     monkeypatch.setattr(NodeRelay, "begin", begin)
     monkeypatch.setattr(ray_launcher, "PLACED_WITHIN_S", 0.01)
