@@ -147,7 +147,7 @@ def _gone(case: Case, victim: Victim) -> list[tuple[str, str]]:
 
     Behind a watchdog that was let alone that is nothing.
     """
-    if not _waited(lambda: not victim.watchdogs(), HANG_S):
+    if not _waited(lambda: not victim.which("watchdog"), HANG_S):
         return [(HANGS, "its watchdog does not end")]
     guarded = case.kind in ("killed: runner", "killed: worker")
     if _waited(lambda: not _left(case, victim), DYING_S if guarded else 0.0):

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -173,38 +174,32 @@ _HOWS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _of_standin(provider: Provider) -> Arranged:
-    @contextlib.asynccontextmanager
-    async def arranged(case: Case) -> AsyncIterator[Struck]:
-        on, _, how = case.kind.partition(": ")
-        async with provider.standin() as standin:
+@contextlib.asynccontextmanager
+async def _of_standin(case: Case, provider: Provider) -> AsyncIterator[Struck]:
+    on, _, how = case.kind.partition(": ")
+    async with provider.standin() as standin:
 
-            def left() -> list[str]:
-                sandboxes, groups = standin.left()
-                return [f"{sandboxes} sandboxes, {groups} process groups"] if sandboxes or groups else []
+        def left() -> list[str]:
+            sandboxes, groups = standin.left()
+            return [f"{sandboxes} sandboxes, {groups} process groups"] if sandboxes or groups else []
 
-            standin.fail(on, **_HOWS[how], **_often(case.source))
-            yield Struck(lambda: provider.substrate(standin), standin.faults.clear, lambda: standin.faults.struck, left)
-
-    return arranged
+        standin.fail(on, **_HOWS[how], **_often(case.source))
+        yield Struck(lambda: provider.substrate(standin), standin.faults.clear, lambda: standin.faults.struck, left)
 
 
-def _of_aws(service: str) -> Arranged:
-    @contextlib.asynccontextmanager
-    async def arranged(case: Case) -> AsyncIterator[Struck]:
-        operation, _, how = case.kind.partition(": ")
-        with aws_setup.standin(service) as running:
+@contextlib.asynccontextmanager
+async def _of_aws(case: Case, service: str) -> AsyncIterator[Struck]:
+    operation, _, how = case.kind.partition(": ")
+    with aws_setup.standin(service) as running:
 
-            def left() -> list[str]:
-                return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
+        def left() -> list[str]:
+            return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
 
-            faults, fault = running.faults, _HOWS.get(how, {"code": how})
-            if how == "fails after":
-                fault = {"code": "InternalError", "reset": "after"}
-            faults.add(operation, **fault, **_often(case.source))
-            yield Struck(lambda: aws_setup.substrate(running), faults.clear, lambda: faults.struck, left)
-
-    return arranged
+        faults, fault = running.faults, _HOWS.get(how, {"code": how})
+        if how == "fails after":
+            fault = {"code": "InternalError", "reset": "after"}
+        faults.add(operation, **fault, **_often(case.source))
+        yield Struck(lambda: aws_setup.substrate(running), faults.clear, lambda: faults.struck, left)
 
 
 @contextlib.asynccontextmanager
@@ -227,10 +222,10 @@ async def _docker(case: Case) -> AsyncIterator[Struck]:
 
 GROUPS: Final[dict[str, Arranged]] = {
     "docker's daemon": _docker,
-    "kubernetes": _of_standin(KUBERNETES),
-    "daytona": _of_standin(DAYTONA),
-    "ecs": _of_aws("ecs"),
-    "ec2": _of_aws("ec2"),
+    "kubernetes": partial(_of_standin, provider=KUBERNETES),
+    "daytona": partial(_of_standin, provider=DAYTONA),
+    "ecs": partial(_of_aws, service="ecs"),
+    "ec2": partial(_of_aws, service="ec2"),
 }
 _COMMON: Final = ("create", "get", "list", "delete", "exec")
 _ECS_REFUSALS: Final = ("ThrottlingException", "ServerException", "AccessDeniedException")

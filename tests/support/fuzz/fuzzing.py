@@ -268,10 +268,15 @@ _SOURCES: Final = {
 }
 """Format and file name → content."""
 _ODD: Final[tuple[Any, ...]] = (
-    *(None, True, 0, -1, 10**400, 1e308, -1e308, 1e-320, math.nan, math.inf, 1795297016.1, 4e9),
-    *("", "x", "NaN", "\x1b[31m", "\ud800", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59", "2026-11-22T03:13:10"),
-    *([], {}, [None], [[[]]], [{}]),
+    *(None, True, 0, -1, 1, 1.5, -0.0, 256, 2**63, -(2**70), 10**400, 1e308, -1e308, 1e-320, math.nan, math.inf),
+    *("", "x", "x" * 2000, "NaN", "[red]", "\x1b[31m", "\ud800", "9999999h", "lognormal:8s,nan", "staggered:0s"),
+    *("local:x=y", 1795297016.1, 4e9, "1970-01-01T00:00:00Z", "9999-12-31T23:59:59", "2026-11-22T03:13:10"),
+    *([], [1], ["a"], [None], [[]], [[[]]], [{}], {}, {"a": 1}, list(range(5000))),
 )
+
+
+def _odd(value: Any, source: Random) -> Any:
+    return source.choice(_ODD)
 
 
 def _log(source: Random) -> bytes:
@@ -282,7 +287,7 @@ def _log(source: Random) -> bytes:
         values = [json.loads(line) for line in lines]
         for value in values:
             if source.random() < 0.8:
-                hostile.damage(value, source, lambda value, source: source.choice(_ODD))
+                hostile.damage(value, source, _odd)
         data = b"\n".join(json.dumps(value).encode() for value in values)
     else:
         data = spoilt(data, source)
@@ -313,30 +318,16 @@ def _published(path: Path) -> None:
     costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=1000, workers=10))
 
 
-_READERS: Final[dict[str, Callable[[Path], object]]] = {
-    "scenario": lambda path: scenario.load(str(path)),
-    "tier": lambda path: scenario.load_tier(str(path)),
-    "published": _published,
-    "facts": costmodel.load,
-    "prices": costmodel.load_prices,
-    "profile": costmodel.load_profile,
-}
-
-
 ROOT: Final = Path(__file__).parents[3]
-DOCUMENTS: Final = {
-    "scenario": sorted((ROOT / "scenarios").glob("*.toml")),
-    "tier": sorted((ROOT / "scenarios" / "tiers").glob("*.toml")),
-    "published": sorted((ROOT / "scenarios" / "published").glob("*.toml")),
-    "facts": sorted((ROOT / "costmodel" / "providers" / "data" / "published").glob("*.toml")),
-    "prices": sorted((ROOT / "costmodel" / "pricing" / "data").glob("*.toml")),
-    "profile": sorted((ROOT / "costmodel" / "providers" / "data" / "limits").glob("*.toml")),
+_READERS: Final[dict[str, tuple[Callable[[Path], object], Path]]] = {
+    "scenario": (lambda path: scenario.load(str(path)), ROOT / "scenarios"),
+    "tier": (lambda path: scenario.load_tier(str(path)), ROOT / "scenarios" / "tiers"),
+    "published": (_published, ROOT / "scenarios" / "published"),
+    "facts": (costmodel.load, ROOT / "costmodel" / "providers" / "data" / "published"),
+    "prices": (costmodel.load_prices, ROOT / "costmodel" / "pricing" / "data"),
+    "profile": (costmodel.load_profile, ROOT / "costmodel" / "providers" / "data" / "limits"),
 }
-VALUES: Final[tuple[Any, ...]] = (
-    *("", "x", "[red]", "\x1b[31m", "nan", "9999999h", "lognormal:8s,nan", "staggered:0s", "local:x=y", "x" * 2000),
-    *(-1, 0, 1, 256, 2**63, -(2**70), 10**400, 1.5, -0.0, 1e308, float("nan"), float("inf"), True),
-    *([], [1], ["a"], [[]], [{}], {}, {"a": 1}, list(range(5000))),
-)
+"""What reads a document, and where those are that are shipped."""
 
 
 def _toml(value: Any) -> str:
@@ -353,8 +344,8 @@ def _toml(value: Any) -> str:
 
 def _shipped(source: Random) -> bytes:
     kind = source.choice(sorted(_READERS))
-    data = tomllib.loads(source.choice(DOCUMENTS[kind]).read_text(encoding="utf-8"))
-    hostile.damage(data, source, lambda value, source: source.choice(VALUES))
+    data = tomllib.loads(source.choice(sorted(_READERS[kind][1].glob("*.toml"))).read_text(encoding="utf-8"))
+    hostile.damage(data, source, _odd)
     lines = "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in data.items())
     return f"{kind}\n{lines}".encode("utf-8", "surrogatepass")
 
@@ -364,7 +355,7 @@ def _document(data: bytes) -> str:
     kind, _, text = data.partition(b"\n")
     with written(text, "document.toml") as path:
         try:
-            _READERS[kind.decode()](path)
+            _READERS[kind.decode()][0](path)
         except (TaxtuiError, CostModelError) as error:
             return one_line(error)
     return "taken"

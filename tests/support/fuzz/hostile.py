@@ -22,28 +22,9 @@ INTEGERS: Final = (-2, -1, 0, 1, 3, 10**18, 2**62, MAX_INT, MAX_INT + 1, 2**64 -
 MARKUP: Final = ("[red]x", "[/]", "[@click=app.quit]x[/]", "\\[b]")
 WIDE: Final = "漢" * 100
 TEXTS: Final = (
-    "",
-    "[",
-    "[/]",
-    "[red]",
-    "\\[",
-    "\x1b[31m",
-    "\x1b]52;c;aGk=\x07",
-    "\x9b2J",
-    "two\nlines\r",
-    "\u202e",
-    WIDE,
-    "a\u200bb\u200d\ufeff",
-    "\u0627\u0644\u0639\u0631\u2067x\u2066",
-    "[@click=app.quit]x[/]",
-    "=HYPERLINK(1)",
-    "<script>alert(1)</script>",
-    "| a | `b` ![](x)",
-    "e\u0301" * 50,
-    "x" * 300,
-    "action",
-    "setup",
-    "failed",
+    *("", "[", "[/]", "[red]", "\\[", "\x1b[31m", "\x1b]52;c;aGk=\x07", "\x9b2J", "two\nlines\r", "\u202e", WIDE),
+    *("a\u200bb\u200d\ufeff", "\u0627\u0644\u0639\u0631\u2067x\u2066", "[@click=app.quit]x[/]", "=HYPERLINK(1)"),
+    *("<script>alert(1)</script>", "| a | `b` ![](x)", "e\u0301" * 50, "x" * 300, "action", "setup", "failed"),
     "lognormal:8s,0.6",
 )
 COLUMNS: Final[tuple[list[int], ...]] = ([], [0], [-1], [MAX_INT], [MAX_INT] * 3)
