@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -217,18 +218,12 @@ def test_only_what_has_changed_is_read_again(folder: Path, monkeypatch: pytest.M
     for name in ("same", "changed", "gone", "growing"):
         kept(folder / f"{name}.msgpack", story.run(2, finish=name != "growing"))
     listing = scan(folder / "growing.msgpack", running=True)
-    read = []
-    inspected = catalogue.inspect
-
-    def inspect(path: Path, **options: Any) -> CatalogueEntry | None:
-        read.append(path.stem)
-        return inspected(path, **options)
-
-    monkeypatch.setattr(catalogue, "inspect", inspect)
+    read = Mock(wraps=catalogue.inspect)
+    monkeypatch.setattr(catalogue, "inspect", read)
     (folder / "gone.msgpack").unlink()
     aged(folder / "changed.msgpack", LONG_AGO_S + 1)
     again = scan(folder / "growing.msgpack", running=True, previous=listing.entries)
-    assert read == ["changed", "growing"]
+    assert [call.args[0].stem for call in read.call_args_list] == ["changed", "growing"]
     assert [entry.name for entry in again.entries] == ["changed", "growing", "same"]
     assert [entry.state for entry in scan(previous=again.entries).entries] == ["complete", "incomplete", "complete"]
 
@@ -239,10 +234,7 @@ def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
     shipped = record(tmp_path / "run.msgpack")
     monkeypatch.setattr(catalogue, "bundled", lambda name: shipped)
 
-    def refuse(self: Path) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(Path, "iterdir", Mock(side_effect=PermissionError(13, "Permission denied")))
     listing = scan()
     assert listing.problem == "cannot list recordings: Permission denied"
     assert [entry.path for entry in listing.entries] == [shipped]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -173,12 +174,7 @@ def test_more_sandboxes_at_a_time_than_cores_are_warned_of(
 
 @pytest.mark.parametrize(("load", "begins"), [(None, ""), (0.5, ""), (4.55, "this machine is busy: its load is 4.5")])
 def test_only_a_high_load_is_a_warning(load: float | None, begins: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def loads() -> tuple[float, float, float]:
-        if load is None:
-            raise OSError
-        return load, 0.0, 0.0
-
-    monkeypatch.setattr("os.getloadavg", loads)
+    monkeypatch.setattr("os.getloadavg", Mock(side_effect=[(load, 0.0, 0.0)] * 2 if load else OSError))
     monkeypatch.setattr(crowding, "cores", lambda: 1)
     assert crowding.load_warning().startswith(begins)
     assert bool(crowding.load_warning()) == bool(begins)

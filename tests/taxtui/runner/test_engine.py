@@ -8,6 +8,7 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
@@ -27,7 +28,7 @@ from costmodel.recording.events import (
 )
 from costmodel.recording.follower import read_events
 from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, UsageError
-from taxtui.plan.spec import CellPlan, Command, Limits, Plan, Step, SubstrateRef, Tier
+from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import writer
 from taxtui.recording.writer import Recorder
 from taxtui.runner import health, preflight, run_control
@@ -127,14 +128,11 @@ async def test_a_limit_of_open_files_that_is_too_low_is_refused_with_the_number_
 async def test_an_unavailable_substrate_is_refused_before_anything_exists(
     tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def check() -> Availability:
-        raise KeyError("secret")
-
     fake.availability = Availability(ok=False, detail="no daemon", fix="start it")
     with pytest.raises(SubstrateUnavailable, match="fake: no daemon; start it"):
         await execute(tmp_path, plan())
-    monkeypatch.setattr(fake, "check", check)  # against the protocol
-    with pytest.raises(SubstrateError, match=r"^fake: unexpected KeyError \(test_engine.py:\d+\); report it") as raised:
+    monkeypatch.setattr(fake, "check", AsyncMock(side_effect=KeyError("secret")))  # against the protocol
+    with pytest.raises(SubstrateError, match=r"^fake: unexpected KeyError \(mock.py:\d+\); report it") as raised:
         await execute(tmp_path, plan())
     assert raised.value.exit_code == 1
     assert list(tmp_path.iterdir()) == []
@@ -235,15 +233,9 @@ async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstra
 async def test_what_a_trial_could_not_remove_the_last_sweep_does_or_names(
     stuck: bool, tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def stay(found: object) -> None:
-        await asyncio.sleep(0)
-
-    async def refuse() -> None:
-        raise RuntimeError("the API is down")
-
-    fake.destroy_hook = refuse
+    fake.destroy_hook = AsyncMock(side_effect=RuntimeError("the API is down"))
     if stuck:
-        monkeypatch.setattr(fake, "reap", stay)
+        monkeypatch.setattr(fake, "reap", AsyncMock())
     run, got = await execute(tmp_path, plan(trials=1, warmup=0))
     assert run.cleanup_failed == bool(fake.alive) == stuck, "exit 1 is for what is left"
     assert any("may still exist" in notice.text for notice in of(got, Notice))
@@ -326,11 +318,8 @@ async def test_a_run_may_keep_less(tmp_path: Path, fake: FakeSubstrate) -> None:
 async def test_clients_that_do_not_close_do_not_hold_the_run(
     tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def never(*_: object) -> None:
-        await asyncio.Event().wait()
-
     monkeypatch.setattr(preflight, "CLOSING_S", 0.01)
-    monkeypatch.setattr(FakeSubstrate, "__aexit__", never)
+    monkeypatch.setattr(FakeSubstrate, "__aexit__", lambda *_: asyncio.Event().wait())
     run, _ = await execute(tmp_path, plan(trials=1))
     assert run.outcome == "finished"
 
@@ -415,10 +404,7 @@ async def test_siblings_are_abandoned_and_awaited_before_the_sweep(
 
 
 async def test_a_bug_beside_the_trials(tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def watch(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(health, "watch", watch)
+    monkeypatch.setattr(health, "watch", AsyncMock(side_effect=ZeroDivisionError))
     run, got = await execute(tmp_path, plan(trials=50))
     assert isinstance(run.control.crash, ZeroDivisionError)
     assert_crashed(run, got, fake)
@@ -458,10 +444,7 @@ async def test_whoever_cancels_the_run_itself_waits_for_its_clean_ups(tmp_path: 
 async def test_an_exit_code_that_cannot_be_fails_its_trial_and_no_more(
     exit_code: int, tmp_path: Path, fake: FakeSubstrate
 ) -> None:
-    def answer(command: Command) -> ExecResult:
-        return ExecResult(exit_code if "TAXTUI_NONCE" in command.script else 0, b"", b"")
-
-    fake.answer = answer
+    fake.answer = lambda command: ExecResult(exit_code if "TAXTUI_NONCE" in command.script else 0, b"", b"")
     run, got = await execute(tmp_path, plan(trials=2, concurrency=2, warmup=0))
     assert run.control.crash is None
     assert {(end.outcome, end.error, end.message) for end in of(got, TrialEnded)} == {

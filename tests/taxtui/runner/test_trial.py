@@ -7,6 +7,7 @@ import gc
 import time
 import weakref
 from typing import Any, TypeVar
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -92,10 +93,7 @@ async def run(context: FakeContext, **kwargs: Any) -> Trial:
 
 
 def failing(error: Exception) -> Any:
-    async def hook() -> None:
-        raise error
-
-    return hook
+    return AsyncMock(side_effect=error)
 
 
 async def for_ever() -> None:
@@ -408,10 +406,7 @@ async def test_a_no_op_that_fails_is_asked_again_until_it_returns_0() -> None:
 
 
 async def test_a_session_that_will_not_close_is_worth_a_notice_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: FakeSession) -> None:
-        raise ExecFailed("the shell is stuck")
-
-    monkeypatch.setattr(FakeSession, "close", refuse)
+    monkeypatch.setattr(FakeSession, "close", failing(ExecFailed("the shell is stuck")))
     context = FakeContext(mode="session")
     await run(context)
     assert context.ended.outcome == events.OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
+from unittest.mock import AsyncMock
 
 import pytest
 from click.testing import CliRunner
@@ -98,13 +99,7 @@ async def test_a_find_that_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_a_failed_clean_up_is_added_to_the_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
-    sound = Bench.clear
-
-    async def clear(self: Bench) -> None:
-        await sound(self)
-        raise Violation("a sandbox is left")
-
-    monkeypatch.setattr(Bench, "clear", clear)
+    monkeypatch.setattr(Bench, "clear", AsyncMock(side_effect=Violation("a sandbox is left")))
     break_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
     word, why = await _judge(BY_NAME["exec: exit codes"], sound_until_broken, None, "create")
     assert (word, why.endswith("; and then, cleaning up: a sandbox is left")) == ("FAIL", True)
@@ -169,10 +164,8 @@ class TestCommandLine:
         assert (done.exit_code, line in done.output) == (code, True)
 
     def test_an_unusable_substrate(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        async def unusable(self: LocalSubstrate) -> Availability:
-            return Availability(ok=False, detail="broken", fix="mend it")
-
-        monkeypatch.setattr(LocalSubstrate, "check", unusable)
+        unusable = Availability(ok=False, detail="broken", fix="mend it")
+        monkeypatch.setattr(LocalSubstrate, "check", AsyncMock(return_value=unusable))
         done = CliRunner().invoke(main, ["local"])
         assert done.exit_code == 3
         assert "broken; mend it" in done.output

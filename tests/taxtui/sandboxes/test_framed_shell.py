@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -190,10 +191,7 @@ async def test_the_end_of_the_sandbox_explains_a_break(breaks: SubstrateError, e
 
 @pytest.mark.parametrize(("silent", "kind"), [(False, ExecTimeout), (True, SandboxLost)])
 async def test_a_timeout_is_explained_where_the_connection_is_silent(silent: bool, kind: type[Exception]) -> None:
-    async def end() -> None:
-        await asyncio.sleep(0)
-
-    session = FramedShell(Stream(None), end=end, explain=lost, silent=silent)
+    session = FramedShell(Stream(None), end=AsyncMock(), explain=lost, silent=silent)
     with pytest.raises(kind):
         await session.exec(Command(script="true", timeout_s=0.01))
 
@@ -205,15 +203,11 @@ async def test_a_session_of_a_lost_sandbox_closes_without_an_error() -> None:
 
 
 async def test_another_end_of_the_stream_is_called_once() -> None:
-    ended: list[int] = []
-
-    async def end() -> None:
-        ended.append(1)
-
+    end = AsyncMock()
     session = FramedShell(Stream(None), end=end)
     await session.close()
     await session.close()
-    assert ended == [1]
+    assert end.await_count == 1
 
 
 @pytest.mark.parametrize("code", [b"", b"zero", b"9" * 5000])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -88,15 +89,9 @@ async def test_the_answered_request_is_not_throttled_time(
     assert (provider.requests, waits, patient.queued_ns) == (3, [0.0, 0.0], queued_ns)
 
 
-class Most(random.Random):
-    """Always the upper limit."""
-
-    def uniform(self, a: float, b: float) -> float:
-        return b
-
-
 def test_pauses_double_up_to_the_longest_and_begin_again() -> None:
-    patient = Retry(first_s=1.0, longest_s=5.0, source=Most())
+    most: Any = SimpleNamespace(uniform=lambda a, b: b)
+    patient = Retry(first_s=1.0, longest_s=5.0, source=most)
     assert [patient.pause_s() for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
     patient.reset()
     assert patient.pause_s() == 1.0
@@ -168,11 +163,8 @@ async def test_a_throttled_look_is_repeated_once_for_all_that_wait_and_says_how_
 
 
 async def test_what_explains_a_failure_is_not_waited_for_while_aws_throttles(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def describe(handles: list[str]) -> Mapping[str, str]:
-        raise Throttled("slow down", 0.001)
-
     monkeypatch.setattr(retry, "SOON_S", 0.02)
-    poller = StatePoller(describe, 0.0)
+    poller = StatePoller(AsyncMock(side_effect=Throttled("slow down", 0.001)), 0.0)
     assert await poller.soon("a") is None
     waiting = asyncio.ensure_future(poller.next("a"))
     await asyncio.sleep(0.01)

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -168,10 +169,7 @@ async def test_without_a_list_a_process_finds_its_sandboxes_and_no_other(
 async def test_a_client_that_cannot_be_opened_is_an_unavailable_substrate(
     account: ExampleOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def connect(self: Example) -> None:
-        raise OSError("no route")
-
-    monkeypatch.setattr(Example, "connect", connect)
+    monkeypatch.setattr(Example, "connect", AsyncMock(side_effect=OSError("no route")))
     with pytest.raises(SubstrateUnavailable, match="example: cannot connect: no route"):
         await Example(account).__aenter__()
     assert not (await Example(account).check()).ok

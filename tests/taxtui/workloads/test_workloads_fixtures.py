@@ -88,12 +88,17 @@ def test_other_files_than_expected_are_refused(downloads: list[Path], monkeypatc
     assert fixtures.cached() is None
 
 
-def test_what_is_cached_is_not_built_again(downloads: list[Path]) -> None:
+def test_what_is_cached_is_not_built_again_and_any_user_of_a_sandbox_can_read_it(downloads: list[Path]) -> None:
     assert fixtures.cached() is None
-    folder = fixtures.ensure()
+    before = os.umask(0o077)
+    try:
+        folder = fixtures.ensure()
+    finally:
+        os.umask(before)
     assert fixtures.ensure() == fixtures.cached() == folder
     assert len(downloads) == 1
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]} == {0o755, 0o644}
 
 
 def test_two_builders_at_once_share_one_folder(downloads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,15 +114,6 @@ def test_two_builders_at_once_share_one_folder(downloads: list[Path], monkeypatc
         first, second = pool.map(lambda _: fixtures.ensure(), range(2))
     assert first == second == fixtures.cached()
     assert [path.name for path in first.parent.iterdir()] == [first.name]
-
-
-def test_any_user_of_a_sandbox_can_read_them(downloads: list[Path]) -> None:
-    before = os.umask(0o077)
-    try:
-        folder = fixtures.ensure()
-    finally:
-        os.umask(before)
-    assert {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]} == {0o755, 0o644}
 
 
 def test_no_index_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,30 +1,35 @@
-"""The watchdog: its sweep, its conversation with the runner, and the real process."""
+"""The watchdog: its sweep, its conversation with the runner, and the real process; and who else sweeps."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
-from taxtui.errors import SubstrateUnavailable, TaxtuiError
+from taxtui.commands import clean as sweep_command
+from taxtui.errors import CleanupFailed, SubstrateUnavailable, TaxtuiError
 from taxtui.plan.spec import Limits, SandboxSpec, SubstrateRef
 from taxtui.runner.cleanup import ledger, watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.reaping import reap_all
 from taxtui.runner.cleanup.watchdog import DONE, READY, Watchdog, sweep
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.protocol import Found, Marks
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
@@ -82,14 +87,8 @@ async def test_a_provider_that_fails_is_asked_again_and_the_others_are_swept(
 ) -> None:
     broken = FakeSubstrate()
     fake.alive, broken.alive = {"here": RUN}, {"there": RUN}
-    real, failures = broken.find, [error] * 3
-
-    async def find(run_id: str | None = None) -> Any:
-        if failures:
-            raise failures.pop()
-        return await real(run_id)
-
-    monkeypatch.setattr(broken, "find", find)
+    there = await broken.find(RUN)
+    monkeypatch.setattr(broken, "find", AsyncMock(side_effect=chain([error] * 3, [there], repeat([]))))
     ledger.write(FAKE)
     await sweep(FAKE, [broken, fake])
     assert (fake.alive, broken.alive, ledger.entries()) == ({}, {}, [])
@@ -127,16 +126,14 @@ async def test_neither_finds_nor_errors_make_a_watchdog_stay_longer_than_one_cre
 async def test_a_sweep_that_gives_up_leaves_the_entry_for_a_person(
     fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def stuck(found: object) -> None:
-        fake.calls.append("stuck")
-
+    stuck = AsyncMock()
     monkeypatch.setattr(fake, "reap", stuck)
     monkeypatch.setattr(watchdog, "GIVE_UP_AFTER_S", 0.1)
     fake.alive = {"forever": RUN}
     ledger.write(FAKE)
     await sweep(FAKE, [fake])
     assert [entry.run_id for entry in ledger.entries()] == [RUN]
-    assert len(fake.calls) > 1
+    assert stuck.await_count > 1
 
 
 # ---------------------------------------------------------------------------- its end of the conversation, in here
@@ -208,13 +205,10 @@ def half_written_entry() -> Path:
 async def test_an_unreachable_provider_costs_no_earlier_entry_and_no_half_written_entry_of_a_worker(
     before: LedgerEntry | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(ref: SubstrateRef) -> FakeSubstrate:
-        raise SubstrateUnavailable(f"{ref.name}: no daemon")
-
     if before is not None:
         ledger.write(before)
     half_written = half_written_entry()
-    monkeypatch.setattr(watchdog, "build", refuse)
+    monkeypatch.setattr(watchdog, "build", Mock(side_effect=SubstrateUnavailable("fake: no daemon")))
     conversation = Conversation(monkeypatch, ENTRY_LINE)
     await watchdog._main()
     assert conversation.heard() == b"fake: no daemon\n"
@@ -343,3 +337,77 @@ async def test_one_that_somebody_stopped_does_not_hold_the_run(ready: bool, monk
             await dog.wait_ready()
     dog.release(clean=True)
     assert dog._process.returncode == -signal.SIGKILL
+
+
+# -- one that cannot be removed keeps no other from being tried -----------------------------------------------------
+
+
+@pytest.fixture(params=[CleanupFailed("it is stuck"), KeyError("a bug of the adapter")], ids=["refused", "bug"])
+def stuck(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
+    """Ten sandboxes, of which the first cannot be removed."""
+    fake = FakeSubstrate()
+    fake.alive = {f"taxtui-{RUN}-{number}": RUN for number in range(10)}
+    real = fake.reap
+
+    async def reap(found: Found) -> None:
+        if found.name.endswith("-0"):
+            raise request.param
+        await real(found)
+
+    monkeypatch.setattr(fake, "reap", reap)
+    return fake
+
+
+async def test_all_are_tried_and_what_is_left_is_told(stuck: FakeSubstrate) -> None:
+    gone: list[Found] = []
+    left = await reap_all(stuck, await stuck.find(RUN), reaped=gone.append)
+    assert [each.sandbox.name for each in left] == list(stuck.alive) == [f"taxtui-{RUN}-0"]
+    assert isinstance(left[0].error, CleanupFailed | KeyError)
+    assert {found.name for found in gone} == {f"taxtui-{RUN}-{number}" for number in range(1, 10)}
+
+
+def test_clean_tries_all_and_names_what_is_left(stuck: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: stuck)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", RUN, "--force"])
+    assert done.exit_code == 1
+    assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
+    assert done.stdout.count("removed fake") == 9
+    assert f"may still exist: fake taxtui-{RUN}-0" in done.stderr
+
+
+def test_a_substrate_that_cannot_be_used_keeps_no_other_from_being_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, broken = FakeSubstrate(), FakeSubstrate()
+    fake.alive = {"here": RUN}
+
+    monkeypatch.setattr(broken, "find", AsyncMock(side_effect=SubstrateUnavailable("the API is down")))
+    built = [broken, fake]
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: built.pop(0))
+    done = CliRunner().invoke(sweep_command.command, ["-s", "docker", "-s", "local", "--run", RUN, "--force"])
+    assert isinstance(done.exception, SubstrateUnavailable)
+    assert fake.alive == {}
+
+
+def test_an_id_that_nothing_is_found_of_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a slip of the pen, which would look like success."""
+    fake = FakeSubstrate()
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: fake)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", "unknown", "--force"])
+    assert done.exit_code == 0
+    assert "no sandbox of run 'unknown' was found, and this user's ledger knows no such run" in done.stderr
+    assert CliRunner().invoke(sweep_command.command, ["-s", "local"]).stderr == "taxtui: no sandbox was found\n"
+
+
+def test_ctrl_c_is_held_back_while_the_watchdog_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the process has left our session, Ctrl-C would end it, and the run with it."""
+    masks: list[set[int]] = []
+
+    def popen(*_: object, **__: object) -> None:
+        masks.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(watchdog.subprocess, "Popen", popen)
+    entry = LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0)
+    with pytest.raises(TaxtuiError):
+        Watchdog(entry)
+    assert [signal.SIGINT in mask for mask in masks] == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from msgspec.structs import replace
@@ -238,17 +238,11 @@ async def test_lines_arrive_in_order_though_calls_may_overtake_each_other() -> N
 async def test_an_actor_that_dies_or_gets_no_core_is_said_in_a_line(
     tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def struck(handle: Handle, name: str) -> None:
-        raise RayActorError("The actor died.\n\nModuleNotFoundError: No module named 'taxtui'\n")
-
-    ray.struck = struck
+    ray.struck = Mock(side_effect=RayActorError("The actor died.\n\nModuleNotFoundError: No module named 'taxtui'\n"))
     with pytest.raises(TaxtuiError, match=r"worker \d could not begin on 10\.0\.0\.\d: ModuleNotFoundError: No module"):
         await measured(tmp_path, plan())
 
-    async def begin(self: NodeRelay, request: bytes) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(NodeRelay, "begin", begin)
+    monkeypatch.setattr(NodeRelay, "begin", lambda *_: asyncio.Event().wait())
     monkeypatch.setattr(ray_launcher, "PLACED_WITHIN_S", 0.01)
     with pytest.raises(UsageError, match=r"worker \d got no core of 10"):
         await measured(tmp_path, plan())
@@ -260,10 +254,8 @@ async def test_without_ray_or_a_cluster_there_is_one_line(
     with pytest.raises(UsageError, match=r"no cluster at --ray 127\.0\.0\.1:1: "):
         await measured(tmp_path, plan(), ray="127.0.0.1:1")
 
-    def refuse(**_: Any) -> None:
-        raise ConnectionError("Could not find any running Ray instance.\nmore")
-
-    monkeypatch.setattr(ray, "init", refuse)
+    refused = ConnectionError("Could not find any running Ray instance.\nmore")
+    monkeypatch.setattr(ray, "init", Mock(side_effect=refused))
     with pytest.raises(UsageError, match=r"no cluster at --ray auto: Could not find any running Ray instance"):
         await measured(tmp_path, plan())
     over = threading.Event()

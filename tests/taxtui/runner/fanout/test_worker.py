@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -148,13 +149,10 @@ async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(fake: FakeSub
 
 
 async def test_a_bug_of_it_is_told_and_ends_it(fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*_: Any, **__: Any) -> bool:
-        raise RuntimeError("boom")
-
     for method in ("_trial", "_deliver"):
         seat = Seat(plan(trials=8))
         await seat.begun()
-        monkeypatch.setattr(seat.worker, method, broken)
+        monkeypatch.setattr(seat.worker, method, AsyncMock(side_effect=RuntimeError("boom")))
         seat.deal(1)
         await seat.running
         assert str(seat.worker.control.crash) == "boom"
