@@ -78,11 +78,6 @@ def cases(groups: Mapping[str, Sequence[str]], seed: int) -> Iterator[Case]:
             number += 1
 
 
-def documented(error: str) -> bool:
-    """Whether a class of error is one that a reader of a recording can look up."""
-    return error in ERRORS or f"`{error}`" in PAGES
-
-
 def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]], list[Event]]:
     """What is wrong with a recording, where there is one, and what is in it.
 
@@ -97,7 +92,8 @@ def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]]
         return ([] if tampered and "\n" not in str(error) else [(UNREADABLE, str(error))]), events
     problems = []
     for event in events:
-        if isinstance(event, TrialEnded) and (event.outcome not in OUTCOMES or not documented(event.error)):
+        known = not isinstance(event, TrialEnded) or event.error in ERRORS or f"`{event.error}`" in PAGES
+        if isinstance(event, TrialEnded) and (event.outcome not in OUTCOMES or not known):
             problems.append((UNDOCUMENTED, f"a trial ended {event.outcome!r} of {event.error!r}"))
         if isinstance(event, RunFinished) and event.outcome not in RUN_OUTCOMES:
             problems.append((UNDOCUMENTED, f"the run ended {event.outcome!r}"))

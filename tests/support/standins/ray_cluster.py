@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support import waiting
+from tests.support.command_line import marked
 
 ROOT: Final = Path(__file__).parents[3]
 STORE_BYTES: Final = 80 << 20
@@ -72,14 +73,10 @@ class TwoNodes:
 
     def processes(self) -> dict[int, bytes]:
         """Every living process that was started by it, with its command line."""
-        marker, found = os.fsencode(self.folder), {}
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit() and int(folder.name) != os.getpid():
-                with contextlib.suppress(OSError):
-                    state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-                    words = (folder / "cmdline").read_bytes()
-                    if state != "Z" and marker in (folder / "environ").read_bytes() + words:
-                        found[int(folder.name)] = words
+        found = {}
+        for pid, _ in marked(os.fsencode(self.folder)):
+            with contextlib.suppress(OSError):
+                found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes()
         return found
 
     def measuring(self) -> list[int]:

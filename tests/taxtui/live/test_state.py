@@ -119,16 +119,13 @@ def test_trials_in_flight_say_what_they_are_doing() -> None:
     assert state.open == {}
 
 
-def test_the_runner_is_badged_for_lag_and_for_cpu() -> None:
+def test_the_runner_is_badged_for_lag_and_for_cpu_and_is_the_late_worker_of_many() -> None:
     state = fold([clock(), health(1 * S)])
     assert state.runner.problems == []
     state.apply(health(2 * S, lag_p99_ns=6 * MS, cpu_permille=900))
     assert state.runner.problems == ["loop lag"]
     state.apply(health(3 * S, cpu_permille=900))
     assert state.runner.problems == ["loop lag", "client CPU"]
-
-
-def test_one_late_worker_of_many_is_the_runner_that_is_badged() -> None:
     state = RunState()
     for second in range(1, 101):
         for worker in range(8):
@@ -146,12 +143,6 @@ def test_a_repetition_until_a_precision_had_no_planned_number_of_trials() -> Non
     assert fold([repeated]).cells[0].planned == 500
 
 
-def test_elapsed_time_follows_the_instants_of_whichever_worker_writes() -> None:
-    state = fold([clock(), health(3 * S), clock(1, story.UNIX_NS + 10 * S), health(1 * S)])
-    assert state.elapsed_ns == 11 * S
-    assert RunState().elapsed_ns == 0
-
-
 def test_what_is_left_is_trials_left_times_their_mean() -> None:
     state = fold([header([planned("local", trials=5), planned("docker", trials=2)]), clock()])
     assert state.remaining_ns(state.cells.values()) is None
@@ -163,9 +154,7 @@ def test_what_is_left_is_trials_left_times_their_mean() -> None:
         state.apply(event)
     assert state.remaining_ns(state.cells.values()) == (5 + 2) * 122 * MS
     assert RunState().remaining_ns([]) is None
-
-
-def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
+    # Lanes beyond the trials do not make them any shorter.
     crowd = planned("local", trials=4) | {"warmup": 0}
     many = msgspec.structs.replace(cell(0, "local"), concurrency=64)
     state = fold([header([crowd]), clock(), many, *trial(0, 0, 0)])
@@ -174,7 +163,9 @@ def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
     assert state.remaining_ns(state.cells.values()) == mean  # not 3/64 of it
 
 
-def test_a_whole_run() -> None:
+def test_a_whole_run_and_its_time_by_whichever_worker_writes() -> None:
+    assert fold([clock(), health(3 * S), clock(1, story.UNIX_NS + 10 * S), health(1 * S)]).elapsed_ns == 11 * S
+    assert RunState().elapsed_ns == 0
     state = fold(story.run())
     assert (state.outcome, state.run_id, state.name) == ("finished", "7f3a0c11", "story")
     assert [(c.label, c.ok, c.failed, c.warm_ups, c.planned) for c in state.cells.values()] == [

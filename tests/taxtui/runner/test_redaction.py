@@ -61,10 +61,7 @@ def test_a_plain_name_is_replaced_where_it_is_quoted(secret: str) -> None:
         ("Could not resolve hostname buildhost: no answer", "Could not resolve hostname <name>: no answer"),
         ("network acmenet not found", "network <name> not found"),
         ("No such container: acme", "No such container: <name>"),
-        (
-            "pull access denied for acme, repository does not exist",
-            "pull access denied for <name>, repository does not exist",
-        ),
+        ("pull access denied for acme, which is not", "pull access denied for <name>, which is not"),
     ],
 )
 def test_a_plain_name_is_replaced_behind_phrases_of_docker_and_ssh(said: str, shown: str) -> None:

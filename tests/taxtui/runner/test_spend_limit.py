@@ -90,10 +90,9 @@ def test_a_trial_that_waits_for_its_start_costs_the_least(sheet: Prices) -> None
 
 
 def test_a_price_that_is_missing_is_asked_for(sheet: Prices) -> None:
-    other = FakeSubstrate()
+    other, unknown = FakeSubstrate(), FakeSubstrate()
     other.variant = "large"
     assert least_usd(sheet, FakeSubstrate(), Limits()) == least_usd(sheet, other, Limits()) == 0.6
-    unknown = FakeSubstrate()
     unknown.name = "elsewhere"  # type: ignore[misc]
     with pytest.raises(PriceError, match='substrate = "elsewhere"'):
         limit(sheet).price(1, unknown, Limits())

@@ -45,13 +45,10 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.0001)
 
 
-async def test_a_search_waits_out_a_throttle() -> None:
+async def test_a_search_waits_out_a_throttle_and_ends_before_a_request_beyond_its_time_limit() -> None:
     provider = Provider(*(throttled() for _ in range(7)), throttled(0.001))
     assert await find(provider) == "answer"
     assert provider.requests == 9
-
-
-async def test_a_search_ends_before_a_request_beyond_its_time_limit() -> None:
     provider = Provider(throttled(), throttled(retry.FIND_S + 1))
     with pytest.raises(SubstrateUnavailable, match=r"^slow down$") as raised:
         await find(provider)

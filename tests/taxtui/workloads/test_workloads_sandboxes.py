@@ -97,15 +97,13 @@ def test_tier_in_a_container(name: str, container: Run) -> None:
 
 
 @pytest.mark.docker
-def test_the_preload_is_a_no_op_in_the_image(container: Run) -> None:
+def test_in_the_image_the_preload_is_a_no_op_and_the_fixtures_are_whole_and_read_only(
+    container: Run, folder: Path
+) -> None:
     state = "stat -c '%n %Y' attrs attrs/.git attrs/.git/index 2>/dev/null || find attrs -newer /opt/taxtui/gitconfig"
     before = container(state).stdout
     assert container(load_tier("T1").preload).returncode == 0
     assert container(state).stdout == before
-
-
-@pytest.mark.docker
-def test_the_fixtures_in_the_image_are_whole_and_read_only(container: Run, folder: Path) -> None:
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert sorted(container('cd "$TAXTUI_FIXTURES" && find * -type f').stdout.split()) == files
     assert container('test -w "$TAXTUI_FIXTURES" || test -w "$TAXTUI_FIXTURES/wheels"').returncode == 1

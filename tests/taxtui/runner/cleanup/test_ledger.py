@@ -22,11 +22,14 @@ def entry(run_id: str = "r1") -> LedgerEntry:
     return LedgerEntry(run_id=run_id, substrates=(ref,), create_timeout_s=300.0)
 
 
-def test_what_is_written_is_read_by_its_owner_only() -> None:
+def test_what_is_written_is_read_by_its_owner_only(monkeypatch: pytest.MonkeyPatch) -> None:
     path = ledger.write(entry())
     assert ledger.read(path) == entry()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    with pytest.raises(TaxtuiError, match=r"cannot write /dev/null/.*: Not a directory; set XDG_STATE_HOME"):
+        ledger.write(entry())
 
 
 def test_entries_come_oldest_first_and_damaged_ones_are_passed_over() -> None:
@@ -53,12 +56,6 @@ def test_forgetting_a_run_twice_is_fine_and_one_that_cannot_be_deleted_stays(mon
     path.write_text("[]")
     with pytest.raises(msgspec.DecodeError):
         ledger.read(path)
-
-
-def test_a_folder_that_cannot_be_written_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
-    with pytest.raises(TaxtuiError, match=r"cannot write /dev/null/.*: Not a directory; set XDG_STATE_HOME"):
-        ledger.write(entry())
 
 
 def test_a_run_is_going_on_as_long_as_its_runner_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:

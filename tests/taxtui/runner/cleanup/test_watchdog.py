@@ -113,6 +113,7 @@ async def test_neither_finds_nor_errors_make_a_watchdog_stay_longer_than_one_cre
             fake.alive["late"] = RUN
         return await real(run_id)
 
+    monkeypatch.setattr(watchdog, "FIRST_PAUSE_S", 1.0)
     monkeypatch.setattr(asyncio, "sleep", sleep)
     monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr(fake, "find", find)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
@@ -224,7 +224,7 @@ async def test_lines_arrive_in_order_though_calls_may_overtake_each_other() -> N
         await asyncio.sleep(0.02 if lines == b"1" else 0)
         arrived += lines
 
-    relay = SimpleNamespace(write=SimpleNamespace(remote=write), close=SimpleNamespace(remote=AsyncMock()))
+    relay = Mock(write=Mock(remote=write), close=Mock(remote=AsyncMock()))
     assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1)
     connection = RayConnection(FakeRay(), relay, ONE, assignment)
     for number in range(1, 5):

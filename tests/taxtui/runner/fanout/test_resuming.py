@@ -113,7 +113,9 @@ async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake:
         ResumeState(path, what)
 
 
-async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake: FakeSubstrate) -> None:
+async def test_another_plan_is_refused_with_the_difference(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
     data = path.read_bytes()
     with pytest.raises(UsageError, match=r"of another plan: cells\.0\.trials: 5, now 6; use the scenario"):
@@ -121,11 +123,7 @@ async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake:
     with pytest.raises(UsageError, match=r"of another plan: seed: 0, now 1"):
         ResumeState(path, plan(trials=5, top={"seed": 1}))
     assert path.read_bytes() == data
-
-
-async def test_a_plan_with_unknown_keys_is_of_an_earlier_taxtui(
-    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    path.unlink()
     describe = identity.describe
     with monkeypatch.context() as earlier:
         earlier.setattr(identity, "describe", lambda plan: {**describe(plan), "side_by_side": False})
