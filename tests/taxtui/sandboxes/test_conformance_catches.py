@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 from unittest.mock import AsyncMock
 
@@ -14,7 +14,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance import Bench, Violation, checks
 from taxtui.sandboxes.conformance.__main__ import _judge, main
 from taxtui.sandboxes.conformance.walker import cancellations
-from taxtui.sandboxes.protocol import Availability, ExecResult, Found
+from taxtui.sandboxes.protocol import Availability, ExecResult
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSandbox, LocalSubstrate
 
@@ -82,17 +82,12 @@ async def test_a_call_that_does_too_little(
 
 
 async def test_a_find_that_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    run_ids: set[str] = set()
-
-    async def nothing(self: LocalSubstrate, run_id: str | None = None) -> Sequence[Found]:
-        run_ids.add(str(run_id))
-        return []
-
+    nothing = AsyncMock(return_value=[])
     with monkeypatch.context() as broken:
         broken.setattr(LocalSubstrate, "find", nothing)
         with pytest.raises(Violation, match="entries of find"):
             await BY_NAME["from create to destroy"](sound_until_broken)
-    (run_id,) = run_ids
+    (run_id,) = {call.args[0] for call in nothing.await_args_list}
     async with sound_until_broken() as substrate:
         for entry in await substrate.find(run_id):
             await substrate.reap(entry)
