@@ -84,7 +84,6 @@ async def tried(chosen: list[Case], jobs: int, said: Callable[[Verdict], object]
 
 
 def again(case: Case, more: str = "") -> str:
-    """The command that repeats a case."""
     return f"python -m tests.support.chaos{more} --seed {case.seed} --only {case.number}"
 
 

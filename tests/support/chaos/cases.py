@@ -48,12 +48,10 @@ class Case(NamedTuple):
 
     @property
     def source(self) -> random.Random:
-        """Of everything in it that is left to chance."""
         return random.Random(f"{self.seed}:{self.number}:{self.group}:{self.kind}")
 
     @property
     def run_id(self) -> str:
-        """Of its run."""
         return f"chaos-{self.seed}-{self.number}"
 
 

@@ -57,7 +57,6 @@ class Liar:
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Serve until the block ends."""
         server = await asyncio.start_unix_server(self._accept, self.path)
         try:
             yield
@@ -111,7 +110,6 @@ async def _daemon(request: bytes) -> AsyncIterator[Talk]:
 
 
 async def _both_ways(client: Talk, upstream: Talk) -> None:
-    """Until the daemon has said all."""
     up = asyncio.ensure_future(_pass_on(client[0], upstream[1]))
     try:
         await _pass_on(upstream[0], client[1])

@@ -58,7 +58,6 @@ def no_sshd() -> str:
 
 @functools.cache
 def modes(place: str) -> tuple[str, ...]:
-    """In which it runs commands."""
     return registry.build(parse_substrate(named(place))).capabilities.modes
 
 

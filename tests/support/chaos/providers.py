@@ -66,7 +66,6 @@ class Struck(NamedTuple):
     substrate: Callable[[], Any]
     mend: Callable[[], None]
     struck: Callable[[], int]
-    """How many requests the fault has hit."""
     left: Callable[[], list[str]]
 
 

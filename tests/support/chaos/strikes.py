@@ -38,7 +38,6 @@ class Victim:
     source: Random
     process: Any = None
     prefix: list[str] = field(default_factory=list)
-    """In front of its command."""
     streams: dict[str, Any] = field(default_factory=dict)
     progress: str = "none"
     signals: set[int] = field(default_factory=set)

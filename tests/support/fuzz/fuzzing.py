@@ -314,7 +314,6 @@ def _import(data: bytes) -> str:
 
 
 def _published(path: Path) -> None:
-    """Load and project."""
     costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=1000, workers=10))
 
 
@@ -390,7 +389,6 @@ MOST_TOLD: Final = 20
 
 
 def made(target: str, seed: int, number: int) -> bytes:
-    """The input of one execution."""
     return TARGETS[target].make(Random(f"{seed}:{target}:{number}"))
 
 
@@ -403,7 +401,6 @@ def tried(target: str, data: bytes) -> tuple[str, str]:
 
 
 def corpus() -> Iterator[tuple[str, Path]]:
-    """Target and file of everything that once failed."""
     for path in sorted(CORPUS.glob("*/*")):
         yield path.parent.name, path
 

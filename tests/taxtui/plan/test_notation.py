@@ -118,7 +118,6 @@ def test_what_is_no_count_is_refused_with_what_is(text: str) -> None:
 
 
 def test_an_option_that_counts_takes_the_same_and_leaves_negative_ones_to_who_counts() -> None:
-    """A command line's own words for what is too small are better than any that hold for every count."""
     assert [COUNT.convert(text, None, None) for text in ("10k", 7, "-1")] == [10_000, 7, -1]
     with pytest.raises(click.BadParameter, match="'three' is no count"):
         COUNT.convert("three", None, None)

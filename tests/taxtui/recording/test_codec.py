@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 import costmodel
 from costmodel.errors import SourceError
-from costmodel.recording import events, framing
+from costmodel.recording import framing
 from costmodel.recording.events import (
     Actions,
-    Clock,
     Event,
     Header,
     Mark,
@@ -38,27 +37,17 @@ from taxtui.recording.writer import Recorder, Sealer
 from tests.support.fuzz import hostile
 from tests.taxtui.tui import story
 
-HEADER = Header("taxtui", 1, "20260101t000000z-00000000", {"name": "t"}, {"python": "3"})
+HEADER = story.header([])
 
 
 def sample() -> list[Event]:
     """A small whole recording: one trial of three actions."""
-    return [
-        HEADER,
-        Clock(0, 123, 456, "abcd"),
-        TrialStarted(0, 0, "taxtui-x-0", 5, 6),
-        Mark(0, "running", 50, 1000),
-        PhaseEnded(0, events.CREATE, 6, 40),
-        PhaseEnded(0, events.READY, 46, 30),
-        Actions(0, events.ACTION, 0, [1, 2, 3], [], [100, 200, 300], [90, -1, 250], [], [4, 5, 6], []),
-        PhaseEnded(0, events.CLEANUP, 700, 20),
-        TrialEnded(0, events.OK, "", "", "", 690, 0, "warm"),
-        RunFinished("finished", {"ok": 1}),
-    ]
+    trial = story.trial(0, 0, 5, durations_ns=[100, 200, 300], runs_ns=[90, -1, 250], think_ns=[4, 5, 6])
+    return [HEADER, story.clock(), *trial, RunFinished("finished", {"ok": 1})]
 
 
 def write(path: Path, stream: list[Event]) -> bytes:
-    return story.record(path, stream, HEADER.run_id).read_bytes()
+    return story.record(path, stream).read_bytes()
 
 
 def read_back(path: Path) -> tuple[list[Event], Follower]:

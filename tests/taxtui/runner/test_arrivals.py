@@ -114,7 +114,6 @@ async def test_a_stall_shows_in_the_response_of_all_that_were_due_meanwhile(
     over_s: list[float] = []
 
     async def stall() -> None:
-        """No command is answered before 600 ms are over."""
         over_s.append(time.monotonic() + 0.6)
         while time.monotonic() < over_s[0]:
             await asyncio.sleep(0.01)

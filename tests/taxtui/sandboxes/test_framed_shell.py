@@ -30,7 +30,6 @@ TERMINAL = [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])"]
 
 
 def shell_process(argv: list[str] | None = None, **env: str) -> Process:
-    """A real shell on pipes."""
     argv = argv or launch_argv()
     return Process([shutil.which(argv[0]) or argv[0], *argv[1:]], {"PATH": os.environ["PATH"], **env}, stdin=True)
 

@@ -60,7 +60,6 @@ class Seat:
         await until(lambda: bool(self.lines.of(messages.Ready)) or self.running.done(), "it has begun")
 
     def order(self, message: messages.ToWorker) -> None:
-        """As it arrives."""
         self.program.receive(messages.decode_to_worker(line(message)))
 
     def deal(self, *trials: int, slots: int = 1, due_ns: int | None = None) -> None:
@@ -68,11 +67,9 @@ class Seat:
         self.order(Assign(0, 0, slots, 0, assigned))
 
     def events(self) -> list[Event]:
-        """The events so far."""
         return [event for message in self.lines.of(Recorded) for event in message.events]
 
     def ends(self) -> dict[int, str]:
-        """Trials whose end it has told, and their outcomes."""
         return {event.trial: event.outcome for event in self.events() if isinstance(event, TrialEnded)}
 
     async def ended(self, trials: int) -> None:
