@@ -131,12 +131,9 @@ async def test_a_good_trial_passes_through_every_phase_in_order() -> None:
 
 
 async def test_phases_actions_and_gaps_add_up_to_held() -> None:
-    async def takes_a_while() -> None:
-        await asyncio.sleep(0.002)
-
     while True:
         context = FakeContext()
-        context.substrate.exec_hook = context.substrate.create_hook = takes_a_while
+        context.substrate.exec_hook = context.substrate.create_hook = lambda: asyncio.sleep(0.002)
         await run(context)
         [started] = context.of(TrialStarted)
         held = context.ended.end_ns - started.start_ns

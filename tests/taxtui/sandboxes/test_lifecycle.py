@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -37,24 +38,21 @@ class Sleeper(FakeSandbox):
     hangs = ""
     memory_bytes = 7
 
-    async def _call(self, name: str) -> None:
+    async def _call(self, name: str, marks: Marks) -> None:
         self.substrate.calls.append(name)
         if name == self.hangs:
             await asyncio.Event().wait()
         if name == self.fails:
             raise ExecFailed(f"{name} failed")
 
-    async def suspend(self, marks: Marks) -> None:
-        await self._call("suspend")
-
-    async def resume(self, marks: Marks) -> None:
-        await self._call("resume")
+    suspend = partialmethod(_call, "suspend")
+    resume = partialmethod(_call, "resume")
 
     async def usage(self) -> Usage:
         return Usage(memory_bytes=self.memory_bytes, cpu_ns=5)
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
-        await self._call("snapshot")
+        await self._call("snapshot", marks)
         self.substrate.alive[name] = labels["taxtui.run"]
         return name
 
