@@ -33,7 +33,7 @@ KILLS_EACH: Final = 50
 @click.option("--cases", "count", default=500, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--only", type=int, help="This case alone.")
-@click.option("--kills", is_flag=True, help=f"{KILLS_EACH} kills of a run, its guardians or a worker on every real place.")
+@click.option("--kills", is_flag=True, help=f"{KILLS_EACH} kills of runs, workers or guardians on every real place.")
 @click.option("--place", help="This group of cases alone; with --kills a place as -s takes it.")
 @click.option("--jobs", default=4, show_default=True, help="Runs at once.")
 def main(count: int, seed: int, only: int | None, kills: bool, place: str | None, jobs: int) -> None:
