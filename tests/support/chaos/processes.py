@@ -29,7 +29,7 @@ DYING_S: Final = 20.0
 EARLY: Final = 0.2
 """Of the strikes, from the start of the process on, and as many once the recording is there; then as trials begin."""
 SPREAD_S: Final = 0.7
-POLL_S: Final = 0.05
+POLL_S: Final = 0.1
 SCENARIO: Final = """
 create_timeout = "5s"
 timeout = "20s"
