@@ -1,4 +1,9 @@
-"""Counts of what came of seeded strikes, each failure with the command that repeats it; then the exit code is 1."""
+"""Strikes at runs, each from a seed: ``python -m tests.support.chaos [--cases N] [--seed S] [--only K] [--kills]``.
+
+A case is one run, one strike at a moment of the seed's choosing, and what is left of both. Whatever the strike: the run
+ends, within documented exit codes, outcomes and classes of errors; its recording can be read; and nothing is left once
+the next run has said what this one left and ``taxtui clean`` has removed it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import click
@@ -29,11 +33,10 @@ KILLS_EACH: Final = 50
 @click.option("--cases", "count", default=500, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--only", type=int, help="This case alone.")
-@click.option("--kills", is_flag=True, help=f"{KILLS_EACH} kills of a run or its guardians on every real place.")
+@click.option("--kills", is_flag=True, help=f"{KILLS_EACH} kills of runs, workers or guardians on every real place.")
 @click.option("--place", help="This group of cases alone; with --kills a place as -s takes it.")
 @click.option("--jobs", default=4, show_default=True, help="Runs at once.")
-@click.option("-v", "--verbose", is_flag=True, help="Say how each ended.")
-def main(count: int, seed: int, only: int | None, kills: bool, place: str | None, jobs: int, verbose: bool) -> None:
+def main(count: int, seed: int, only: int | None, kills: bool, place: str | None, jobs: int) -> None:
     """Strike, and count."""
     began = time.monotonic()
     groups = _killed(place) if kills else {group: STRUCK[group] for group in STRUCK if place in (None, group)}
@@ -43,7 +46,7 @@ def main(count: int, seed: int, only: int | None, kills: bool, place: str | None
     wanted = KILLS_EACH * len(groups) if kills else count
     numbers = (0, wanted) if only is None else (only, only + 1)
     chosen = list(itertools.islice(cases(groups, seed), *numbers))
-    verdicts = asyncio.run(tried(chosen, jobs, lambda verdict: _say(verdict, more, verbose=verbose)))
+    verdicts = asyncio.run(tried(chosen, jobs, lambda verdict: _say(verdict, more)))
     sys.exit(_counted(verdicts, time.monotonic() - began))
 
 
@@ -60,37 +63,34 @@ def _killed(place: str | None) -> dict[str, list[str]]:
 
 async def tried(chosen: list[Case], jobs: int, said: Callable[[Verdict], object]) -> list[Verdict]:
     """Processes ``jobs`` at a time, and beside them what fails within this one; ``said`` hears of each at once."""
-    verdicts = []
-    loop = asyncio.get_running_loop()
+    verdicts, several = [], asyncio.Semaphore(jobs)
 
-    def heard(verdict: Verdict) -> None:
-        said(verdict)
+    async def one(case: Case) -> None:
+        async with several:
+            verdict = await asyncio.to_thread(processes.struck, case)
         verdicts.append(verdict)
+        said(verdict)
 
-    async def of_processes(case: Case) -> None:
-        heard(await loop.run_in_executor(pool, processes.struck, case))
-
-    with ThreadPoolExecutor(jobs) as pool:
-        inside = [case for case in chosen if case.group in providers.GROUPS]
-        others = [asyncio.ensure_future(of_processes(case)) for case in chosen if case.group not in providers.GROUPS]
-        if inside:
-            async for verdict in providers.tried(inside):
-                heard(verdict)
-        await asyncio.gather(*others)
+    inside = [case for case in chosen if case.group in providers.GROUPS]
+    others = [case for case in chosen if case not in inside]
+    for place in {case.group for case in others}:
+        await asyncio.to_thread(places.complaint, place)  # once, before several threads ask
+    beside = [asyncio.ensure_future(one(case)) for case in others]
+    async for verdict in providers.tried(inside):
+        verdicts.append(verdict)
+        said(verdict)
+    await asyncio.gather(*beside)
     return verdicts
 
 
 def again(case: Case, more: str = "") -> str:
-    """The command that repeats a case."""
     return f"python -m tests.support.chaos{more} --seed {case.seed} --only {case.number}"
 
 
-def _say(verdict: Verdict, more: str, *, verbose: bool) -> None:
+def _say(verdict: Verdict, more: str) -> None:
     case = verdict.case
     for problem, words in verdict.problems:
         click.echo(f"FAILED {case.group}, {case.kind}: {problem}: {words}\n    again: {again(case, more)}")
-    if verbose:
-        click.echo(f"{case.number} {case.group}, {case.kind}: {verdict.ending}{verdict.skipped}")
 
 
 def _counted(verdicts: list[Verdict], took_s: float) -> int:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel.errors import SourceError
-from costmodel.recording.events import OUTCOMES, Event, RunFinished, TrialEnded
+from costmodel.recording.events import (
+    CANCELLED,
+    INTERRUPTED,
+    OUTCOMES,
+    Actions,
+    Event,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
 from costmodel.recording.follower import read_events
 from taxtui import errors
 from taxtui.errors import TaxtuiError
 
 HANG_S: Final = 420.0
 """No deadline of taxtui's is longer than this, here, on a machine with a load of twenty. What lasts longer hangs."""
-LEFT, HANGS, UNREADABLE, UNDOCUMENTED = "left", "hangs", "unreadable", "undocumented"
-PROBLEMS: Final = (LEFT, HANGS, UNREADABLE, UNDOCUMENTED)
+PROBLEMS: Final = ("left", "hangs", "unreadable", "undocumented", "doubled")
+LEFT, HANGS, UNREADABLE, UNDOCUMENTED, DOUBLED = PROBLEMS
 RUN_OUTCOMES: Final = {"finished", "cancelled", "interrupted", "budget", "crashed", "write_failed"}
 ERRORS: Final = {
     *("", "WrongResult", "TimeoutError"),  # a step without its proof; a create that took its whole time
+    "WorkerLost",  # with its worker; it is done again
     *(name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, TaxtuiError)),
 }
 """Every class of error that any recording may name; errors.py documents them."""
@@ -37,12 +48,10 @@ class Case(NamedTuple):
 
     @property
     def source(self) -> random.Random:
-        """Of everything in it that is left to chance."""
         return random.Random(f"{self.seed}:{self.number}:{self.group}:{self.kind}")
 
     @property
     def run_id(self) -> str:
-        """Of its run."""
         return f"chaos-{self.seed}-{self.number}"
 
 
@@ -67,11 +76,6 @@ def cases(groups: Mapping[str, Sequence[str]], seed: int) -> Iterator[Case]:
             number += 1
 
 
-def documented(error: str) -> bool:
-    """Whether a class of error is one that a reader of a recording can look up."""
-    return error in ERRORS or f"`{error}`" in PAGES
-
-
 def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]], list[Event]]:
     """What is wrong with a recording, where there is one, and what is in it.
 
@@ -86,8 +90,32 @@ def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]]
         return ([] if tampered and "\n" not in str(error) else [(UNREADABLE, str(error))]), events
     problems = []
     for event in events:
-        if isinstance(event, TrialEnded) and (event.outcome not in OUTCOMES or not documented(event.error)):
+        known = not isinstance(event, TrialEnded) or event.error in ERRORS or f"`{event.error}`" in PAGES
+        if isinstance(event, TrialEnded) and (event.outcome not in OUTCOMES or not known):
             problems.append((UNDOCUMENTED, f"a trial ended {event.outcome!r} of {event.error!r}"))
         if isinstance(event, RunFinished) and event.outcome not in RUN_OUTCOMES:
             problems.append((UNDOCUMENTED, f"the run ended {event.outcome!r}"))
     return problems, events
+
+
+def doubled(events: list[Event], trials: int) -> list[tuple[str, str]]:
+    """What a finished recording of so many trials has twice or not at all; what was lost is there as interrupted."""
+    starts = [event for event in events if isinstance(event, TrialStarted)]
+    ends = [event for event in events if isinstance(event, TrialEnded)]
+    outcomes = {end.trial: end.outcome for end in ends}
+    counted = [start for start in starts if not start.warm_up]
+    lost = [start for start in counted if outcomes.get(start.trial) in (INTERRUPTED, CANCELLED)]
+    rows, torn = Counter[tuple[int, str]](), False
+    for event in events:
+        if isinstance(event, Actions):
+            torn |= event.first != rows[event.trial, event.step]
+            rows[event.trial, event.step] += len(event.duration_ns)
+    [finished] = [event for event in events if isinstance(event, RunFinished)]
+    holds = {
+        "a start or an end": sorted(start.trial for start in starts) == sorted(end.trial for end in ends),
+        "a trial": len(outcomes) == len(ends) and len(counted) - len(lost) == trials,
+        "a second attempt": sum(start.attempt > 0 for start in counted) <= len(lost),
+        "a command": not torn,
+        "a count": finished.counts == Counter(outcomes.get(start.trial) for start in counted),
+    }
+    return [(DOUBLED, what) for what, once in holds.items() if not once]

@@ -57,7 +57,6 @@ class Liar:
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Serve until the block ends."""
         server = await asyncio.start_unix_server(self._accept, self.path)
         try:
             yield
@@ -111,7 +110,6 @@ async def _daemon(request: bytes) -> AsyncIterator[Talk]:
 
 
 async def _both_ways(client: Talk, upstream: Talk) -> None:
-    """Until the daemon has said all."""
     up = asyncio.ensure_future(_pass_on(client[0], upstream[1]))
     try:
         await _pass_on(upstream[0], client[1])
@@ -128,11 +126,8 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
         writer.write_eof()
 
 
-async def _answer(client: Talk, data: bytes, status: str = "200 OK", more: str = "") -> None:
-    client[1].write(f"HTTP/1.1 {status}\r\nContent-Length: {len(data)}\r\n{more}\r\n".encode() + data)
-    await client[1].drain()
-    client[1].close()
-    await client[1].wait_closed()
+async def _answer(client: Talk, text: str, status: str) -> None:
+    await _say(client, f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
 
 
 async def _say(client: Talk, data: bytes) -> None:
@@ -144,13 +139,13 @@ async def _say(client: Talk, data: bytes) -> None:
 
 def _refused(status: str) -> Manner:
     async def act(liar: Liar, request: bytes, client: Talk) -> None:
-        await _answer(client, json.dumps({"message": f"no {liar.source.random()}"}).encode(), status)
+        await _answer(client, json.dumps({"message": f"no {liar.source.random()}"}), status)
 
     return act
 
 
 async def _other_shape(liar: Liar, request: bytes, client: Talk) -> None:
-    await _answer(client, liar.source.choice(_SHAPES).encode(), liar.source.choice(("200 OK", "201 Created")))
+    await _answer(client, liar.source.choice(_SHAPES), liar.source.choice(("200 OK", "201 Created")))
 
 
 async def _silent(liar: Liar, request: bytes, client: Talk) -> None:

@@ -7,7 +7,6 @@ import atexit
 import contextlib
 import functools
 import os
-import subprocess
 from pathlib import Path
 from typing import Final, get_args, get_type_hints
 
@@ -59,7 +58,6 @@ def no_sshd() -> str:
 
 @functools.cache
 def modes(place: str) -> tuple[str, ...]:
-    """In which it runs commands."""
     return registry.build(parse_substrate(named(place))).capabilities.modes
 
 
@@ -72,9 +70,7 @@ def named(place: str) -> str:
 def _host() -> SshBox:
     stack = contextlib.ExitStack()
     atexit.register(stack.close)
-    box = stack.enter_context(ssh_box())
-    box.start()
-    return box
+    return stack.enter_context(ssh_box())
 
 
 def on_the_host(run_id: str) -> list[str]:
@@ -87,12 +83,6 @@ def on_the_host(run_id: str) -> list[str]:
 async def _checked(substrate: Substrate) -> Availability:
     async with substrate:
         return await substrate.check()
-
-
-def containers(run_id: str) -> list[str]:
-    """Docker's with this run's label."""
-    listing = ["docker", "ps", "--all", f"--filter=label=taxtui.run={run_id}", "--format={{.Names}}"]
-    return subprocess.check_output(listing, text=True, timeout=120).split()
 
 
 def of_the_kernel(run_id: str) -> list[str]:

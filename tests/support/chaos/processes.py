@@ -15,20 +15,25 @@ from typing import Final
 import taxtui
 from costmodel.recording.events import RunFinished, TrialStarted
 from tests.support.chaos import places
-from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, judged
-from tests.support.chaos.strikes import STRIKES, NotHere, Victim
-from tests.support.command_line import PLAIN, Home
+from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, doubled, judged
+from tests.support.chaos.strikes import KILLS, STRIKES, NotHere, Victim
+from tests.support.command_line import PLAIN, Home, containers
 
 CODES: Final = (0, 1, 2, 3, 4, 130)
 """That ``taxtui run`` documents."""
 TRIALS: Final = 6
+KILLED_TRIALS: Final = 24
+"""Of a run that is to be killed before it has ended."""
+DYING_S: Final = 20.0
+"""How long what a watchdog has killed may take to be gone."""
 EARLY: Final = 0.2
 """Of the strikes, from the start of the process on, and as many once the recording is there; then as trials begin."""
 SPREAD_S: Final = 0.7
-POLL_S: Final = 0.05
+POLL_S: Final = 0.1
 SCENARIO: Final = """
 create_timeout = "5s"
 timeout = "20s"
+workers = {workers}
 [[cells]]
 substrates = ["{place}"]
 tiers = ["{tier}"]
@@ -76,8 +81,10 @@ def _struck(case: Case, victim: Victim, blow: Callable[[], None]) -> Verdict:
     scenario = home.cwd / "scenario.toml"
     (home.cwd / "tier.toml").write_text(TIER)
     mode, warmup = source.choice(places.modes(case.group)), source.randint(0, 1)
-    place = places.named(case.group)
-    scenario.write_text(SCENARIO.format(place=place, tier="tier.toml", mode=mode, warmup=warmup, trials=TRIALS))
+    place, trials = places.named(case.group), KILLED_TRIALS if case.kind in KILLS else TRIALS
+    workers = 2 if case.kind == "killed: worker" else 1
+    given = {"place": place, "tier": "tier.toml", "mode": mode, "warmup": warmup, "trials": trials, "workers": workers}
+    scenario.write_text(SCENARIO.format(**given))
     words = ("run", str(scenario), "--progress", victim.progress, "-o", str(victim.path), "--run-id", case.run_id)
     victim.process = home.start(*words, prefix=victim.prefix, **victim.streams)
     _await_moment(victim)
@@ -94,6 +101,8 @@ def _struck(case: Case, victim: Victim, blow: Callable[[], None]) -> Verdict:
     victim.mend()
     problems += _gone(case, victim)
     ended = [event.outcome for event in events if isinstance(event, RunFinished)]
+    if ended == ["finished"]:
+        problems += doubled(events, trials)
     how = f"{'' if in_time else 'too late: '}exit {code}{', ' + ended[0] if ended else ''}"
     return Verdict(case, problems, how)
 
@@ -110,10 +119,16 @@ def _await_moment(victim: Victim) -> None:
             return False
         return sum(isinstance(event, TrialStarted) for event in judged(victim.path)[1]) >= begun
 
-    give_up = time.monotonic() + HANG_S
-    while victim.process.poll() is None and not there() and time.monotonic() < give_up:
-        time.sleep(POLL_S)
+    _waited(lambda: victim.process.poll() is not None or there(), HANG_S)
     time.sleep(wait_s)
+
+
+def _waited(holds: Callable[[], bool], limit_s: float) -> bool:
+    """Whether it holds within so long; it is looked at once at least."""
+    give_up = time.monotonic() + limit_s
+    while not (held := holds()) and time.monotonic() < give_up:
+        time.sleep(POLL_S)
+    return held
 
 
 def exit_problems(code: int, said: str, victim: Victim) -> list[tuple[str, str]]:
@@ -128,15 +143,16 @@ def exit_problems(code: int, said: str, victim: Victim) -> list[tuple[str, str]]
 
 
 def _gone(case: Case, victim: Victim) -> list[tuple[str, str]]:
-    """Once the watchdogs have ended: what is left, after the next run has said so and a sweep."""
-    give_up = time.monotonic() + HANG_S
-    while victim.watchdogs():
-        if time.monotonic() > give_up:
-            return [(HANGS, "its watchdog does not end")]
-        time.sleep(POLL_S)
-    if not _left(case, victim):
+    """Once the watchdogs have ended: what is left, after the next run has said so and a sweep.
+
+    Behind a watchdog that was let alone that is nothing.
+    """
+    if not _waited(lambda: not victim.which("watchdog"), HANG_S):
+        return [(HANGS, "its watchdog does not end")]
+    guarded = case.kind in ("killed: runner", "killed: worker")
+    if _waited(lambda: not _left(case, victim), DYING_S if guarded else 0.0):
         return []
-    problems = []
+    problems = [(LEFT, f"behind its watchdog: {_left(case, victim)}")] if guarded else []
     known = [name for name in victim.home.ledger() if name == f"{case.run_id}.json"]
     next_run = victim.home.cwd / "next.msgpack"
     short = ("-t", "T0", "-n", "1", "--trials", "1", "--warmup", "0", "--mode", "exec", "--progress", "none")
@@ -155,7 +171,7 @@ def _left(case: Case, victim: Victim) -> list[str]:
     home = victim.home
     there = [*home.processes().values(), *home.sandboxes(), *home.ledger(), *places.of_the_kernel(case.run_id)]
     there += places.on_the_host(case.run_id) if case.group == places.SSH else []
-    return there + (places.containers(case.run_id) if case.group.startswith("docker") else [])
+    return there + (containers(case.run_id) if case.group.startswith("docker") else [])
 
 
 def _command(home: Home, *words: str) -> str:

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -25,6 +27,7 @@ from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.chaos import nonsense, places
 from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, judged
+from tests.support.command_line import containers
 from tests.support.recorded import NoWatchdog
 from tests.support.standins import aws_setup
 from tests.support.standins.api_faults import DAYTONA, KUBERNETES, Provider
@@ -63,7 +66,6 @@ class Struck(NamedTuple):
     substrate: Callable[[], Any]
     mend: Callable[[], None]
     struck: Callable[[], int]
-    """How many requests the fault has hit."""
     left: Callable[[], list[str]]
 
 
@@ -133,21 +135,13 @@ async def _struck(case: Case, provider: Struck, path: Path) -> Verdict:
         async with provider.substrate() as substrate:
             entry = LedgerEntry(run_id=case.run_id, substrates=(), create_timeout_s=ENTRY_S)
             await asyncio.wait_for(watchdog.sweep(entry, [substrate]), HANG_S)
-    left = await _gone(provider)
+    give_up = time.monotonic() + 20.0  # processes that have been killed are gone a little later
+    while (left := await asyncio.to_thread(provider.left)) and time.monotonic() < give_up:
+        await asyncio.sleep(0.05)
     if left:
         problems.append((LEFT, f"{'' if run.clean else 'after a sweep: '}{left}"))
     hit = "" if provider.struck() else "not struck: "
     return Verdict(case, problems, f"{hit}{ending}{'' if run.clean else ', swept'}")
-
-
-async def _gone(provider: Struck) -> list[str]:
-    """What is left once processes that have been killed had time to be gone."""
-    give_up = asyncio.get_running_loop().time() + 20.0
-    while left := await asyncio.to_thread(provider.left):
-        if asyncio.get_running_loop().time() > give_up:
-            break
-        await asyncio.sleep(0.05)
-    return left
 
 
 def _plan(case: Case) -> Plan:
@@ -179,43 +173,32 @@ _HOWS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _of_standin(provider: Provider) -> Arranged:
-    @contextlib.asynccontextmanager
-    async def arranged(case: Case) -> AsyncIterator[Struck]:
-        on, _, how = case.kind.partition(": ")
-        async with provider.standin() as standin:
+@contextlib.asynccontextmanager
+async def _of_standin(case: Case, provider: Provider) -> AsyncIterator[Struck]:
+    on, _, how = case.kind.partition(": ")
+    async with provider.standin() as standin:
 
-            def left() -> list[str]:
-                sandboxes, groups = standin.left()
-                return [f"{sandboxes} sandboxes, {groups} process groups"] if sandboxes or groups else []
+        def left() -> list[str]:
+            sandboxes, groups = standin.left()
+            return [f"{sandboxes} sandboxes, {groups} process groups"] if sandboxes or groups else []
 
-            standin.fail(on, **_HOWS[how], **_often(case.source))
-            yield Struck(lambda: provider.substrate(standin), standin.faults.clear, lambda: standin.faults.struck, left)
-
-    return arranged
+        standin.fail(on, **_HOWS[how], **_often(case.source))
+        yield Struck(lambda: provider.substrate(standin), standin.faults.clear, lambda: standin.faults.struck, left)
 
 
-_REFUSALS: Final = ("RequestLimitExceeded", "InternalError", "UnauthorizedOperation")
-_ECS_REFUSALS: Final = ("ThrottlingException", "ServerException", "AccessDeniedException")
+@contextlib.asynccontextmanager
+async def _of_aws(case: Case, service: str) -> AsyncIterator[Struck]:
+    operation, _, how = case.kind.partition(": ")
+    with aws_setup.standin(service) as running:
 
+        def left() -> list[str]:
+            return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
 
-def _of_aws(service: str) -> Arranged:
-    @contextlib.asynccontextmanager
-    async def arranged(case: Case) -> AsyncIterator[Struck]:
-        operation, _, how = case.kind.partition(": ")
-        with aws_setup.standin(service) as running:
-
-            def left() -> list[str]:
-                return [f"{kind}: {names}" for kind, names in running.leftovers().items() if names]
-
-            fault = _HOWS.get(how, {"code": how})
-            if how == "fails after":
-                fault = {"code": "InternalError", "reset": "after"}
-            running.faults.add(operation, **fault, **_often(case.source))
-            faults = running.faults
-            yield Struck(lambda: aws_setup.substrate(running), faults.clear, lambda: faults.struck, left)
-
-    return arranged
+        faults, fault = running.faults, _HOWS.get(how, {"code": how})
+        if how == "fails after":
+            fault = {"code": "InternalError", "reset": "after"}
+        faults.add(operation, **fault, **_often(case.source))
+        yield Struck(lambda: aws_setup.substrate(running), faults.clear, lambda: faults.struck, left)
 
 
 @contextlib.asynccontextmanager
@@ -233,18 +216,20 @@ async def _docker(case: Case) -> AsyncIterator[Struck]:
             return DockerSubstrate(DockerOptions(host=f"unix://{liar.path}"))
 
         async with liar.listening():
-            yield Struck(connect, mend, lambda: liar.struck, lambda: places.containers(case.run_id))
+            yield Struck(connect, mend, lambda: liar.struck, lambda: containers(case.run_id))
 
 
 GROUPS: Final[dict[str, Arranged]] = {
     "docker's daemon": _docker,
-    "kubernetes": _of_standin(KUBERNETES),
-    "daytona": _of_standin(DAYTONA),
-    "ecs": _of_aws("ecs"),
-    "ec2": _of_aws("ec2"),
+    "kubernetes": partial(_of_standin, provider=KUBERNETES),
+    "daytona": partial(_of_standin, provider=DAYTONA),
+    "ecs": partial(_of_aws, service="ecs"),
+    "ec2": partial(_of_aws, service="ec2"),
 }
 _COMMON: Final = ("create", "get", "list", "delete", "exec")
+_ECS_REFUSALS: Final = ("ThrottlingException", "ServerException", "AccessDeniedException")
 _ECS_HOWS: Final = (*_ECS_REFUSALS, "broken before", "broken after", "unanswered before", "unanswered after")
+_EC2_HOWS: Final = ("RequestLimitExceeded", "InternalError", "UnauthorizedOperation", "fails after")
 _ECS_OPERATIONS: Final = ("RunTask", "DescribeTasks", "ListTasks", "ExecuteCommand", "StopTask", "TerminateSession")
 _EC2_OPERATIONS: Final = ("RunInstances", "DescribeInstances", "TerminateInstances")
 KINDS: Final = {
@@ -252,7 +237,7 @@ KINDS: Final = {
     "kubernetes": [f"{on}: {how}" for on in (*_COMMON, "watch") for how in _HOWS],
     "daytona": [f"{on}: {how}" for on in (*_COMMON, "pty", "connect") for how in _HOWS],
     "ecs": [f"{on}: {how}" for on in _ECS_OPERATIONS for how in _ECS_HOWS],
-    "ec2": [f"{on}: {how}" for on in _EC2_OPERATIONS for how in (*_REFUSALS, "fails after")],
+    "ec2": [f"{on}: {how}" for on in _EC2_OPERATIONS for how in _EC2_HOWS],
 }
 """By group: what of its API fails, and how."""
 
@@ -266,22 +251,16 @@ def skipped(group: str) -> str:
 
 async def tried(chosen: list[Case]) -> AsyncIterator[Verdict]:
     """Groups side by side, the cases of a group one after the other."""
-    by_group: dict[str, list[Case]] = {}
-    for case in chosen:
-        by_group.setdefault(case.group, []).append(case)
-    ready: asyncio.Queue[Verdict] = asyncio.Queue()
+    turns = {case.group: asyncio.Lock() for case in chosen}
 
-    async def one_group(group: str) -> None:
-        why = await asyncio.to_thread(skipped, group)
-        for case in by_group[group]:
+    async def one(case: Case) -> Verdict:
+        async with turns[case.group]:
             try:
-                verdict = Verdict(case, skipped=why) if why else await struck(case)
+                why = await asyncio.to_thread(skipped, case.group)
+                return Verdict(case, skipped=why) if why else await struck(case)
             except Exception as error:
-                verdict = Verdict(case, [(UNDOCUMENTED, f"{type(error).__name__}: {error}")])
-            await ready.put(verdict)
+                return Verdict(case, [(UNDOCUMENTED, f"{type(error).__name__}: {error}")])
 
     with _patched():
-        groups = [asyncio.ensure_future(one_group(group)) for group in by_group]
-        for _ in chosen:
-            yield await ready.get()
-        await asyncio.gather(*groups)
+        for ready in asyncio.as_completed([one(case) for case in chosen]):
+            yield await ready

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -20,6 +21,7 @@ from tests.support.command_line import Home
 
 Blow = Callable[[], None]
 WATCHDOG: Final = b"taxtui.runner.cleanup.watchdog"
+WORKER: Final = b"taxtui.runner.fanout.worker_program"
 PIDS: Final = Path("/sys/fs/cgroup/pids")
 
 
@@ -36,7 +38,6 @@ class Victim:
     source: Random
     process: Any = None
     prefix: list[str] = field(default_factory=list)
-    """In front of its command."""
     streams: dict[str, Any] = field(default_factory=dict)
     progress: str = "none"
     signals: set[int] = field(default_factory=set)
@@ -52,13 +53,13 @@ class Victim:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def runner(self) -> list[int]:
-        """Its process, while it runs."""
-        return [self.process.pid] if self.process.poll() is None else []
-
-    def watchdogs(self) -> list[int]:
-        """The watchdogs of its home."""
-        return [pid for pid in self.home.processes() if WATCHDOG in _argv(pid)]
+    def which(self, name: str) -> list[int]:
+        """The runner while it runs, its watchdogs, one of its workers, or everything of its home."""
+        if name == "runner":
+            return [self.process.pid] if self.process.poll() is None else []
+        program = {"watchdog": WATCHDOG, "worker": WORKER}.get(name, b"")
+        found = sorted(pid for pid in self.home.processes() if program in _argv(pid))
+        return self.source.sample(found, min(1, len(found))) if name == "worker" else found
 
 
 def _argv(pid: int) -> bytes:
@@ -68,56 +69,40 @@ def _argv(pid: int) -> bytes:
         return b""
 
 
-def _kill(which: str) -> Callable[[Victim], contextlib.AbstractContextManager[Blow]]:
-    @contextlib.contextmanager
-    def strike(victim: Victim) -> Iterator[Blow]:
-        def blow() -> None:
-            if which == "group":
-                victim.send(signal.SIGKILL, *victim.home.processes())
-                return
-            guardians = {"runner": victim.runner, "watchdog": victim.watchdogs}
-            order = victim.source.sample(sorted(guardians), 2) if which == "both" else [which]
-            for guardian in order:
-                victim.send(signal.SIGKILL, *guardians[guardian]())
+@contextlib.contextmanager
+def _kill(victim: Victim, which: str) -> Iterator[Blow]:
+    def blow() -> None:
+        for each in victim.source.sample(["runner", "watchdog"], 2) if which == "both" else [which]:
+            victim.send(signal.SIGKILL, *victim.which(each))
 
-        victim.signals.add(signal.SIGKILL)
-        yield blow
-
-    return strike
+    victim.signals.add(signal.SIGKILL)
+    yield blow
 
 
-def _signal(*numbers: int) -> Callable[[Victim], contextlib.AbstractContextManager[Blow]]:
-    @contextlib.contextmanager
-    def strike(victim: Victim) -> Iterator[Blow]:
-        def blow() -> None:
-            for number in numbers:
-                victim.send(number, *victim.runner())
-                time.sleep(victim.source.uniform(0, 0.3))
+@contextlib.contextmanager
+def _signal(victim: Victim, numbers: Sequence[int]) -> Iterator[Blow]:
+    def blow() -> None:
+        for number in numbers:
+            victim.send(number, *victim.which("runner"))
+            time.sleep(victim.source.uniform(0, 0.3))
 
-        victim.signals |= set(numbers)
-        yield blow
-
-    return strike
+    victim.signals |= set(numbers)
+    yield blow
 
 
-def _stop(which: str) -> Callable[[Victim], contextlib.AbstractContextManager[Blow]]:
-    @contextlib.contextmanager
-    def strike(victim: Victim) -> Iterator[Blow]:
-        for_s = victim.source.uniform(0.05, 2.0)
-        stays = which == "watchdog" and victim.source.random() < 0.3
+@contextlib.contextmanager
+def _stop(victim: Victim, which: str) -> Iterator[Blow]:
+    for_s = victim.source.uniform(0.05, 2.0)
+    stays = which == "watchdog" and victim.source.random() < 0.3
 
-        def blow() -> None:
-            stopped = victim.runner() if which == "runner" else victim.watchdogs()
-            if which == "all":
-                stopped = list(victim.home.processes())
-            victim.send(signal.SIGSTOP, *stopped)
-            if not stays:
-                time.sleep(for_s)
-                victim.send(signal.SIGCONT, *stopped)
+    def blow() -> None:
+        stopped = victim.which(which)
+        victim.send(signal.SIGSTOP, *stopped)
+        if not stays:
+            time.sleep(for_s)
+            victim.send(signal.SIGCONT, *stopped)
 
-        yield blow
-
-    return strike
+    yield blow
 
 
 @contextlib.contextmanager
@@ -220,7 +205,7 @@ def _descriptors(victim: Victim) -> Iterator[Blow]:
     before: dict[int, tuple[int, int]] = {}
 
     def blow() -> None:
-        for pid in [*victim.runner(), *(victim.watchdogs() if victim.source.random() < 0.5 else [])]:
+        for pid in victim.which("runner") + (victim.which("watchdog") if victim.source.random() < 0.5 else []):
             with contextlib.suppress(ProcessLookupError):
                 before[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
                 resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[pid][1]))
@@ -284,19 +269,19 @@ def _clock(victim: Victim) -> Iterator[Blow]:
     yield flag.touch
 
 
-KILLS: Final = {f"killed: {which}": _kill(which) for which in ("runner", "watchdog", "both", "group")}
-STRIKES: Final = {
+Strike = Callable[[Victim], contextlib.AbstractContextManager[Blow]]
+SIGNALS: Final[dict[str, tuple[int, ...]]] = {
+    **{name: (signal.Signals[name],) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGABRT")},
+    "SIGINT twice": (signal.SIGINT, signal.SIGINT),
+    "SIGTERM and SIGINT": (signal.SIGTERM, signal.SIGINT),
+}
+KILLS: Final[dict[str, Strike]] = {
+    f"killed: {which}": partial(_kill, which=which) for which in ("runner", "watchdog", "both", "group", "worker")
+}
+STRIKES: Final[dict[str, Strike]] = {
     **KILLS,
-    "SIGINT": _signal(signal.SIGINT),
-    "SIGINT twice": _signal(signal.SIGINT, signal.SIGINT),
-    "SIGTERM": _signal(signal.SIGTERM),
-    "SIGHUP": _signal(signal.SIGHUP),
-    "SIGQUIT": _signal(signal.SIGQUIT),
-    "SIGABRT": _signal(signal.SIGABRT),
-    "SIGTERM and SIGINT": _signal(signal.SIGTERM, signal.SIGINT),
-    "stopped: runner": _stop("runner"),
-    "stopped: watchdog": _stop("watchdog"),
-    "stopped: all": _stop("all"),
+    **{name: partial(_signal, numbers=numbers) for name, numbers in SIGNALS.items()},
+    **{f"stopped: {which}": partial(_stop, which=which) for which in ("runner", "watchdog", "all")},
     "terminal closed": _terminal,
     "disk full": _disk_full,
     "read-only": _read_only,

@@ -7,11 +7,9 @@ The check depends on the input alone: a failed input becomes a file in ``fuzz_co
 from __future__ import annotations
 
 import base64
-import copy
-import functools
+import contextlib
 import json
 import math
-import os
 import sys
 import tempfile
 import time
@@ -59,18 +57,20 @@ _PIECES: Final = (
 )
 
 
-def in_memory(data: bytes) -> Path:
-    """Path of a regular file in memory with these bytes, until the next call."""
-    descriptor = _memory(os.getpid())
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, data, 0)
-    return Path(f"/proc/self/fd/{descriptor}")
+@contextlib.contextmanager
+def written(data: bytes, name: str) -> Iterator[Path]:
+    """A file with these bytes, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        yield path
 
 
-@functools.cache
-def _memory(process: int) -> int:
-    """A descriptor for each process: forked processes do not share a descriptor."""
-    return os.memfd_create("fuzz")
+def one_line(error: Exception) -> str:
+    """The word for a refusal, which must be one line."""
+    assert "\n" not in str(error), str(error)
+    return "refused"
 
 
 class Target(NamedTuple):
@@ -114,13 +114,13 @@ def _recording(source: Random) -> bytes:
 
 def _decoded(data: bytes) -> str:
     """A file is read, or refused in one line with the byte where the damage begins."""
-    try:
-        summary = read_events(in_memory(data), lambda event: None)
-    except SourceError as error:
-        assert "\n" not in str(error), str(error)
-        assert error.offset is not None
-        assert 0 <= error.offset <= len(data)
-        return "refused"
+    with written(data, "recording.msgpack") as path:
+        try:
+            summary = read_events(path, lambda event: None)
+        except SourceError as error:
+            assert error.offset is not None
+            assert 0 <= error.offset <= len(data)
+            return one_line(error)
     assert summary.size_bytes == len(data)
     return "taken"
 
@@ -268,10 +268,15 @@ _SOURCES: Final = {
 }
 """Format and file name → content."""
 _ODD: Final[tuple[Any, ...]] = (
-    *(None, True, 0, -1, 10**400, 1e308, -1e308, 1e-320, math.nan, math.inf, 1795297016.1, 4e9),
-    *("", "x", "NaN", "\x1b[31m", "\ud800", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59", "2026-11-22T03:13:10"),
-    *([], {}, [None], [[[]]], [{}]),
+    *(None, True, 0, -1, 1, 1.5, -0.0, 256, 2**63, -(2**70), 10**400, 1e308, -1e308, 1e-320, math.nan, math.inf),
+    *("", "x", "x" * 2000, "NaN", "[red]", "\x1b[31m", "\ud800", "9999999h", "lognormal:8s,nan", "staggered:0s"),
+    *("local:x=y", 1795297016.1, 4e9, "1970-01-01T00:00:00Z", "9999-12-31T23:59:59", "2026-11-22T03:13:10"),
+    *([], [1], ["a"], [None], [[]], [[[]]], [{}], {}, {"a": 1}, list(range(5000))),
 )
+
+
+def _odd(value: Any, source: Random) -> Any:
+    return source.choice(_ODD)
 
 
 def _log(source: Random) -> bytes:
@@ -279,7 +284,11 @@ def _log(source: Random) -> bytes:
     data = _SOURCES[name]
     if source.random() < 0.7 and not name.endswith((".eval", ".csv")):
         lines = data.splitlines() if name.endswith(".jsonl") else [data]
-        data = b"\n".join(json.dumps(_damaged(json.loads(line), source)).encode() for line in lines)
+        values = [json.loads(line) for line in lines]
+        for value in values:
+            if source.random() < 0.8:
+                hostile.damage(value, source, _odd)
+        data = b"\n".join(json.dumps(value).encode() for value in values)
     else:
         data = spoilt(data, source)
     if source.random() < 0.1:
@@ -287,39 +296,18 @@ def _log(source: Random) -> bytes:
     return name.encode() + b"\n" + data
 
 
-def _damaged(value: Any, source: Random) -> Any:
-    """The value with up to four parts missing, replaced or exchanged."""
-    for _ in range(source.randint(0, 4)):
-        places = hostile.places(value)
-        if not places:
-            break
-        holder, key = source.choice(places)
-        damage = source.random()
-        if damage < 0.3:
-            del holder[key]
-        elif damage < 0.8:
-            holder[key] = copy.deepcopy(source.choice(_ODD))
-        else:
-            exchanged = source.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
-            holder[key], holder[exchanged] = holder[exchanged], holder[key]
-    return value
-
-
 def _import(data: bytes) -> str:
     """A recording that can be read, or a refusal in one line."""
     where, _, content = data.partition(b"\n")
-    name, _, path = where.decode().partition("/")
-    with tempfile.TemporaryDirectory() as folder:
-        file, out = Path(folder, path), Path(folder, "out.msgpack")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+    name, _, log = where.decode().partition("/")
+    with written(content, log) as path:
+        out = path.with_name("out.msgpack")
         try:
-            result = import_files(registry.load(name), [file], out)
+            result = import_files(registry.load(name), [path], out)
         except RecordingError as error:
-            assert "\n" not in str(error), str(error)
             assert "unexpected" not in str(error), str(error)
             assert not out.exists()
-            return "refused"
+            return one_line(error)
         assert not any("unexpected" in line for line in result.named), result.named
         read_recording(out)  # refuses negative durations, and clocks that do not add up
     return "taken"
@@ -329,45 +317,16 @@ def _published(path: Path) -> None:
     costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=1000, workers=10))
 
 
-_READERS: Final[dict[str, Callable[[Path], object]]] = {
-    "scenario": lambda path: scenario.load(str(path)),
-    "tier": lambda path: scenario.load_tier(str(path)),
-    "published": _published,
-    "facts": costmodel.load,
-    "prices": costmodel.load_prices,
-    "profile": costmodel.load_profile,
-}
-
-
 ROOT: Final = Path(__file__).parents[3]
-DOCUMENTS: Final = {
-    "scenario": sorted((ROOT / "scenarios").glob("*.toml")),
-    "tier": sorted((ROOT / "scenarios" / "tiers").glob("*.toml")),
-    "published": sorted((ROOT / "scenarios" / "published").glob("*.toml")),
-    "facts": sorted((ROOT / "costmodel" / "providers" / "data" / "published").glob("*.toml")),
-    "prices": sorted((ROOT / "costmodel" / "pricing" / "data").glob("*.toml")),
-    "profile": sorted((ROOT / "costmodel" / "providers" / "data" / "limits").glob("*.toml")),
+_READERS: Final[dict[str, tuple[Callable[[Path], object], Path]]] = {
+    "scenario": (lambda path: scenario.load(str(path)), ROOT / "scenarios"),
+    "tier": (lambda path: scenario.load_tier(str(path)), ROOT / "scenarios" / "tiers"),
+    "published": (_published, ROOT / "scenarios" / "published"),
+    "facts": (costmodel.load, ROOT / "costmodel" / "providers" / "data" / "published"),
+    "prices": (costmodel.load_prices, ROOT / "costmodel" / "pricing" / "data"),
+    "profile": (costmodel.load_profile, ROOT / "costmodel" / "providers" / "data" / "limits"),
 }
-VALUES: Final[tuple[Any, ...]] = (
-    *("", "x", "[red]", "\x1b[31m", "nan", "9999999h", "lognormal:8s,nan", "staggered:0s", "local:x=y", "x" * 2000),
-    *(-1, 0, 1, 256, 2**63, -(2**70), 10**400, 1.5, -0.0, 1e308, float("nan"), float("inf"), True),
-    *([], [1], ["a"], [[]], [{}], {}, {"a": 1}, list(range(5000))),
-)
-
-
-def _mangled(kind: str, source: Random) -> str:
-    """A shipped document with one or two values replaced, missing or added."""
-    data = tomllib.loads(source.choice(DOCUMENTS[kind]).read_text(encoding="utf-8"))
-    for _ in range(source.choice((1, 1, 2))):
-        holder, key = source.choice(hostile.places(data))
-        what = source.random()
-        if what < 0.8:
-            holder[key] = copy.deepcopy(source.choice(VALUES))
-        elif what < 0.9:
-            del holder[key]
-        elif isinstance(holder, dict):
-            holder["another"] = copy.deepcopy(source.choice(VALUES))
-    return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in data.items())
+"""What reads a document, and where those are that are shipped."""
 
 
 def _toml(value: Any) -> str:
@@ -384,33 +343,30 @@ def _toml(value: Any) -> str:
 
 def _shipped(source: Random) -> bytes:
     kind = source.choice(sorted(_READERS))
-    return f"{kind}\n{_mangled(kind, source)}".encode("utf-8", "surrogatepass")
+    data = tomllib.loads(source.choice(sorted(_READERS[kind][1].glob("*.toml"))).read_text(encoding="utf-8"))
+    hostile.damage(data, source, _odd)
+    lines = "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in data.items())
+    return f"{kind}\n{lines}".encode("utf-8", "surrogatepass")
 
 
 def _document(data: bytes) -> str:
     """A document is read, or refused in one line."""
     kind, _, text = data.partition(b"\n")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "document.toml")
-        path.write_bytes(text)
+    with written(text, "document.toml") as path:
         try:
-            _READERS[kind.decode()](path)
+            _READERS[kind.decode()][0](path)
         except (TaxtuiError, CostModelError) as error:
-            assert "\n" not in str(error), str(error)
-            return "refused"
+            return one_line(error)
     return "taken"
 
 
 def _projected(data: bytes) -> str:
     """A recording is read and projected, or refused in one line."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "recording.msgpack")
-        path.write_bytes(data)
+    with written(data, "recording.msgpack") as path:
         try:
-            costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=100, workers=10))
+            _published(path)
         except CostModelError as error:
-            assert "\n" not in str(error), str(error)
-            return "refused"
+            return one_line(error)
     return "taken"
 
 
@@ -429,11 +385,10 @@ CORPUS: Final = Path(__file__).parent / "fuzz_corpus"
 AT_ONCE: Final = 2000
 """Executions that are handed to a process together."""
 MOST_TOLD: Final = 20
-"""Failures of a kind that are printed; the rest is counted."""
+"""Failures of a target that are printed; the rest is counted."""
 
 
 def made(target: str, seed: int, number: int) -> bytes:
-    """The input of one execution."""
     return TARGETS[target].make(Random(f"{seed}:{target}:{number}"))
 
 
@@ -446,44 +401,21 @@ def tried(target: str, data: bytes) -> tuple[str, str]:
 
 
 def corpus() -> Iterator[tuple[str, Path]]:
-    """Target and file of everything that once failed."""
     for path in sorted(CORPUS.glob("*/*")):
         yield path.parent.name, path
 
 
-def _some(seed: int, ends_s: float, batch: tuple[str, int, int]) -> tuple[str, Counter[str], list[tuple[int, str]]]:
-    """Counts of one batch, and its failures by number; less than all of it once the time is up."""
-    target, first, count = batch
-    counts: Counter[str] = Counter()
-    failures = []
-    for number in range(first, first + count):
-        if time.time() > ends_s:
-            break
-        word, why = tried(target, made(target, seed, number))
-        counts[word] += 1
-        if why:
-            failures.append((number, why))
-    return target, counts, failures
-
-
-def _batches(executions: int, chosen: list[str]) -> list[tuple[str, int, int]]:
-    """All targets side by side, each as often as its share says."""
-    shares = sum(TARGETS[name].share for name in chosen)
-    batches = []
-    for name in chosen:
-        wanted = -(-executions * TARGETS[name].share // shares)
-        batches += [(at / wanted, name, at, min(AT_ONCE, wanted - at)) for at in range(0, wanted, AT_ONCE)]
-    return [batch[1:] for batch in sorted(batches)]
+def _one(target: str, seed: int, number: int) -> tuple[str, str]:
+    return tried(target, made(target, seed, number))
 
 
 @click.command()
 @click.option("--executions", default=1_000_000, show_default=True)
-@click.option("--seconds", default=1e9, help="End after so many, whatever is left; without a limit by default.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--target", "only", type=click.Choice(list(TARGETS)), help="This one alone.")
 @click.option("--number", type=int, help="With --target: this execution alone, and its input on stdout.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
-def main(executions: int, seconds: float, seed: int, only: str | None, number: int | None, jobs: int) -> None:
+def main(executions: int, seed: int, only: str | None, number: int | None, jobs: int) -> None:
     """Print counts by target and what came of each, behind the failures; exit code 1 where there is one."""
     if number is not None:
         if only is None:
@@ -492,23 +424,21 @@ def main(executions: int, seconds: float, seed: int, only: str | None, number: i
         click.echo(data, nl=False)
         click.echo(": ".join(tried(only, data)), err=True)
         return
-    began = time.time()
-    counts: dict[str, Counter[str]] = {}
-    told: Counter[tuple[str, str]] = Counter()
+    began, total, failed = time.time(), 0, 0
+    chosen = [only] if only else list(TARGETS)
+    shares = sum(TARGETS[name].share for name in chosen)
     with ProcessPoolExecutor(jobs) as pool:
-        work = partial(_some, seed, began + seconds)
-        for target, found, failures in pool.map(work, _batches(executions, [only] if only else list(TARGETS))):
-            counts.setdefault(target, Counter()).update(found)
-            for failed, why in failures:
-                told[target, why[:40]] += 1
-                if told[target, why[:40]] <= MOST_TOLD:
-                    again = f"python -m tests.support.fuzz.fuzzing --target {target} --seed {seed} --number {failed}"
-                    click.echo(f"FAILED {target}: {why}\n    again: {again}")
-    for target, found in counts.items():
-        click.echo(f"{target}: {found.total():,} ({', '.join(f'{word} {n:,}' for word, n in sorted(found.items()))})")
-    failed = sum(found["FAILED"] for found in counts.values())
+        for name in chosen:
+            counts, numbers = Counter[str](), range(-(-executions * TARGETS[name].share // shares))
+            for each, (word, why) in enumerate(pool.map(partial(_one, name, seed), numbers, chunksize=AT_ONCE)):
+                counts[word] += 1
+                if why and counts[word] <= MOST_TOLD:
+                    again = f"python -m tests.support.fuzz.fuzzing --target {name} --seed {seed} --number {each}"
+                    click.echo(f"FAILED {name}: {why}\n    again: {again}")
+            told = ", ".join(f"{word} {count:,}" for word, count in sorted(counts.items()))
+            click.echo(f"{name}: {counts.total():,} ({told})")
+            total, failed = total + counts.total(), failed + counts["FAILED"]
     took_s = time.time() - began
-    total = sum(found.total() for found in counts.values())
     click.echo(f"{total:,} executions in {took_s:.0f} s, {total / took_s:,.0f} a second: {failed} failed")
     sys.exit(1 if failed else 0)
 

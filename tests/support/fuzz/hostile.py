@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -21,28 +22,9 @@ INTEGERS: Final = (-2, -1, 0, 1, 3, 10**18, 2**62, MAX_INT, MAX_INT + 1, 2**64 -
 MARKUP: Final = ("[red]x", "[/]", "[@click=app.quit]x[/]", "\\[b]")
 WIDE: Final = "漢" * 100
 TEXTS: Final = (
-    "",
-    "[",
-    "[/]",
-    "[red]",
-    "\\[",
-    "\x1b[31m",
-    "\x1b]52;c;aGk=\x07",
-    "\x9b2J",
-    "two\nlines\r",
-    "\u202e",
-    WIDE,
-    "a\u200bb\u200d\ufeff",
-    "\u0627\u0644\u0639\u0631\u2067x\u2066",
-    "[@click=app.quit]x[/]",
-    "=HYPERLINK(1)",
-    "<script>alert(1)</script>",
-    "| a | `b` ![](x)",
-    "e\u0301" * 50,
-    "x" * 300,
-    "action",
-    "setup",
-    "failed",
+    *("", "[", "[/]", "[red]", "\\[", "\x1b[31m", "\x1b]52;c;aGk=\x07", "\x9b2J", "two\nlines\r", "\u202e", WIDE),
+    *("a\u200bb\u200d\ufeff", "\u0627\u0644\u0639\u0631\u2067x\u2066", "[@click=app.quit]x[/]", "=HYPERLINK(1)"),
+    *("<script>alert(1)</script>", "| a | `b` ![](x)", "e\u0301" * 50, "x" * 300, "action", "setup", "failed"),
     "lognormal:8s,0.6",
 )
 COLUMNS: Final[tuple[list[int], ...]] = ([], [0], [-1], [MAX_INT], [MAX_INT] * 3)
@@ -100,9 +82,7 @@ def recording(source: Random) -> bytes:
     contents = payloads()
     if source.random() < 0.5:
         batches = [msgspec.msgpack.decode(payload) for payload in contents]
-        for _ in range(source.randint(1, 5)):
-            holder, key = source.choice(places(batches))
-            _change(holder, key, source)
+        damage(batches, source, _replacement)
         return sealed([msgspec.msgpack.encode(batch) for batch in batches])
     number = source.randrange(len(contents))
     payload = contents[number]
@@ -114,17 +94,30 @@ def recording(source: Random) -> bytes:
     return sealed(contents)
 
 
-def _change(holder: Any, key: Any, source: Random) -> None:
-    """Replace, remove or double a value."""
-    value, what = holder[key], source.random()
-    if what < 0.1:
-        del holder[key]
-    elif what < 0.2 and isinstance(holder, list):
-        holder.insert(key, copy.deepcopy(value))
-    elif isinstance(value, list):
-        holder[key] = list(source.choice(COLUMNS))
-    else:
-        holder[key] = source.choice(INTEGERS if isinstance(value, int) else TEXTS)
+def _replacement(value: Any, source: Random) -> Any:
+    if isinstance(value, list):
+        return source.choice(COLUMNS)
+    return source.choice(INTEGERS if isinstance(value, int) else TEXTS)
+
+
+def damage(value: Any, source: Random, replacement: Callable[[Any, Random], Any]) -> None:
+    """Remove, double, exchange or replace up to five parts of a value."""
+    for _ in range(source.randint(1, 5)):
+        if not (found := places(value)):
+            return
+        (holder, key), what = source.choice(found), source.random()
+        if what < 0.15:
+            del holder[key]
+        elif what < 0.25:
+            if isinstance(holder, list):
+                holder.insert(key, copy.deepcopy(holder[key]))
+            else:
+                holder["another"] = copy.deepcopy(holder[key])
+        elif what < 0.35:
+            other = source.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+            holder[key], holder[other] = holder[other], holder[key]
+        else:
+            holder[key] = copy.deepcopy(replacement(holder[key], source))
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:

@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -34,6 +35,11 @@ def aged(path: Path, seconds: float = LONG_AGO_S) -> Path:
     return path
 
 
+def kept(path: Path, told: list[events.Event] | None = None, later_s: float = 0.0) -> Path:
+    """A story that nobody has written to for long."""
+    return aged(record(path, told), LONG_AGO_S + later_s)
+
+
 def written(path: Path, *frames: list[events.Event] | bytes) -> Path:
     """A file of these frames, or bytes, that nobody has written to for long."""
     path.write_bytes(b"".join(f if isinstance(f, bytes) else b"".join(Sealer().seal(f)) for f in frames))
@@ -60,8 +66,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("recordings")
 
 
-def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
-    entry = told(aged(record(folder / "a.msgpack", story.run(20))))
+def test_a_complete_recording_tells_what_it_holds_and_the_command_lists_the_newest_first(
+    folder: Path, tmp_path: Path
+) -> None:
+    entry = told(kept(folder / "a.msgpack", story.run(20)))
     assert (entry.state, entry.detail) == ("complete", "")
     assert entry.outcome == "finished"
     assert entry.substrates == ("local:bwrap", "docker:runc")
@@ -69,10 +77,6 @@ def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
     assert entry.counts == {"ok": 38, "failed": 2}
     assert entry.when_ns == story.UNIX_NS
     assert entry.size_bytes == entry.path.stat().st_size
-
-
-def test_the_command_lists_a_folder_the_newest_first(folder: Path, tmp_path: Path) -> None:
-    aged(record(folder / "a.msgpack", story.run(20)))
     (folder / "junk.msgpack").write_bytes(b"no recording")
     result = CliRunner().invoke(app, ["recordings", "list", str(folder)])
     assert result.exit_code == 0, result.exception
@@ -87,6 +91,9 @@ def test_the_command_lists_a_folder_the_newest_first(folder: Path, tmp_path: Pat
 
 
 def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> None:
+    empty = written(folder / "empty.msgpack")
+    assert told(empty).state == "empty"
+    assert told(aged(empty, time.time())).state == "running"
     path = record(folder / "a.msgpack", UNFINISHED)
     assert told(aged(path, time.time() - 1)).state == "running"
     assert told(aged(path, time.time() - 60)).state == "incomplete"
@@ -123,12 +130,6 @@ def test_the_state_of_a_file_is_told_by_its_ends(folder: Path, frames: list[Any]
         assert (entry.outcome, entry.counts) == ("", {})
 
 
-def test_an_empty_file_is_empty_or_a_run_that_begins(folder: Path) -> None:
-    path = written(folder / "a.msgpack")
-    assert told(path).state == "empty"
-    assert told(aged(path, time.time())).state == "running"
-
-
 def test_what_is_gone_or_no_file_is_not_listed(folder: Path) -> None:
     (folder / "folder.msgpack").mkdir()
     (folder / "gone.msgpack").symlink_to("nowhere")
@@ -138,15 +139,6 @@ def test_what_is_gone_or_no_file_is_not_listed(folder: Path) -> None:
     listing = scan()
     assert [(entry.name, entry.state) for entry in listing.entries] == [("loop", "unreadable")]
     assert inspect(folder / "never.msgpack") is None
-
-
-def test_text_from_the_file_is_safe_for_a_screen(folder: Path) -> None:
-    header = events.Header(
-        events.MAGIC, 1, "run\x1b[31m", {"name": "a\nb", "cells": [story.planned("lo\x07cal")]}, {"cpu": "\u202eUPC"}
-    )
-    entry = told(written(folder / "a.msgpack", [header]))
-    shown = " ".join(entry.substrates)
-    assert shown.isprintable()
 
 
 def test_a_header_larger_than_what_is_read_at_once(folder: Path) -> None:
@@ -163,6 +155,10 @@ def test_only_the_ends_of_a_file_are_read(folder: Path) -> None:
     os.truncate(path, 10**12)  # a hole of a terabyte: to read all of it would run into the time limit
     entry = told(aged(path))
     assert (entry.cells, entry.state) == (2, "incomplete")
+    begin, *_, end = story.trial(1, 0, 0)
+    filling = [events.Notice(1, "info", "x" * 1000)] * (END_BYTES // 500)
+    path = written(folder / "b.msgpack", [HEADER], [begin], filling, [end])
+    assert told(path).succeeded, "of a trial that starts before the end that is read"
 
 
 def test_damage_near_the_end_of_a_long_file_has_the_offset_that_a_reader_finds(folder: Path) -> None:
@@ -206,43 +202,32 @@ def test_shipped_recordings_come_last_and_once(folder: Path, tmp_path: Path, mon
     }
     monkeypatch.setattr(catalogue, "SHIPPED", tuple(paths))
     monkeypatch.setattr(catalogue, "bundled", lambda name: paths[name].absolute())
-    mine = aged(record(folder / "mine.msgpack", story.run(2)))
+    kept(folder / "mine.msgpack", story.run(2))
     listing = scan()
-    assert [(entry.name, entry.shipped) for entry in listing.entries] == [
-        ("mine", False),
-        ("small", True),
-        ("run", True),
-    ]
-    assert [entry.path for entry in listing.entries][:2] == [mine, folder / "small.msgpack"]
+    shipped = [(entry.name, entry.shipped) for entry in listing.entries]
+    assert shipped == [("mine", False), ("small", True), ("run", True)]
+    assert listing.entries[1].path == folder / "small.msgpack"
 
 
 def test_what_live_shows_is_listed_wherever_it_lies(folder: Path, tmp_path: Path) -> None:
-    elsewhere = aged(record(tmp_path / "elsewhere.msgpack", story.run(2, finish=False)))
-    own = aged(record(folder / "own.msgpack", story.run(2, finish=False)))
-    assert [(e.path, e.state) for e in scan(elsewhere, running=True).entries] == [
-        (own, "incomplete"),
-        (elsewhere, "running"),
-    ]
+    elsewhere = kept(tmp_path / "elsewhere.msgpack", story.run(2, finish=False))
+    own = kept(folder / "own.msgpack", story.run(2, finish=False))
+    listed = [(e.path, e.state) for e in scan(elsewhere, running=True).entries]
+    assert listed == [(own, "incomplete"), (elsewhere, "running")]
     assert [(e.path, e.state) for e in scan(own.absolute(), running=True).entries] == [(own, "running")]
     assert len(scan(Path("no-such-folder/a.msgpack"), running=True).entries) == 1
 
 
 def test_only_what_has_changed_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("same", "changed", "gone", "growing"):
-        aged(record(folder / f"{name}.msgpack", story.run(2, finish=name != "growing")))
+        kept(folder / f"{name}.msgpack", story.run(2, finish=name != "growing"))
     listing = scan(folder / "growing.msgpack", running=True)
-    read = []
-    inspected = catalogue.inspect
-
-    def inspect(path: Path, **options: Any) -> CatalogueEntry | None:
-        read.append(path.stem)
-        return inspected(path, **options)
-
-    monkeypatch.setattr(catalogue, "inspect", inspect)
+    read = Mock(wraps=catalogue.inspect)
+    monkeypatch.setattr(catalogue, "inspect", read)
     (folder / "gone.msgpack").unlink()
     aged(folder / "changed.msgpack", LONG_AGO_S + 1)
     again = scan(folder / "growing.msgpack", running=True, previous=listing.entries)
-    assert read == ["changed", "growing"]
+    assert [call.args[0].stem for call in read.call_args_list] == ["changed", "growing"]
     assert [entry.name for entry in again.entries] == ["changed", "growing", "same"]
     assert [entry.state for entry in scan(previous=again.entries).entries] == ["complete", "incomplete", "complete"]
 
@@ -253,10 +238,7 @@ def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
     shipped = record(tmp_path / "run.msgpack")
     monkeypatch.setattr(catalogue, "bundled", lambda name: shipped)
 
-    def refuse(self: Path) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(Path, "iterdir", Mock(side_effect=PermissionError(13, "Permission denied")))
     listing = scan()
     assert listing.problem == "cannot list recordings: Permission denied"
     assert [entry.path for entry in listing.entries] == [shipped]
@@ -265,35 +247,41 @@ def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
 
 def test_last_is_the_last_written_recording_whatever_its_clock(folder: Path) -> None:
     header, *rest = story.run(20)
-    imported = aged(record(folder / "imported.msgpack"), LONG_AGO_S + 1)
+    imported = kept(folder / "imported.msgpack", later_s=1)
     clock = next(event for event in rest if isinstance(event, events.Clock))
     future = msgspec.structs.replace(clock, unix_ns=clock.unix_ns + 10**18)
-    ahead = aged(record(folder / "ahead.msgpack", [header, *(future if event is clock else event for event in rest)]))
+    ahead = kept(folder / "ahead.msgpack", [header, *(future if event is clock else event for event in rest)])
     assert [entry.path for entry in scan().entries] == [ahead, imported]
     assert newest() == catalogue.readable()[0].path == imported
 
 
-def test_newest_steps_over_what_is_no_recording(folder: Path) -> None:
-    good = aged(record(folder / "good.msgpack"), LONG_AGO_S)
-    aged(record(folder / "older.msgpack"), LONG_AGO_S - 1)
+def test_newest_steps_over_what_is_no_recording_and_where_asked_over_what_has_no_success(folder: Path) -> None:
+    good = kept(folder / "good.msgpack")
+    kept(folder / "older.msgpack", later_s=-1)
     aged(written(folder / "empty.msgpack"), LONG_AGO_S + 1)
     aged(written(folder / "text.msgpack", b"hello"), LONG_AGO_S + 2)
     aged(written(folder / "newer.msgpack", [msgspec.structs.replace(HEADER, version=9)]), LONG_AGO_S + 3)
     (folder / "gone.msgpack").symlink_to("nowhere")
     assert newest() == good
+    header, clock, cell = story.run(1)[0], story.clock(), story.cell(0, "local")
+    failed = story.trial(1, 0, 0, outcome=events.FAILED)
+    warm_up = story.trial(2, 0, 10**9, warm_up=True)
+    told_badly = [header, clock, cell, *failed, *warm_up]
+    bad = kept(folder / "bad.msgpack", told_badly, later_s=5)
+    kept(folder / "worse.msgpack", [*told_badly, events.RunFinished("finished", {"failed": 1})], later_s=4)
+    assert newest() == bad
+    assert newest(succeeded=True) == good
+    for path in (good, folder / "older.msgpack"):
+        path.unlink()
+    assert newest(succeeded=True) == bad  # which says what is amiss
 
 
 def test_what_became_of_a_run_is_apart_from_whether_its_file_is_whole(folder: Path) -> None:
     def entry(name: str, *end: events.Event) -> CatalogueEntry:
-        return told(aged(record(folder / name, [*story.run(20, until=10, finish=False), *end])))
+        return told(kept(folder / name, [*UNFINISHED, *end]))
 
     cancelled = entry("a.msgpack", events.RunFinished("cancelled", {"ok": 18, "failed": 1, "cancelled": 1}))
-    assert (cancelled.fate, cancelled.state, cancelled.ended_trials, cancelled.trials) == (
-        "cancelled",
-        "complete",
-        20,
-        40,
-    )
+    assert (cancelled.fate, cancelled.state, cancelled.ended_trials) == ("cancelled", "complete", 20)
     broken = entry("b.msgpack")
     assert (broken.fate, broken.state, broken.ended_trials) == ("broken off", "incomplete", None)
     spent = entry("c.msgpack", events.RunFinished("budget", {"ok": 19, "failed": 1}))
@@ -301,45 +289,26 @@ def test_what_became_of_a_run_is_apart_from_whether_its_file_is_whole(folder: Pa
     assert told(written(folder / "d.msgpack", b"hello")).fate == ""
 
 
-def test_the_newest_that_can_be_projected_has_a_success(folder: Path) -> None:
-    good = aged(record(folder / "good.msgpack"), LONG_AGO_S)
-    header, clock, cell = story.run(1)[0], story.clock(), story.cell(0, "local")
-    failed = story.trial(1, 0, 0, outcome=events.FAILED)
-    warm_up = story.trial(2, 0, 10**9, warm_up=True)
-    told_badly = [header, clock, cell, *failed, *warm_up]
-    bad = aged(record(folder / "bad.msgpack", told_badly), LONG_AGO_S + 2)
-    ended = [*told_badly, events.RunFinished("finished", {"failed": 1})]
-    aged(record(folder / "worse.msgpack", ended), LONG_AGO_S + 1)
-    assert newest() == bad
-    assert newest(succeeded=True) == good
-    good.unlink()
-    assert newest(succeeded=True) == bad  # which says what is amiss
-
-
-def test_a_success_whose_start_lies_before_the_end_that_is_read_counts(folder: Path) -> None:
-    begin, *_, end = story.trial(1, 0, 0)
-    filling = [events.Notice(1, "info", "x" * 1000)] * (END_BYTES // 500)
-    path = written(folder / "a.msgpack", [HEADER], [begin], filling, [end])
-    assert told(path).succeeded
-
-
 def test_in_a_checkout_newest_is_the_reference_until_there_is_one_of_ones_own(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There what is shipped lies in the folder for one's own, all as new as the checkout."""
     for age, name in enumerate(("run", "gvisor", "small")):
-        aged(record(folder / f"{name}.msgpack"), LONG_AGO_S + age)
+        kept(folder / f"{name}.msgpack", later_s=age)
     monkeypatch.setattr(catalogue, "bundled", lambda name: Path.cwd() / name.removeprefix("../"))
     assert newest() == Path.cwd() / "recordings/run.msgpack"
-    own = aged(record(folder / "own.msgpack"), LONG_AGO_S - 1)
+    own = kept(folder / "own.msgpack", later_s=-1)
     assert newest() == own
 
 
-def test_paths_are_shown_from_here_and_are_safe_for_a_screen(folder: Path) -> None:
+def test_paths_are_shown_from_here_and_text_is_safe_for_a_screen(folder: Path) -> None:
     assert catalogue.path_text(folder.absolute() / "a.msgpack") == "recordings/a.msgpack"
     assert catalogue.path_text(Path("/elsewhere/a.msgpack")) == "/elsewhere/a.msgpack"
     assert catalogue.command(Path("recordings/a b.msgpack")) == "taxtui replay 'recordings/a b.msgpack'"
-    path = written(folder / os.fsdecode(b"\xff\x1b.msgpack"), [HEADER])
+    header = events.Header(
+        events.MAGIC, 1, "run\x1b[31m", {"cells": [story.planned("lo\x07cal")]}, {"cpu": "\u202eUPC"}
+    )
+    path = written(folder / os.fsdecode(b"\xff\x1b.msgpack"), [header])
     entry = told(path)
-    assert (entry.name + catalogue.path_text(path)).isprintable()
+    assert (entry.name + catalogue.path_text(path) + " ".join(entry.substrates)).isprintable()
     entry.name.encode()

@@ -1,11 +1,22 @@
+"""The state of a run by its events: durations, counts, what is left, and histograms."""
+
 from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from costmodel.recording import events
 from costmodel.recording.events import Event
+from costmodel.recording.follower import Follower
+from taxtui.live.histogram import LogHistogram, bucket, lower
 from taxtui.live.state import RunState
+from taxtui.recording.writer import Recorder
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import MS, S, cell, clock, header, health, planned, trial
 
@@ -62,11 +73,8 @@ def test_warm_ups_are_shown_and_not_counted() -> None:
 @pytest.mark.parametrize(
     ("outcome", "failed", "level"),
     [
-        (events.FAILED, 1, "error"),
-        (events.TIMEOUT, 1, "error"),
-        ("exploded", 1, "error"),
-        (events.CANCELLED, 0, "warning"),
-        (events.INTERRUPTED, 0, "warning"),
+        *((outcome, 1, "error") for outcome in (events.FAILED, events.TIMEOUT, "exploded")),
+        *((outcome, 0, "warning") for outcome in (events.CANCELLED, events.INTERRUPTED)),
     ],
 )
 def test_a_trial_that_did_not_go_well_is_counted_by_outcome_and_measured_only_in_cleanup(
@@ -111,16 +119,13 @@ def test_trials_in_flight_say_what_they_are_doing() -> None:
     assert state.open == {}
 
 
-def test_the_runner_is_badged_for_lag_and_for_cpu() -> None:
+def test_the_runner_is_badged_for_lag_and_for_cpu_and_is_the_late_worker_of_many() -> None:
     state = fold([clock(), health(1 * S)])
     assert state.runner.problems == []
     state.apply(health(2 * S, lag_p99_ns=6 * MS, cpu_permille=900))
     assert state.runner.problems == ["loop lag"]
     state.apply(health(3 * S, cpu_permille=900))
     assert state.runner.problems == ["loop lag", "client CPU"]
-
-
-def test_one_late_worker_of_many_is_the_runner_that_is_badged() -> None:
     state = RunState()
     for second in range(1, 101):
         for worker in range(8):
@@ -138,15 +143,8 @@ def test_a_repetition_until_a_precision_had_no_planned_number_of_trials() -> Non
     assert fold([repeated]).cells[0].planned == 500
 
 
-def test_elapsed_time_follows_the_instants_of_whichever_worker_writes() -> None:
-    state = fold([clock(), health(3 * S), clock(1, story.UNIX_NS + 10 * S), health(1 * S)])
-    assert state.elapsed_ns == 11 * S
-    assert RunState().elapsed_ns == 0
-
-
 def test_what_is_left_is_trials_left_times_their_mean() -> None:
-    told: list[Event] = [header([planned("local", trials=5), planned("docker", trials=2)]), clock()]
-    state = fold(told)
+    state = fold([header([planned("local", trials=5), planned("docker", trials=2)]), clock()])
     assert state.remaining_ns(state.cells.values()) is None
     for event in trial(1, 0, 0):  # 122 ms with its cleanup
         state.apply(event)
@@ -156,9 +154,7 @@ def test_what_is_left_is_trials_left_times_their_mean() -> None:
         state.apply(event)
     assert state.remaining_ns(state.cells.values()) == (5 + 2) * 122 * MS
     assert RunState().remaining_ns([]) is None
-
-
-def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
+    # Lanes beyond the trials do not make them any shorter.
     crowd = planned("local", trials=4) | {"warmup": 0}
     many = msgspec.structs.replace(cell(0, "local"), concurrency=64)
     state = fold([header([crowd]), clock(), many, *trial(0, 0, 0)])
@@ -167,7 +163,9 @@ def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
     assert state.remaining_ns(state.cells.values()) == mean  # not 3/64 of it
 
 
-def test_a_whole_run() -> None:
+def test_a_whole_run_and_its_time_by_whichever_worker_writes() -> None:
+    assert fold([clock(), health(3 * S), clock(1, story.UNIX_NS + 10 * S), health(1 * S)]).elapsed_ns == 11 * S
+    assert RunState().elapsed_ns == 0
     state = fold(story.run())
     assert (state.outcome, state.run_id, state.name) == ("finished", "7f3a0c11", "story")
     assert [(c.label, c.ok, c.failed, c.warm_ups, c.planned) for c in state.cells.values()] == [
@@ -175,3 +173,108 @@ def test_a_whole_run() -> None:
         ("docker:runc", 18, 2, 1, 20),
     ]
     assert state.remaining_ns(state.cells.values()) == 0
+
+
+# -- runs of any shape ---------------------------------------------------------------------------------------------
+
+durations = st.integers(0, 2**60)  # a create and four actions stay within what a recording holds
+outcomes = st.sampled_from([*events.OUTCOMES, "new-outcome"])
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[Event]:
+    """A run of any shape: trials of known and unknown cells, interleaved, some never ending."""
+    told: list[Event] = [header([planned("local")]), clock(), cell(0, "local")]
+    trials = [
+        trial(
+            key,
+            draw(st.integers(0, 2)),
+            draw(st.integers(0, 10**12)),
+            create_ns=draw(durations),
+            durations_ns=draw(st.lists(durations, max_size=4)),
+            runs_ns=[],
+            outcome=draw(outcomes),
+            warm_up=draw(st.booleans()),
+        )[: draw(st.integers(1, 9))]
+        for key in range(draw(st.integers(0, 6)))
+    ]
+    while any(trials):
+        waiting = [one for one in trials if one]
+        told.append(waiting[draw(st.integers(0, len(waiting) - 1))].pop(0))
+    if draw(st.booleans()):
+        told.append(events.RunFinished("finished", {}))
+    return told
+
+
+@settings(deadline=None, max_examples=60)
+@given(runs(), st.lists(st.integers(0, 70), max_size=8))
+def test_following_a_file_as_it_grows_folds_to_the_same_state_as_the_events_at_once(
+    told: list[Event], cuts: list[int]
+) -> None:
+    edges = sorted({0, *cuts, len(told)})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.msgpack"
+        live = RunState()
+        with Recorder(path) as recorder, Follower(path) as follower:
+            for start, end in itertools.pairwise(edges):
+                for event in told[start:end]:
+                    recorder.add(event)
+                recorder.flush()
+                for event in follower.poll():
+                    live.apply(event)
+        assert live == fold(told)
+
+
+@given(runs())
+def test_every_trial_is_somewhere(told: list[Event]) -> None:
+    state = fold(told)
+    started = sum(isinstance(event, events.TrialStarted) for event in told)
+    ended = sum(at.finished + at.warm_ups for at in state.cells.values())
+    assert started == ended + len(state.open)
+    for at in state.cells.values():
+        assert at.ok == at.facets["cold_start"].n == at.facets["trajectory"].n
+        assert at.ok <= at.finished
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_a_value_lies_in_its_bucket_and_the_bucket_is_narrow(value: int) -> None:
+    index = bucket(value)
+    assert lower(index) <= value < lower(index + 1)
+    assert lower(index + 1) - lower(index) <= max(1, lower(index) / 32)
+
+
+@given(st.lists(durations, min_size=1), st.integers(1, 200))
+def test_columns_over_the_whole_range_hold_every_value_and_none_outside(values: list[int], number: int) -> None:
+    histogram = LogHistogram()
+    for value in values:
+        histogram.add([value])
+    whole = LogHistogram()
+    whole.add(values)
+    assert histogram == whole
+    columns = histogram.columns(number, histogram.least, histogram.greatest)
+    assert sum(columns) == pytest.approx(len(values))
+    assert min(columns) >= 0
+    assert sum(histogram.columns(number, 2 * histogram.greatest + 2, 4 * histogram.greatest + 4)) == 0
+
+
+def test_columns_share_wide_buckets_by_area() -> None:
+    histogram = LogHistogram()
+    histogram.add([10**6 + step for step in range(0, 10**6, 1_000)])
+    assert min(histogram.columns(300, histogram.least, histogram.greatest)) > 0  # else narrow columns show a comb
+
+
+def test_a_clock_that_stepped_counts_as_zero() -> None:
+    histogram = LogHistogram()
+    histogram.add([])
+    histogram.add([-5, 0])
+    assert (histogram.counts, histogram.total, histogram.mean, LogHistogram().quantile(0.5)) == ({0: 2}, 0, 0.0, 0)
+
+
+@given(st.lists(durations, min_size=1))
+def test_quantiles_are_monotone_and_within_the_extremes(values: list[int]) -> None:
+    histogram = LogHistogram()
+    histogram.add(values)
+    ladder = [histogram.quantile(q / 20) for q in range(21)]
+    assert ladder == sorted(ladder)
+    assert min(values) <= ladder[0]
+    assert ladder[-1] <= max(values)

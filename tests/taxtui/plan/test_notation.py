@@ -16,18 +16,10 @@ from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, ThinkTime, Tier
 
 
 @pytest.mark.parametrize(
-    ("text", "nanoseconds"),
-    [
-        ("250ms", 250_000_000),
-        ("8s", 8 * 10**9),
-        ("1.5m", 90 * 10**9),
-        ("1h", 3600 * 10**9),
-        ("2", 2 * 10**9),
-        ("0s", 0),
-    ],
+    ("text", "seconds"), [("250ms", 0.25), ("8s", 8), ("1.5m", 90), ("1h", 3600), ("2", 2), ("0s", 0)]
 )
-def test_durations(text: str, nanoseconds: int) -> None:
-    assert parse_duration_ns(text) == nanoseconds
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration_ns(text) == seconds * 10**9
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-3s", "3 parsecs", "nan", "1e3s", "3s4", "9223372037s", "9" * 400])
@@ -58,9 +50,7 @@ def test_lengths_that_are_none(text: str) -> None:
     assert "20-120" in str(caught.value.fix)
 
 
-@given(
-    st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.from_regex(r"[a-z0-9./-]{1,8}", fullmatch=True))
-)
+@given(st.dictionaries(st.text("abz_", min_size=1, max_size=8), st.text("az09./-", min_size=1, max_size=8)))
 def test_a_substrate_is_written_as_it_is_read(options: dict[str, str]) -> None:
     ref = SubstrateRef(name="docker", options=options | {"image": "a:b=c"})
     assert parse_substrate(str(ref)) == ref
@@ -105,39 +95,29 @@ def test_think_times_that_are_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "count"),
+    ("texts", "count"),
     [
         ("500", 500),
         ("0", 0),
-        ("1,000,000", 1_000_000),
-        ("1_000_000", 1_000_000),
-        ("10k", 10_000),
-        ("10K", 10_000),
-        ("1M", 1_000_000),
-        ("1m", 1_000_000),
+        ("1,000,000 1_000_000 1M 1m 1e6 1E+6", 1_000_000),
+        ("10k 10K", 10_000),
         ("2.5M", 2_500_000),
         ("1B", 10**9),
-        ("1e6", 1_000_000),
-        ("1E+6", 1_000_000),
         ("2.5e3", 2_500),
         ("5.0", 5),
-        (" 12 ", 12),
     ],
 )
-def test_counts_are_read_as_people_write_them(text: str, count: int) -> None:
-    """Thousands, powers of ten and their letters."""
-    assert parse_count(text) == count
+def test_counts_are_read_as_people_write_them(texts: str, count: int) -> None:
+    assert {parse_count(f" {text} ") for text in texts.split()} == {count}
 
 
 @pytest.mark.parametrize("text", ["", "many", "1.5", "-1", "1,00", "1,0000", "1e-3", "10 k", "1e99", "1kk", "nan", "١"])
 def test_what_is_no_count_is_refused_with_what_is(text: str) -> None:
-    """A part of one, a negative one, or a slip of the pen."""
     with pytest.raises(UsageError, match=r"no count.*10k"):
         parse_count(text)
 
 
 def test_an_option_that_counts_takes_the_same_and_leaves_negative_ones_to_who_counts() -> None:
-    """A command line's own words for what is too small are better than any that hold for every count."""
     assert [COUNT.convert(text, None, None) for text in ("10k", 7, "-1")] == [10_000, 7, -1]
     with pytest.raises(click.BadParameter, match="'three' is no count"):
         COUNT.convert("three", None, None)

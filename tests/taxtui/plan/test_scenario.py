@@ -1,3 +1,5 @@
+"""Scenario and tier files: what they plan, and what is wrong with them in one line with its place."""
+
 from __future__ import annotations
 
 import json
@@ -5,6 +7,8 @@ from pathlib import Path
 
 import click
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from costmodel.errors import PriceError
 from costmodel.pricing.sheet import load_prices
@@ -12,6 +16,8 @@ from taxtui.commands import run as run_command
 from taxtui.commands import run_plan
 from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
+from taxtui.plan.spec import Step, Tier
+from taxtui.workloads.repository import to_toml
 
 CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n'
 
@@ -36,16 +42,11 @@ def test_a_block_is_the_product_of_its_lists(tmp_path: Path) -> None:
     assert {cell.trials for cell in plan.cells} == {7}
 
 
-def test_json_says_the_same_as_toml(tmp_path: Path) -> None:
+def test_json_says_the_same_as_toml_and_every_shipped_scenario_loads(tmp_path: Path) -> None:
     cells = [{"substrates": ["local"], "tiers": ["T0"], "actions": [10]}]
     assert load(tmp_path, json.dumps({"cells": cells}), "mine.json") == load(tmp_path, CELLS)
-
-
-def test_every_shipped_scenario_loads() -> None:
-    names = scenario.shipped_names()
-    assert "quick" in names
-    for name in names:
-        assert scenario.load(name).cells
+    assert "quick" in scenario.shipped_names()
+    assert all(scenario.load(name).cells for name in scenario.shipped_names())
 
 
 def test_a_tier_of_ones_own_is_relative_to_the_scenario(tmp_path: Path) -> None:
@@ -117,22 +118,14 @@ def test_a_scenario_that_is_not_there_names_the_shipped(tmp_path: Path) -> None:
         scenario.load(str(tmp_path / "binary.toml"))
 
 
-def test_a_tier_without_a_cycle_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "t.toml").write_text('name = "T9"\ntitle = "ours"\ncycle = []\n')
-    with pytest.raises(ScenarioError, match="cycle is empty"):
-        scenario.load_tier("t.toml", tmp_path)
-
-
 def test_a_tier_typed_on_the_command_line_is_looked_for_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped = scenario.bundled("tiers/T0.toml")
-    assert shipped is not None
-    (tmp_path / "mine.toml").write_text(shipped.read_text().replace('"T0"', '"mine"'))
+    _mine(tmp_path, "0s")
     monkeypatch.chdir(tmp_path)
     params = run_command.command.make_context("run", ["-t", "mine.toml", "-n", "10"]).params
     plan = run_plan.plan_of(params["scenario"], params)
-    assert {cell.tier.name for cell in plan.cells} == {"mine"}
+    assert {cell.tier.name for cell in plan.cells} == {"M"}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +142,9 @@ def test_what_is_wrong_with_a_tier_is_said_with_its_place(step: str, words: str,
     (tmp_path / "t.toml").write_text(text)
     with pytest.raises(ScenarioError, match=words):
         scenario.load_tier("t.toml", tmp_path)
+    (tmp_path / "t.toml").write_text('name = "T9"\ntitle = "ours"\ncycle = []\n')
+    with pytest.raises(ScenarioError, match="cycle is empty"):
+        scenario.load_tier("t.toml", tmp_path)
 
 
 def test_a_document_without_end_is_refused(tmp_path: Path) -> None:
@@ -157,3 +153,46 @@ def test_a_document_without_end_is_refused(tmp_path: Path) -> None:
         scenario.load(str(tmp_path / "endless.toml"))
     with pytest.raises(PriceError, match="a device, not a regular file"):
         load_prices(tmp_path / "endless.toml")
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
+    ["", "'", "'''", 'say "hi"\n', "a\\\nb", "\n", "\r\n", "it's\nfine'", "\x7f\x00", "line\n'''\nend"]
+)
+steps = st.builds(Step, name=texts, run=texts, expect_stdout=texts, timeout_s=st.none() | st.floats(0.001, 1e6))
+
+
+@settings(max_examples=60)
+@given(
+    tier=st.builds(
+        Tier,
+        name=texts,
+        title=texts,
+        requires=st.lists(texts, max_size=2).map(tuple),
+        network=st.booleans(),
+        preload=texts,
+        setup=st.lists(steps, max_size=1).map(tuple),
+        cycle=st.lists(steps, min_size=1, max_size=2).map(tuple),
+    )
+)
+def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, tier: Tier) -> None:
+    path = tmp_path_factory.mktemp("tier") / "made.toml"
+    path.write_bytes(to_toml(tier, "made by a test").encode())
+    assert scenario.load_tier(str(path)) == tier
+
+
+def _mine(folder: Path, think: str) -> None:
+    step = '[[cycle]]\nname = "one"\nrun = "true"\n'
+    (folder / "mine.toml").write_text(f'name = "M"\ntitle = ""\nthink = "{think}"\n{step}')
+
+
+def test_a_cell_thinks_as_its_tier_does_unless_told_otherwise(tmp_path: Path) -> None:
+    _mine(tmp_path, "lognormal:8s,0.6")
+    cells = CELLS.replace("T0", "mine.toml")
+    thinks = [str(load(tmp_path, cells + more, "s.toml").cells[0].think) for more in ("", 'think = "0s"\n')]
+    assert thinks == ["lognormal:8s,0.6", "0s"]
+
+
+def test_a_think_time_that_is_none_is_said_with_its_file(tmp_path: Path) -> None:
+    _mine(tmp_path, "long")
+    with pytest.raises(ScenarioError, match=r"mine\.toml: think: .*not a duration"):
+        scenario.load_tier("mine.toml", tmp_path)

@@ -1,19 +1,24 @@
-"""The frame codec: round trips, every cut, every flipped bit, newer versions."""
+"""The frame codec and the recorder: round trips, cuts, flipped bits, newer versions, full disks, and what others do."""
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import costmodel
 from costmodel.errors import SourceError
-from costmodel.recording import events, framing
+from costmodel.recording import framing
 from costmodel.recording.events import (
     Actions,
-    Clock,
     Event,
     Header,
     Mark,
@@ -24,34 +29,25 @@ from costmodel.recording.events import (
     TrialStarted,
 )
 from costmodel.recording.follower import Follower, read_events
-from taxtui.errors import UsageError, WriteFailed
+from costmodel.recording.framing import MAX_EVENTS
+from taxtui.commands.recordings import command
+from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.recording import writer
 from taxtui.recording.writer import Recorder, Sealer
+from tests.support.fuzz import hostile
+from tests.taxtui.tui import story
 
-HEADER = Header("taxtui", 1, "20260101t000000z-00000000", {"name": "t"}, {"python": "3"})
+HEADER = story.header([])
 
 
 def sample() -> list[Event]:
     """A small whole recording: one trial of three actions."""
-    return [
-        HEADER,
-        Clock(0, 123, 456, "abcd"),
-        TrialStarted(0, 0, "taxtui-x-0", 5, 6),
-        Mark(0, "running", 50, 1000),
-        PhaseEnded(0, events.CREATE, 6, 40),
-        PhaseEnded(0, events.READY, 46, 30),
-        Actions(0, events.ACTION, 0, [1, 2, 3], [], [100, 200, 300], [90, -1, 250], [], [4, 5, 6], []),
-        PhaseEnded(0, events.CLEANUP, 700, 20),
-        TrialEnded(0, events.OK, "", "", "", 690, 0, "warm"),
-        RunFinished("finished", {"ok": 1}),
-    ]
+    trial = story.trial(0, 0, 5, durations_ns=[100, 200, 300], runs_ns=[90, -1, 250], think_ns=[4, 5, 6])
+    return [HEADER, story.clock(), *trial, RunFinished("finished", {"ok": 1})]
 
 
 def write(path: Path, stream: list[Event]) -> bytes:
-    with Recorder(path) as recorder:
-        for event in stream:
-            recorder.add(event)
-    return path.read_bytes()
+    return story.record(path, stream).read_bytes()
 
 
 def read_back(path: Path) -> tuple[list[Event], Follower]:
@@ -120,6 +116,8 @@ def test_what_is_not_a_recording_says_so(tmp_path: Path, content: bytes, words: 
     path.write_bytes(content)
     with pytest.raises(SourceError, match=words):
         read_back(path)
+    with pytest.raises(SourceError, match=r"cannot read .*: Is a directory"):
+        read_back(tmp_path)
 
 
 def test_unknown_events_and_later_fields_are_skipped_and_counted(tmp_path: Path) -> None:
@@ -209,11 +207,148 @@ def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refus
         for _ in range(2):
             with pytest.raises(SourceError, match=f"damaged at byte {offset}: checksum mismatch"):
                 follower.poll()
-    got: list[Event] = []
     with pytest.raises(SourceError, match=f"head -c {offset} FILE > OUT"):
-        read_events(path, got.append)
-    assert got == sample()[:-1]
-    kept: list[Event] = []
+        read_back(path)
     path.write_bytes(data[:offset])
-    read_events(path, kept.append)
-    assert kept == got
+    assert read_back(path)[0] == sample()[:-1]
+
+
+# -- frames name the one before ---------------------------------------------------------------------------------------
+
+Frames = list[bytes]
+SPLICES: Final[dict[str, Callable[[Frames, Frames], Frames]]] = {
+    "the slowest half removed": lambda own, _: own[:4] + own[9:],
+    "one frame removed": lambda own, _: own[:7] + own[8:],
+    "the second frame removed": lambda own, _: own[:1] + own[2:],
+    "two frames swapped": lambda own, _: [*own[:5], own[6], own[5], *own[7:]],
+    "a frame doubled": lambda own, _: [*own[:6], own[5], *own[6:]],
+    "a frame of another file": lambda own, other: [*own[:6], other[7], *own[7:]],
+    "another file behind": lambda own, other: own + other,
+    "the same file behind": lambda own, _: own + own,
+    "an unchained frame": lambda own, _: [*own[:6], framing.frame(b"\x90"), *own[6:]],
+    "without its header": lambda own, _: own[1:],
+}
+
+
+def cut(path: Path) -> Frames:
+    """A file as its frames."""
+    return [framing.frame(payload) for payload in hostile.payloads(path.read_bytes())]
+
+
+def chained(path: Path, trials: int = 8) -> Frames:
+    return cut(story.record(path, story.run(trials)))
+
+
+def refused_at(path: Path) -> int:
+    """The byte at which the reader refuses the file."""
+    with pytest.raises(SourceError) as refusal:
+        costmodel.load(path)
+    assert refusal.value.offset is not None
+    return refusal.value.offset
+
+
+@pytest.mark.parametrize("what", SPLICES)
+def test_a_spliced_file_is_damaged_where_the_splice_is(what: str, tmp_path: Path) -> None:
+    own, other = chained(tmp_path / "own", trials=8), chained(tmp_path / "other", trials=9)
+    spliced = SPLICES[what](own, other)
+    path = tmp_path / "spliced"
+    path.write_bytes(b"".join(spliced))
+    first = next((n for n, (a, b) in enumerate(zip(spliced, own, strict=False)) if a != b), len(own))
+    assert refused_at(path) == len(b"".join(spliced[:first]))
+
+
+def test_a_chain_goes_through_every_frame_and_a_file_without_one_is_told_so(tmp_path: Path) -> None:
+    linked, unchained = tmp_path / "chained", tmp_path / "unchained"
+    chained(linked)
+    without = [msgspec.msgpack.encode(framing.split(payload)) for payload in hostile.payloads(linked.read_bytes())]
+    unchained.write_bytes(hostile.sealed(without))
+    seen = [read_events(path, lambda event: None) for path in (linked, unchained)]
+    assert [one.chained for one in seen] == [True, False]
+    assert seen[0].events == seen[1].events
+    assert all(one.complete for one in seen)
+    lines = CliRunner().invoke(command, ["verify", str(linked), str(unchained)]).stdout.splitlines()
+    assert "unchained" not in lines[0]
+    assert "unchained" in lines[1]
+
+
+def test_a_link_stands_first_in_a_frame_and_nowhere_else(tmp_path: Path) -> None:
+    header, second, *_ = hostile.payloads(b"".join(chained(tmp_path / "chained")))
+    raws = framing.split(second)
+    path = tmp_path / "r"
+    path.write_bytes(hostile.sealed([header, msgspec.msgpack.encode([*raws, [11, 1, 0]])]))
+    assert refused_at(path) == len(framing.frame(header))
+
+
+@pytest.mark.parametrize("change", [{"ok": 1}, {"ok": -1}, {"lost": 2}])
+def test_an_end_that_counts_other_trials_than_are_there_is_no_end(change: dict[str, int], tmp_path: Path) -> None:
+    run = story.run(8)
+    counts = story.ended_trials(run)
+    run[-1] = RunFinished("finished", {**counts, **{key: counts.get(key, 0) + more for key, more in change.items()}})
+    path = story.record(tmp_path / "r.msgpack", run)
+    _, summary = read_back(path)
+    assert (summary.ended, summary.complete) == (True, False)
+    assert not costmodel.load(path).complete  # type: ignore[union-attr]
+    said = CliRunner().invoke(command, ["verify", str(path)])
+    assert said.exit_code == 1
+    assert "incomplete (trials are missing" in said.stdout
+
+
+# -- the writing side -----------------------------------------------------------------------------------------------
+
+
+def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
+    events: list[Event] = [Notice(0, "", "")] * (MAX_EVENTS + 3)
+    written = Sealer().seal(events)
+    sizes = [len(msgspec.msgpack.decode(payload)) for _, payload in framing.FrameParser().feed(b"".join(written))]
+    assert all(size <= MAX_EVENTS for size in sizes)
+    assert sum(sizes) == len(events) + len(written) - 1, "a link in each but the first"
+
+
+def test_a_reader_refuses_a_batch_with_more(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    many = msgspec.msgpack.encode([[9, 0, "", ""]] * (MAX_EVENTS + 1))
+    path.write_bytes(Sealer().seal([HEADER])[0] + framing.frame(many))
+    with pytest.raises(SourceError, match=f"{MAX_EVENTS + 1} events in one frame"):
+        read_events(path, lambda event: None)
+
+
+def test_one_event_that_is_larger_than_a_frame_is_refused() -> None:
+    with pytest.raises(RecordingError, match="one event of 1048594 bytes does not fit a frame of 1048576 bytes"):
+        Sealer().seal([Notice(0, "", "x" * ((1 << 20) + 8))])
+
+
+def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(HEADER)
+    recorder.add(Notice(1, "info", "queued"))
+    recorder.close()
+    recorder.close()
+    got, summary = read_back(recorder.path)
+    assert (got[-1], summary.complete) == (Notice(1, "info", "queued"), False)
+
+
+def test_a_disk_that_is_full_only_when_it_is_forced_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(fd: int) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(writer.os, "fsync", fsync)  # type: ignore[attr-defined]
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(HEADER)
+    with pytest.raises(WriteFailed, match="quota exceeded; `taxtui recordings verify` shows the intact part"):
+        recorder.close()
+    recorder.close()
+
+
+@pytest.mark.parametrize("harm", ["removed", "replaced", "truncated", "appended to"])
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_what_others_do_to_the_file_is_noticed_at_the_next_write(harm: str, at_the_end: bool, tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.msgpack")
+    recorder.add(HEADER)
+    data = recorder.path.read_bytes()
+    if harm in ("removed", "replaced"):
+        recorder.path.unlink()
+    if harm != "removed":
+        recorder.path.write_bytes({"replaced": b"", "truncated": data[:10], "appended to": data + b"x"}[harm])
+    with pytest.raises(WriteFailed, match=r"cannot continue .*; run again"):
+        recorder.close() if at_the_end else recorder.add(TrialStarted(0, 0, "s", 0, 0))
+    recorder.close()

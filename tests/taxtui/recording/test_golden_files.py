@@ -7,29 +7,15 @@ before causes and the CPU time of a mark: they never change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 import pytest
 
 import costmodel
 from costmodel.recording.events import (
-    ACTION,
-    CANCELLED,
-    CLEANUP,
-    CREATE,
-    FAILED,
-    INTERRUPTED,
-    OK,
-    READY,
-    READY_AGAIN,
-    RECORDED_LENGTH,
-    SETUP,
-    TIMEOUT,
     UNKNOWN,
-    VERIFY,
     Actions,
     Cell,
     Clock,
@@ -42,13 +28,14 @@ from costmodel.recording.events import (
     RunFinished,
     TrialEnded,
     TrialStarted,
-    column,
 )
 from costmodel.recording.follower import read_events
 from costmodel.recording.reader import Recording
-from taxtui.recording.writer import Recorder
+from tests.support.command_line import events
 from tests.support.cost_model import costmodel_files
+from tests.taxtui.tui import story
 
+RUN: Final = "20260101t000000z-00000000"
 CELL: Final = Cell(
     id=0,
     substrate="docker",
@@ -84,52 +71,50 @@ def _phases(trial: int, *phases: tuple[str, int, int]) -> list[Event]:
 
 
 _TOLD: Final[list[Event]] = [
-    Header("taxtui", 1, "20260101t000000z-00000000", {"name": "golden"}, {"python": "3"}),
+    Header("taxtui", 1, RUN, {"name": "golden"}, {"python": "3"}),
     Clock(0, 5_000, 1_767_225_600_000_000_000, "h"),
     CELL,
     OTHER,
     Health(1, 2, 3, 4, 50, 0, 0, 900_000),
     # A warm-up, after which the cell is announced again with the cost of its bracket.
     TrialStarted(0, 0, "taxtui-g-0", 10, 12, warm_up=True),
-    *_phases(0, (CREATE, 12, 100), (READY, 112, 50), (READY_AGAIN, 162, 9)),
+    *_phases(0, ("create", 12, 100), ("ready", 112, 50), ("ready_again", 162, 9)),
     msgspec.structs.replace(CELL, bracket_cost_ns=77),
-    Actions(0, ACTION, 0, [1, 1, 1], [], [9, 9, 9], [8, 8, 8], [], [], []),
-    TrialEnded(0, OK, "", "", "", 201, 0, "cold"),
+    Actions(0, "action", 0, [1, 1, 1], [], [9, 9, 9], [8, 8, 8], [], [], []),
+    TrialEnded(0, "ok", "", "", "", 201, 0, "cold"),
     # Columns full and empty, actions in two parts, an unknown run, a throttled create, a set-up, two blocks.
     TrialStarted(1, 0, "taxtui-g-1", 300, 300),
     Mark(1, "started", 460, 1_000),
-    *_phases(1, (CREATE, 350, 100), (READY, 450, 40), (READY_AGAIN, 490, 10)),
-    Actions(1, SETUP, 0, [2], [], [30], [25], [], [3], []),
-    *_phases(1, (SETUP, 500, 32)),
-    Actions(1, ACTION, 0, [3, 4], [], [60, 70], [50, UNKNOWN], [], [5, 6], []),
+    *_phases(1, ("create", 350, 100), ("ready", 450, 40), ("ready_again", 490, 10)),
+    Actions(1, "setup", 0, [2], [], [30], [25], [], [3], []),
+    *_phases(1, ("setup", 500, 32)),
+    Actions(1, "action", 0, [3, 4], [], [60, 70], [50, UNKNOWN], [], [5, 6], []),
     Notice(600, "warning", "docker: throttled, waits 0.1 s"),
-    Actions(1, ACTION, 2, [], [11], [80], [], [0], [], [7]),
-    *_phases(1, (CLEANUP, 760, 90)),
-    TrialEnded(1, OK, "", "", "", 760, 50, "warm"),
+    Actions(1, "action", 2, [], [11], [80], [], [0], [], [7]),
+    *_phases(1, ("cleanup", 760, 90)),
+    TrialEnded(1, "ok", "", "", "", 760, 50, "warm"),
     TrialStarted(2, 1, "taxtui-g-2", 900, 905, attempt=1, block=1),
-    *_phases(2, (CREATE, 905, 20), (READY, 925, 20)),
-    Actions(2, ACTION, 0, [], [0, 500, 700], [10, 10, 10], [UNKNOWN] * 3, [], [], []),
-    TrialEnded(2, OK, "", "", "", 2_175, 0, "warm"),
+    *_phases(2, ("create", 905, 20), ("ready", 925, 20)),
+    Actions(2, "action", 0, [], [0, 500, 700], [10, 10, 10], [UNKNOWN] * 3, [], [], []),
+    TrialEnded(2, "ok", "", "", "", 2_175, 0, "warm"),
     # What fails, what runs out of time, and what a person stopped.
     TrialStarted(3, 1, "taxtui-g-3", 3_000, 3_000),
-    *_phases(3, (CREATE, 3_000, 25)),
-    TrialEnded(3, FAILED, READY, "SandboxLost", "it is gone", 3_100, 0, "warm"),
+    *_phases(3, ("create", 3_000, 25)),
+    TrialEnded(3, "failed", "ready", "SandboxLost", "it is gone", 3_100, 0, "warm"),
     TrialStarted(4, 0, "taxtui-g-4", 4_000, 4_000),
-    *_phases(4, (CREATE, 4_000, 30), (READY, 4_030, 30)),
-    Actions(4, ACTION, 0, [1], [], [40], [35], [1], [], []),
-    TrialEnded(4, TIMEOUT, ACTION, "ExecTimeout", "", 9_000, 0, "warm"),
+    *_phases(4, ("create", 4_000, 30), ("ready", 4_030, 30)),
+    Actions(4, "action", 0, [1], [], [40], [35], [1], [], []),
+    TrialEnded(4, "timeout", "action", "ExecTimeout", "", 9_000, 0, "warm"),
     TrialStarted(5, 0, "taxtui-g-5", 9_500, 9_500),
-    TrialEnded(5, CANCELLED, CREATE, "", "", 9_600, 0, "warm"),
+    TrialEnded(5, "cancelled", "create", "", "", 9_600, 0, "warm"),
 ]
 _APPENDED: Final[list[Event]] = [
-    msgspec.structs.replace(
-        CELL, id=2, actions=0, provenance="imported", length=RECORDED_LENGTH, resolution_ns=1_000_000
-    ),
+    msgspec.structs.replace(CELL, id=2, actions=0, provenance="imported", length="recorded", resolution_ns=1_000_000),
     TrialStarted(6, 2, "", 9_700, 9_700, 1, False, 0, 1, "t", "sha256:2", 2_000_000_000, "g", 42),
     Mark(6, "pulled", 9_720, 0, 700),
-    Actions(6, ACTION, 0, [], [], [10, 20], [9, UNKNOWN], [], [], [], [8, UNKNOWN], [1, UNKNOWN]),
-    *_phases(6, (VERIFY, 9_740, 30)),
-    TrialEnded(6, CANCELLED, VERIFY, "", "", 9_800, 0, "warm", "n", "cancelled"),
+    Actions(6, "action", 0, [], [], [10, 20], [9, UNKNOWN], [], [], [], [8, UNKNOWN], [1, UNKNOWN]),
+    *_phases(6, ("verify", 9_740, 30)),
+    TrialEnded(6, "cancelled", "verify", "", "", 9_800, 0, "warm", "n", "cancelled"),
 ]
 
 FIRST: Final[list[Event]] = [*_TOLD, RunFinished("cancelled", {"cancelled": 1, "failed": 1, "ok": 2, "timeout": 1})]
@@ -161,111 +146,49 @@ VERSIONS: Final = pytest.mark.parametrize(
 )
 
 
-class Numbers(NamedTuple):
-    """What a projection needs of one counted trial."""
-
-    ok: bool
-    held_ns: int
-    queued_ns: int
-    cold_ns: int
-    cleanup_ns: int
-    block: int
-    durations_ns: list[int]
-    gaps_ns: list[int]
-    thinks_ns: list[int]
-    runs_ns: list[int]
+Numbers = tuple[bool, int, int, int, int, int, list[int], list[int], list[int], list[int]]
+"""Of a counted trial, as a projection needs them: success, times held, queued, of the cold start and the clean-up, its
+block; and by action the duration, gap, think time and in-sandbox time."""
 
 
-Trials = dict[tuple[str, str], list[Numbers]]
-"""Counted trials in order, by the cell's substrate and mode."""
-
-
-def from_events(path: Path) -> Trials:
-    """By arithmetic of this file over the events."""
-    events: list[Event] = []
-    read_events(path, events.append)
-    trials: Trials = {}
-    started = {event.trial: event for event in events if isinstance(event, TrialStarted)}
-    names = {cell.id: (cell.substrate, cell.mode) for cell in (CELL, OTHER)}
-    for end in events:
-        if isinstance(end, TrialEnded) and end.outcome not in (CANCELLED, INTERRUPTED):
-            start = started[end.trial]
-            if not start.warm_up:
-                numbers = _numbers(start, end, [event for event in events if getattr(event, "trial", -1) == end.trial])
-                trials.setdefault(names[start.cell], []).append(numbers)
-    return trials
-
-
-def _numbers(start: TrialStarted, end: TrialEnded, own: list[Event]) -> Numbers:
-    phases = {event.phase: event.duration_ns for event in own if isinstance(event, PhaseEnded)}
-    actions = [event for event in own if isinstance(event, Actions) and event.step == "action"]
-
-    def joined(values: Callable[[Actions], list[int]]) -> list[int]:
-        return [value for part in actions for value in column(values(part), len(part.duration_ns))]
-
-    gaps, durations = joined(lambda part: part.gap_ns), joined(lambda part: part.duration_ns)
-    return Numbers(
-        ok=end.outcome == "ok",
-        held_ns=end.end_ns - start.start_ns - phases.get("ready_again", 0),
-        queued_ns=end.queued_ns,
-        cold_ns=phases.get("create", 0) + phases.get("ready", 0),
-        cleanup_ns=phases.get("cleanup", 0),
-        block=start.block,
-        durations_ns=durations,
-        gaps_ns=gaps,
-        thinks_ns=joined(lambda part: part.think_ns),
-        runs_ns=joined(lambda part: part.run_ns),
-    )
-
-
-def from_trials(path: Path) -> Trials:
-    """By the cost model's reader."""
+def numbers_of(path: Path) -> dict[str, list[Numbers]]:
+    """Counted trials in order, by the mode of their cell."""
     recording = costmodel.load(path)
     assert isinstance(recording, Recording)
-    trials: Trials = {}
+    trials: dict[str, list[Numbers]] = {}
     for cell in recording.cells:
         for trial in cell.trials:
-            numbers = Numbers(
-                trial.ok,
-                trial.measures.held_ns,
-                trial.measures.queued_ns,
-                trial.measures.cold_start_ns,
-                trial.measures.cleanup_ns or 0,
-                trial.block,
-                list(trial.durations_ns),
-                list(trial.gaps_ns) or [0] * len(trial.durations_ns),
-                list(trial.thinks_ns) or [0] * len(trial.durations_ns),
-                list(trial.runs_ns),
-            )
-            trials.setdefault((cell.identity.substrate, cell.identity.mode), []).append(numbers)
+            held, zeros = trial.measures, [0] * len(trial.durations_ns)
+            times = held.held_ns, held.queued_ns, held.cold_start_ns, held.cleanup_ns or 0
+            columns = list(trial.gaps_ns) or zeros, list(trial.thinks_ns) or zeros, list(trial.runs_ns)
+            numbers = (trial.ok, *times, trial.block, list(trial.durations_ns), *columns)
+            trials.setdefault(cell.identity.mode, []).append(numbers)
     return trials
-
-
-def written(path: Path, stream: list[Event]) -> bytes:
-    with Recorder(path) as recorder:
-        for event in stream:
-            recorder.add(event)
-    return path.read_bytes()
 
 
 def test_the_golden_file_is_what_the_recorder_writes_today(tmp_path: Path) -> None:
-    assert written(tmp_path / "today.msgpack", STREAM) == GOLDEN.read_bytes()
+    assert story.record(tmp_path / "today.msgpack", STREAM, RUN).read_bytes() == GOLDEN.read_bytes()
 
 
 @VERSIONS
 def test_the_golden_file_reads_as_its_events(golden: Path, stream: list[Event]) -> None:
-    events: list[Event] = []
-    summary = read_events(golden, events.append)
-    assert events == stream
+    assert events(golden) == stream
+    summary = read_events(golden, lambda event: None)
     assert (summary.complete, summary.skipped, summary.torn_bytes) == (True, 0, 0)
 
 
 @VERSIONS
 def test_trials_have_the_numbers_of_their_events(golden: Path, stream: list[Event]) -> None:
-    trials = from_events(golden)
-    assert {key: len(numbers) for key, numbers in trials.items()} == {("docker", "exec"): 2, ("docker", "session"): 2}
-    assert trials["docker", "exec"][0].held_ns == 450
-    assert from_trials(golden) == trials
+    assert numbers_of(golden) == {
+        "exec": [
+            (True, 450, 50, 140, 90, 0, [60, 70, 80], [3, 4, 0], [0, 0, 11], [50, UNKNOWN, 0]),
+            (False, 5_000, 0, 60, 0, 0, [40], [1], [0], [35]),
+        ],
+        "session": [
+            (True, 1_270, 0, 40, 0, 1, [10, 10, 10], [0, 0, 0], [0, 500, 700], [UNKNOWN] * 3),
+            (False, 100, 0, 25, 0, 0, [], [], [], []),
+        ],
+    }
 
 
 @VERSIONS
@@ -291,6 +214,9 @@ def test_a_file_written_from_the_description_of_the_format_alone_is_read(tmp_pat
         costmodel_files.trial(3, outcome="failed", actions=(17,)),
     ]
     path = costmodel_files.write(tmp_path / "described.msgpack", trials)
-    numbers = from_events(path)
-    assert len(numbers["docker", "exec"]) == 3
-    assert from_trials(path) == numbers
+    second, cold_ns = 10**9, 3 * 10**9
+    assert numbers_of(path)["exec"] == [
+        (True, 2 * cold_ns + 18, 7, cold_ns, 13, 0, [second] * 3, [1, 2, 3], [0, 5, 0], [second] * 3),
+        (True, 2 * cold_ns + 20, 0, cold_ns, 0, 3, [second] * 3, [0] * 3, [0] * 3, [UNKNOWN, 4, 5]),
+        (False, cold_ns + 17, 0, cold_ns, 0, 0, [17], [0], [0], [17]),
+    ]

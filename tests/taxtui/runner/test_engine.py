@@ -1,32 +1,48 @@
-"""A whole run against a substrate without sandboxes: what it writes, what it refuses, how it ends."""
+"""A whole run against a substrate without sandboxes: what it writes and refuses, how it ends and how it crashes."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
 
 from costmodel.errors import PriceError
 from costmodel.pricing.sheet import load_prices
-from costmodel.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.events import (
+    CRASHED,
+    Cell,
+    Event,
+    Header,
+    Health,
+    Notice,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
 from costmodel.recording.follower import read_events
 from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import writer
-from taxtui.runner import preflight
+from taxtui.recording.writer import Recorder
+from taxtui.runner import health, preflight, run_control
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.fanout import worker_program
+from taxtui.runner.journal import Journal
 from taxtui.runner.run import Run
 from taxtui.runner.run_control import read_commands
+from taxtui.runner.trial.trial import Trial
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput
-from taxtui.sandboxes.protocol import Availability, Effective
+from taxtui.sandboxes.protocol import Availability, Effective, ExecResult
+from tests.support.command_line import events
 from tests.support.recorded import NoWatchdog
 
 TIER = Tier(name="T", title="", requires=("bash", "git"), cycle=(Step(name="one", run="true"),))
@@ -49,9 +65,7 @@ def plan(*, top: dict[str, Any] | None = None, **cell: Any) -> Plan:
 
 async def executed(run: Run) -> list[Event]:
     await run.execute()
-    got: list[Event] = []
-    read_events(run.path, got.append)
-    return got
+    return events(run.path)
 
 
 async def execute(tmp_path: Path, what: Plan) -> tuple[Run, list[Event]]:
@@ -61,6 +75,10 @@ async def execute(tmp_path: Path, what: Plan) -> tuple[Run, list[Event]]:
 
 def of(got: list[Event], kind: type) -> list[Any]:
     return [event for event in got if isinstance(event, kind)]
+
+
+def creates(fake: FakeSubstrate) -> int:
+    return sum(call.startswith("create") for call in fake.calls)
 
 
 async def test_a_run_writes_a_complete_recording_and_leaves_nothing(tmp_path: Path, fake: FakeSubstrate) -> None:
@@ -110,14 +128,11 @@ async def test_a_limit_of_open_files_that_is_too_low_is_refused_with_the_number_
 async def test_an_unavailable_substrate_is_refused_before_anything_exists(
     tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def check() -> Availability:
-        raise KeyError("secret")
-
     fake.availability = Availability(ok=False, detail="no daemon", fix="start it")
     with pytest.raises(SubstrateUnavailable, match="fake: no daemon; start it"):
         await execute(tmp_path, plan())
-    monkeypatch.setattr(fake, "check", check)  # against the protocol
-    with pytest.raises(SubstrateError, match=r"^fake: unexpected KeyError \(test_engine.py:\d+\); report it") as raised:
+    monkeypatch.setattr(fake, "check", AsyncMock(side_effect=KeyError("secret")))  # against the protocol
+    with pytest.raises(SubstrateError, match=r"^fake: unexpected KeyError \(mock.py:\d+\); report it") as raised:
         await execute(tmp_path, plan())
     assert raised.value.exit_code == 1
     assert list(tmp_path.iterdir()) == []
@@ -145,10 +160,8 @@ async def test_stopping_finishes_what_runs_and_launches_nothing_more(tmp_path: P
 
     fake.create_hook = stop_in_the_third
     got = await executed(run)
-    ends = of(got, TrialEnded)
-    assert {end.outcome for end in ends} == {"ok"}
-    assert len(ends) < 50
-    assert got[-1].outcome == "interrupted"  # type: ignore[union-attr]
+    assert [end.outcome for end in of(got, TrialEnded)] == ["ok"] * 3
+    assert got[-1] == RunFinished("interrupted", {"ok": 2})
     assert fake.alive == {}
 
 
@@ -189,7 +202,7 @@ async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) 
 @pytest.mark.parametrize("concurrency", [1, 3, 8])
 async def test_never_more_sandboxes_than_allowed(concurrency: int, tmp_path: Path, fake: FakeSubstrate) -> None:
     _, got = await execute(tmp_path, plan(trials=10, concurrency=concurrency, top={"max_sandboxes": 4}))
-    assert sum(call.startswith("create") for call in fake.calls) == 4
+    assert creates(fake) == 4
     assert any("--max-sandboxes 4" in notice.text for notice in of(got, Notice))
 
 
@@ -203,15 +216,14 @@ async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstra
     limited = plan(trials=50, top={"max_cost_usd": 5.0})
     run = Run(limited, tmp_path / "r.msgpack", "r", prices=load_prices(sheet))
     await run.execute()
-    assert sum(call.startswith("create") for call in fake.calls) == 5, "a dollar each"
+    assert creates(fake) == 5, "a dollar each"
     assert run.outcome == "budget"
     effective = Effective(cpus=4.0)
     sheet.write_text(sheet.read_text().replace("usd_per_hour = 60", "usd_per_vcpu_hour = 60"))
     fake.availability = msgspec.structs.replace(fake.availability, effective=effective)
     bigger = Run(limited, tmp_path / "b.msgpack", "b", prices=load_prices(sheet))
     await bigger.execute()
-    creates = sum(call.startswith("create") for call in fake.calls)
-    assert creates == 5 + 1, "four dollars each, for four CPUs instead of the one that was asked"
+    assert creates(fake) == 5 + 1, "four dollars each, for four CPUs instead of the one that was asked"
     with pytest.raises(PriceError, match='substrate = "fake"'):
         await Run(limited, tmp_path / "s.msgpack", "s", prices=load_prices("aws-fargate")).execute()
     assert not (tmp_path / "s.msgpack").exists()
@@ -221,15 +233,9 @@ async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstra
 async def test_what_a_trial_could_not_remove_the_last_sweep_does_or_names(
     stuck: bool, tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def stay(found: object) -> None:
-        await asyncio.sleep(0)
-
-    async def refuse() -> None:
-        raise RuntimeError("the API is down")
-
-    fake.destroy_hook = refuse
+    fake.destroy_hook = AsyncMock(side_effect=RuntimeError("the API is down"))
     if stuck:
-        monkeypatch.setattr(fake, "reap", stay)
+        monkeypatch.setattr(fake, "reap", AsyncMock())
     run, got = await execute(tmp_path, plan(trials=1, warmup=0))
     assert run.cleanup_failed == bool(fake.alive) == stuck, "exit 1 is for what is left"
     assert any("may still exist" in notice.text for notice in of(got, Notice))
@@ -239,7 +245,7 @@ async def test_what_a_trial_could_not_remove_the_last_sweep_does_or_names(
 
 async def test_reset_makes_one_sandbox_and_uses_it_for_all(tmp_path: Path, fake: FakeSubstrate) -> None:
     _, got = await execute(tmp_path, plan(acquire="reset", trials=3, warmup=0))
-    assert sum(call.startswith("create") for call in fake.calls) == 1
+    assert creates(fake) == 1
     assert sum(call.startswith("reset") for call in fake.calls) == 3
     assert [start.warm_up for start in of(got, TrialStarted)] == [True, False, False, False]
     assert got[-1] == RunFinished("finished", {"ok": 3})
@@ -262,27 +268,25 @@ async def test_a_full_disk_stops_the_run_and_still_cleans_up(
 
     monkeypatch.setattr(writer.os, "write", write)
     fake.create_hook = fill_in_the_third
-    run = Run(plan(trials=50), tmp_path / "r.msgpack", "r")
-    await run.execute()
-    assert run.control.write_error is not None
+    run, _ = await execute(tmp_path, plan(trials=50))
     assert "No space left" in str(run.control.write_error)
     assert fake.alive == {}
-    full = False
-    got: list[Event] = []
-    assert not read_events(run.path, got.append).complete
-    assert sum(call.startswith("create") for call in fake.calls) < 10
+    assert not read_events(run.path, lambda event: None).complete
+    assert creates(fake) < 10
 
 
-async def test_a_substrates_facts_stand_under_its_name_and_never_its_options(
+async def test_a_substrates_facts_are_recorded_and_no_name_out_of_its_options(
     tmp_path: Path, fake: FakeSubstrate
 ) -> None:
     fake.availability = msgspec.structs.replace(fake.availability, facts={"server": "1.2"}, latency_ns=31)
-    ref = SubstrateRef(name="fake", options={"endpoint": "http://secret.example"})
-    cell = CellPlan(substrate=ref, tier=TIER, actions=1, trials=1, warmup=0)
-    run, got = await execute(tmp_path, Plan(cells=(cell,)))
-    assert got[0].software["fake.server"] == "1.2"  # type: ignore[union-attr]
-    assert got[0].software["fake.latency_ns"] == "31"  # type: ignore[union-attr]
-    assert b"secret.example" not in run.path.read_bytes()
+    fake.fail("create", CreateFailed("there is no room in acmecorp"), times=4)
+    ref = SubstrateRef(name="fake", options={"endpoint": "http://secret.example", "namespace": "acmecorp"})
+    run, got = await execute(tmp_path, plan(substrate=ref))
+    [header] = of(got, Header)
+    assert (header.software["fake.server"], header.software["fake.latency_ns"]) == ("1.2", "31")
+    assert {end.message for end in of(got, TrialEnded)} == {"there is no room in <name>"}
+    for name in (b"secret.example", b"acmecorp"):
+        assert name not in run.path.read_bytes()
 
 
 async def test_what_earlier_runs_left_is_said_at_the_start(tmp_path: Path, fake: FakeSubstrate) -> None:
@@ -299,39 +303,25 @@ async def test_what_earlier_runs_left_is_said_at_the_start(tmp_path: Path, fake:
 
 
 async def test_a_run_may_keep_less(tmp_path: Path, fake: FakeSubstrate) -> None:
-    kept: list[int] = []
+    kept: set[tuple[int, int]] = set()
 
     async def look() -> None:
         output = KeptOutput()
         output.add(bytes(3 << 20))
-        kept.append(len(output.kept))
-        assert output.length == 3 << 20
+        kept.add((len(output.kept), output.length))
 
     fake.exec_hook = look
     await execute(tmp_path, plan(trials=1, warmup=0, top={"limits": Limits(output_mib=2)}))
-    assert set(kept) == {(2 << 20) + TAIL_BYTES}
+    assert kept == {((2 << 20) + TAIL_BYTES, 3 << 20)}
 
 
 async def test_clients_that_do_not_close_do_not_hold_the_run(
     tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def never(*_: object) -> None:
-        await asyncio.Event().wait()
-
     monkeypatch.setattr(preflight, "CLOSING_S", 0.01)
-    monkeypatch.setattr(FakeSubstrate, "__aexit__", never)
+    monkeypatch.setattr(FakeSubstrate, "__aexit__", lambda *_: asyncio.Event().wait())
     run, _ = await execute(tmp_path, plan(trials=1))
     assert run.outcome == "finished"
-
-
-async def test_a_message_never_has_a_name_out_of_the_options(tmp_path: Path, fake: FakeSubstrate) -> None:
-    fake.fail("create", CreateFailed("there is no room in acmecorp"), times=4)
-    what = plan()
-    [cell] = what.cells
-    named = msgspec.structs.replace(cell, substrate=SubstrateRef(name="fake", options={"namespace": "acmecorp"}))
-    _, got = await execute(tmp_path, msgspec.structs.replace(what, cells=(named,)))
-    assert {end.message for end in of(got, TrialEnded)} == {"there is no room in <name>"}
-    assert b"acmecorp" not in (tmp_path / "r.msgpack").read_bytes()
 
 
 async def test_each_line_is_done_in_turn_and_what_is_none_is_said_and_ends_nothing() -> None:
@@ -339,10 +329,9 @@ async def test_each_line_is_done_in_turn_and_what_is_none_is_said_and_ends_nothi
     os.dup2(theirs, 0)
     os.close(theirs)
     ended, told = asyncio.Event(), list[str]()
+    commands = {"pause": lambda: told.append("paused"), "cancel": lambda: told.append("cancelled")}
     try:
-        read_commands(
-            {"pause": lambda: told.append("paused"), "cancel": lambda: told.append("cancelled")}, ended.set, told.append
-        )
+        read_commands(commands, ended.set, told.append)
         lines = (b'{"op": "pause"}', b"[]", b"{", b'{"op": "dance"}', b"\xff", b'{"op": "cancel"}')
         os.write(ours, b"\n".join(lines) + b"\n")
         os.close(ours)
@@ -350,10 +339,117 @@ async def test_each_line_is_done_in_turn_and_what_is_none_is_said_and_ends_nothi
     finally:
         os.dup2(own, 0)
         os.close(own)
-    assert [one for one in told if one in ("paused", "cancelled")] == ["paused", "cancelled"]
-    assert [one for one in told if one not in ("paused", "cancelled")] == [
-        "b'[]\\n'",
-        "b'{\\n'",
-        'b\'{"op": "dance"}\\n\'',
-        "b'\\xff\\n'",
-    ]
+    assert [one for one in told if one[0] != "b"] == ["paused", "cancelled"]
+    assert [one for one in told if one[0] == "b"] == [repr(line + b"\n") for line in lines[1:-1]]
+
+
+def test_after_the_end_of_the_run_nothing_is_written(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.msgpack")
+    journal = Journal(recorder, lambda failure: None)
+    told: list[Event] = [Header("taxtui", 1, "r", {}, {}), RunFinished("crashed", {})]
+    for event in (*told, Notice(1, "error", "from a trial that could not be stopped")):
+        journal.emit(event)
+    recorder.close()
+    assert events(recorder.path) == told
+
+
+def bug_in(number: int, monkeypatch: pytest.MonkeyPatch, then: Callable[[], None] = lambda: None) -> None:
+    """The trial of this number meets a bug of the runner's own when its trajectory has ended."""
+    sound = Trial.flush_columns
+
+    def flush_columns(self: Trial) -> None:
+        if self.number == number:
+            then()
+            raise RuntimeError("what nobody thought of")
+        sound(self)
+
+    monkeypatch.setattr(Trial, "flush_columns", flush_columns)
+
+
+def assert_crashed(run: Run, got: list[Event], fake: FakeSubstrate) -> None:
+    """In good order: told, readable, nothing left, and the watchdog not dismissed."""
+    assert run.control.crash is not None
+    assert run.outcome == CRASHED
+    assert isinstance(got[-1], RunFinished)
+    assert got[-1].outcome == CRASHED
+    assert any(notice.text.startswith(f"crashed: {type(run.control.crash).__name__} ") for notice in of(got, Notice))
+    assert fake.alive == {}
+    assert NoWatchdog.released == [False]
+
+
+async def test_siblings_are_abandoned_and_awaited_before_the_sweep(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashed, looked = asyncio.Event(), []
+    sound = fake.find
+
+    async def launch() -> None:
+        if fake.calls[-1].endswith("-1"):
+            await crashed.wait()  # the provider takes its time, and makes it after all
+            await asyncio.sleep(0)
+
+    async def find(run_id: str | None = None) -> object:
+        looked.append(set(fake.alive))
+        return await sound(run_id)
+
+    fake.create_hook = launch
+    monkeypatch.setattr(fake, "find", find)
+    bug_in(0, monkeypatch, crashed.set)
+    run, got = await execute(tmp_path, plan(trials=50, concurrency=2, warmup=0))
+    assert_crashed(run, got, fake)
+    assert str(run.control.crash) == "what nobody thought of"
+    assert len(of(got, TrialStarted)) == 2, "nothing is launched any more"
+    assert [(end.trial, end.outcome) for end in of(got, TrialEnded)] == [(1, "interrupted")]
+    assert "destroy taxtui-20260101t000000z-00000000-0" in fake.calls, "also the trial with the bug has cleaned up"
+    assert looked == [set(), set()], "the sweep found that every trial had removed its own"
+
+
+async def test_a_bug_beside_the_trials(tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "watch", AsyncMock(side_effect=ZeroDivisionError))
+    run, got = await execute(tmp_path, plan(trials=50))
+    assert isinstance(run.control.crash, ZeroDivisionError)
+    assert_crashed(run, got, fake)
+
+
+async def test_clean_ups_have_a_deadline(tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(plan(trials=2, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
+
+    async def hang() -> None:
+        run.control.abandon("interrupted")
+        await asyncio.Event().wait()
+
+    fake.destroy_hook = hang
+    monkeypatch.setattr(run_control, "CLEANUP_WITHIN_S", 0.05)
+    assert_crashed(run, await executed(run), fake)
+    assert str(run.control.crash) == "trials did not end within 0.05 s of being abandoned"
+
+
+async def test_whoever_cancels_the_run_itself_waits_for_its_clean_ups(tmp_path: Path, fake: FakeSubstrate) -> None:
+    hanging = asyncio.Event()
+
+    async def hang() -> None:
+        hanging.set()
+        await asyncio.Event().wait()
+
+    fake.exec_hook = hang
+    executing = asyncio.ensure_future(execute(tmp_path, plan(trials=2)))
+    await hanging.wait()
+    executing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await executing
+    assert fake.alive == {}
+    assert NoWatchdog.released == [False]
+
+
+@pytest.mark.parametrize("exit_code", [-1, 256, 10**30])
+async def test_an_exit_code_that_cannot_be_fails_its_trial_and_no_more(
+    exit_code: int, tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    fake.answer = lambda command: ExecResult(exit_code if "TAXTUI_NONCE" in command.script else 0, b"", b"")
+    run, got = await execute(tmp_path, plan(trials=2, concurrency=2, warmup=0))
+    assert run.control.crash is None
+    assert {(end.outcome, end.error, end.message) for end in of(got, TrialEnded)} == {
+        ("failed", "ExecFailed", "the answer to a command has no exit code from 0 to 255")
+    }
+    assert got[-1] == RunFinished("finished", {"failed": 2})
+    assert NoWatchdog.released == [True]

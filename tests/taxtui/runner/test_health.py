@@ -43,6 +43,8 @@ async def test_reports_come_with_the_floor_and_rising_instants(monkeypatch: pyte
     for report in rest:
         assert 0 <= report.lag_p50_ns <= report.lag_p99_ns <= report.lag_max_ns
         assert report.cpu_permille >= 0
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert health.spawn_baseline_ns() == UNKNOWN, "there is no program to spawn"
 
 
 async def test_calls_that_waited_for_a_thread_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,11 +61,6 @@ async def test_calls_that_waited_for_a_thread_are_reported_once(monkeypatch: pyt
 async def test_a_blocked_loop_shows_as_lag(monkeypatch: pytest.MonkeyPatch) -> None:
     _, first, *_ = await reports(monkeypatch, 1, block_s=0.2)
     assert first.lag_max_ns > 150_000_000
-
-
-def test_the_floor_is_unknown_where_there_is_no_program_to_spawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    assert health.spawn_baseline_ns() == UNKNOWN
 
 
 def test_each_second_of_a_standstill_is_a_late_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,16 +19,6 @@ TIER = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
 CELL = CellPlan(substrate=SubstrateRef(name="fake"), tier=TIER, actions=1)
 
 
-class Clock:
-    """Stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.now_ns = 0
-
-    def __call__(self) -> int:
-        return self.now_ns
-
-
 @pytest.fixture
 def sheet(tmp_path: Path) -> Prices:
     """Six dollars an hour, billed by the minute, six minutes at least: 0.60 at least."""
@@ -40,8 +30,9 @@ def sheet(tmp_path: Path) -> Prices:
     return load_prices(path)
 
 
-def limit(prices: Prices | None, clock: Clock | None = None, **plan: float) -> SpendLimit:
-    made = SpendLimit(msgspec.structs.replace(Plan(cells=(CELL,)), **plan), prices, clock or Clock())
+def limit(prices: Prices | None, clock: list[int] | None = None, **plan: float) -> SpendLimit:
+    """Its clock stands at the last number of ``clock``."""
+    made = SpendLimit(msgspec.structs.replace(Plan(cells=(CELL,)), **plan), prices, lambda: (clock or [0])[-1])
     made.price(0, FakeSubstrate(), Limits())
     return made
 
@@ -51,20 +42,16 @@ def begin(limits: SpendLimit, trial: int) -> None:
     limits.started(trial)
 
 
-def test_without_limits_nothing_is_refused() -> None:
-    free = limit(None)
-    for number in range(100):
-        assert free.refuses(0) == ""
-        begin(free, number)
-
-
 def test_never_more_sandboxes_than_said() -> None:
-    two = limit(None, max_sandboxes=2)
+    two, free = limit(None, max_sandboxes=2), limit(None)
     begin(two, 1)
     two.ended(1)
     assert two.refuses(0) == ""
     begin(two, 2)
     assert two.refuses(0) == "--max-sandboxes 2 is used up"
+    for number in range(3):
+        begin(free, number)
+    assert free.refuses(0) == ""
 
 
 @pytest.mark.parametrize(
@@ -79,21 +66,21 @@ def test_never_more_sandboxes_than_said() -> None:
 def test_dollars_in_flight_and_spent_are_committed(
     max_cost_usd: float, hours: int, ended: bool, refusal: str, sheet: Prices
 ) -> None:
-    clock = Clock()
+    clock = [0]
     dollars = limit(sheet, clock, max_cost_usd=max_cost_usd)
     begin(dollars, 1)
-    clock.now_ns = hours * HOUR_NS
+    clock.append(hours * HOUR_NS)
     if ended:
         dollars.ended(1)
     assert dollars.refuses(0) == refusal
 
 
 def test_a_trial_that_waits_for_its_start_costs_the_least(sheet: Prices) -> None:
-    clock = Clock()
+    clock = [0]
     dollars = limit(sheet, clock, max_cost_usd=1.5)
     dollars.began(1, 0)
     dollars.began(2, 0)
-    clock.now_ns = HOUR_NS
+    clock.append(HOUR_NS)
     assert "1.20 USD are committed" in dollars.refuses(0)
     dollars.withdrawn(2)
     assert dollars.refuses(0) == ""
@@ -103,10 +90,9 @@ def test_a_trial_that_waits_for_its_start_costs_the_least(sheet: Prices) -> None
 
 
 def test_a_price_that_is_missing_is_asked_for(sheet: Prices) -> None:
-    other = FakeSubstrate()
+    other, unknown = FakeSubstrate(), FakeSubstrate()
     other.variant = "large"
     assert least_usd(sheet, FakeSubstrate(), Limits()) == least_usd(sheet, other, Limits()) == 0.6
-    unknown = FakeSubstrate()
     unknown.name = "elsewhere"  # type: ignore[misc]
     with pytest.raises(PriceError, match='substrate = "elsewhere"'):
         limit(sheet).price(1, unknown, Limits())

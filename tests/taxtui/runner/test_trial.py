@@ -7,6 +7,7 @@ import gc
 import time
 import weakref
 from typing import Any, TypeVar
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -92,15 +93,24 @@ async def run(context: FakeContext, **kwargs: Any) -> Trial:
 
 
 def failing(error: Exception) -> Any:
-    async def hook() -> None:
-        raise error
+    return AsyncMock(side_effect=error)
 
-    return hook
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
 
 
 async def test_a_good_trial_passes_through_every_phase_in_order() -> None:
     context = FakeContext()
     context.preload = True
+    create = context.substrate.create
+
+    async def on_a_node(spec: SandboxSpec, marks: Marks) -> FakeSandbox:
+        marks.on("ip-10-0-0-7.internal")
+        marks("pulled", moved_bytes=2 << 30)
+        return await create(spec, marks)
+
+    context.substrate.create = on_a_node  # type: ignore[method-assign]
     await run(context)
     expected = [events.CREATE, events.READY, events.READY_AGAIN, events.PRELOAD, events.SETUP, events.CLEANUP]
     assert context.phases() == expected
@@ -108,24 +118,22 @@ async def test_a_good_trial_passes_through_every_phase_in_order() -> None:
     assert context.events[0].image_bytes == 296_000_000
     assert isinstance(context.events[-1], TrialEnded)
     assert (context.ended.outcome, context.ended.error, context.ended.phase) == ("ok", "", "")
-    assert [mark.name for mark in context.of(Mark)] == ["accepted", "running"]
+    assert context.ended.node == digest("ip-10-0-0-7.internal")
+    marks = [(mark.name, mark.bytes) for mark in context.of(Mark)]
+    assert marks == [("pulled", 2 << 30), ("accepted", UNKNOWN), ("running", UNKNOWN)]
     setup, actions = context.of(Actions)
     assert (setup.step, len(setup.duration_ns), setup.exit_code) == (events.SETUP, 2, [0, 1])
     assert (actions.step, actions.first, len(actions.duration_ns)) == (events.ACTION, 0, 5)
-    assert [command.script.splitlines()[-1] for command in context.substrate.commands[-5:]] == ["say", "two"] * 2 + [
-        "say"
-    ]
+    scripts = [command.script.splitlines()[-1] for command in context.substrate.commands[-5:]]
+    assert scripts == ["say", "two", "say", "two", "say"]
     assert actions.stderr_bytes == [4] * 5
     assert context.substrate.alive == {}
 
 
 async def test_phases_actions_and_gaps_add_up_to_held() -> None:
-    async def takes_a_while() -> None:
-        await asyncio.sleep(0.002)
-
     while True:
         context = FakeContext()
-        context.substrate.exec_hook = context.substrate.create_hook = takes_a_while
+        context.substrate.exec_hook = context.substrate.create_hook = lambda: asyncio.sleep(0.002)
         await run(context)
         [started] = context.of(TrialStarted)
         held = context.ended.end_ns - started.start_ns
@@ -142,12 +150,7 @@ async def test_phases_actions_and_gaps_add_up_to_held() -> None:
 async def test_session_mode_opens_its_shell_within_ready_and_closes_it() -> None:
     context = FakeContext(mode="session")
     await run(context)
-    assert context.substrate.calls == [
-        "create taxtui-r-0",
-        "open_session",
-        "close_session",
-        "destroy taxtui-r-0",
-    ]
+    assert context.substrate.calls == ["create taxtui-r-0", "open_session", "close_session", "destroy taxtui-r-0"]
 
 
 @pytest.mark.parametrize(
@@ -168,26 +171,29 @@ async def test_an_action_that_does_not_prove_its_work_fails_the_trial(answer: Ex
 
 
 @pytest.mark.parametrize(
-    ("where", "error", "phase", "outcome"),
+    ("where", "hook", "phase", "outcome"),
     [
-        ("create_hook", CreateFailed("no"), "create", "failed"),
-        ("created_hook", CreateFailed("made, then refused"), "create", "failed"),
-        ("ready_hook", SandboxLost("gone"), "ready", "failed"),
-        ("exec_hook", SandboxLost("gone"), "ready", "failed"),
-        ("exec_hook", ExecTimeout("slow"), "ready", "timeout"),
-        ("create_hook", RuntimeError("a bug of the adapter"), "create", "failed"),
+        ("create_hook", failing(CreateFailed("no")), "create", "failed"),
+        ("created_hook", failing(CreateFailed("made, then refused")), "create", "failed"),
+        ("created_hook", for_ever, "create", "timeout"),
+        ("ready_hook", failing(SandboxLost("gone")), "ready", "failed"),
+        ("exec_hook", failing(SandboxLost("gone")), "ready", "failed"),
+        ("exec_hook", failing(ExecTimeout("slow")), "ready", "timeout"),
+        ("create_hook", failing(RuntimeError("a bug of the adapter")), "create", "failed"),
     ],
 )
-async def test_whatever_an_adapter_raises_is_the_outcome_and_nothing_is_left(
-    where: str, error: Exception, phase: str, outcome: str
+async def test_whatever_an_adapter_does_is_the_outcome_and_nothing_is_left_but_of_other_trials(
+    where: str, hook: Any, phase: str, outcome: str
 ) -> None:
     context = FakeContext()
-    setattr(context.substrate, where, failing(error))
+    context.substrate.alive["taxtui-r-1"] = "r"
+    setattr(context.substrate, where, hook)
     context.create_timeout_s = 0.2
     await run(context)
     ended = context.ended
     assert (ended.outcome, ended.phase) == (outcome, phase)
-    assert context.substrate.alive == {}
+    assert context.substrate.alive == {"taxtui-r-1": "r"}
+    assert ("reap taxtui-r-0" in context.substrate.calls) == (where == "created_hook")
 
 
 async def test_never_ready_is_a_timeout_in_ready() -> None:
@@ -195,11 +201,9 @@ async def test_never_ready_is_a_timeout_in_ready() -> None:
     context.create_timeout_s = 0.4
     context.substrate.options = FakeOptions(create_s=0.3)  # create and ready share one time limit
     context.substrate.exec_hook = failing(ExecFailed("not yet"))
-    began = time.monotonic()
     await run(context)
     assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("timeout", "ready", "ReadyTimeout")
     assert context.ended.message == "no command answered within 0.4 s of create; at last: not yet"
-    assert time.monotonic() - began < 60
 
 
 async def test_an_ended_trial_is_freed_without_the_garbage_collector() -> None:
@@ -216,30 +220,29 @@ async def test_an_ended_trial_is_freed_without_the_garbage_collector() -> None:
 
 
 async def test_waits_for_a_throttle_are_not_part_of_the_time_limit_and_never_latency() -> None:
-    context = FakeContext()
+    context = FakeContext(actions=1)
     context.create_timeout_s = 0.3
     context.substrate.fail("create", Throttled("slow down", 0.2), times=2)
     context.substrate.fail("ready", Throttled("slow down", 0.2), times=2)
+    left = iter([Throttled("slow down", 0.2)])
+
+    def answer(command: Command) -> ExecResult:
+        if command.script.endswith("say"):
+            for error in left:
+                raise error
+        return obey(command)
+
+    context.substrate.answer = answer
+    began_ns = time.monotonic_ns()
     await run(context)
     assert context.ended.outcome == "ok"
-    assert context.ended.queued_ns > 800_000_000
+    assert context.ended.queued_ns >= 1_000_000_000
     create = context.of(PhaseEnded)[0]
     assert create.phase == events.CREATE
     assert create.start_ns >= 400_000_000, "a refused request is no latency"
-    assert [notice.level for notice in context.of(Notice)] == ["warning"] * 4
-
-
-async def test_a_create_that_hangs_is_cancelled_and_what_it_made_is_found_by_its_labels() -> None:
-    async def hang() -> None:
-        await asyncio.Event().wait()
-
-    context = FakeContext()
-    context.create_timeout_s = 0.1
-    context.substrate.created_hook = hang
-    await run(context)
-    assert (context.ended.outcome, context.ended.phase) == ("timeout", "create")
-    assert "reap taxtui-r-0" in context.substrate.calls
-    assert context.substrate.alive == {}
+    [duration_ns] = context.of(Actions)[1].duration_ns
+    assert context.ended.queued_ns + duration_ns <= time.monotonic_ns() - began_ns
+    assert [notice.level for notice in context.of(Notice)] == ["warning"] * 5
 
 
 async def test_a_throttle_while_it_boots_does_not_take_what_had_passed_from_the_cold_start() -> None:
@@ -258,32 +261,14 @@ async def test_a_throttle_while_it_boots_does_not_take_what_had_passed_from_the_
     assert context.ended.queued_ns >= 50_000_000  # the wait, and that alone
 
 
-async def test_throttling_in_the_middle_is_not_an_actions_latency() -> None:
-    context = FakeContext(actions=1)
-    left = iter([Throttled("slow down", 0.5)])
-
-    def answer(command: Command) -> ExecResult:
-        if command.script.endswith("say"):
-            for error in left:
-                raise error
-        return obey(command)
-
-    context.substrate.answer = answer
-    began_ns = time.monotonic_ns()
-    await run(context)
-    [duration] = context.of(Actions)[1].duration_ns
-    assert context.ended.queued_ns >= 500_000_000
-    assert context.ended.queued_ns + duration <= time.monotonic_ns() - began_ns
-
-
 async def test_think_time_is_recorded_and_not_latency() -> None:
-    context = FakeContext(actions=3, think=ThinkTime(median_ns=300_000_000))
+    context = FakeContext(actions=3, think=ThinkTime(median_ns=50_000_000))
     began_ns = time.monotonic_ns()
     await run(context)
     took_ns = time.monotonic_ns() - began_ns
     actions = context.of(Actions)[1]
     assert actions.think_ns[0] == 0
-    assert all(think >= 300_000_000 for think in actions.think_ns[1:])
+    assert all(think >= 50_000_000 for think in actions.think_ns[1:])
     assert sum(actions.think_ns + actions.gap_ns + actions.duration_ns) <= took_ns  # no part of it is counted twice
 
 
@@ -321,8 +306,8 @@ async def test_wrapper_time_is_recorded_beside_the_run() -> None:
     assert (actions.run_ns, actions.wrapper_ns) == ([500_000] * 2, [200_000, 300_000])
 
 
-@pytest.mark.parametrize("hook", ["create_hook", "created_hook", "ready_hook", "exec_hook"])
-async def test_abandoning_anywhere_still_cleans_up(hook: str) -> None:
+@pytest.mark.parametrize("hook", ["", "create_hook", "created_hook", "ready_hook", "exec_hook"])
+async def test_abandoning_anywhere_still_cleans_up_and_before_the_beginning_nothing_is_made(hook: str) -> None:
     context = FakeContext()
     entered = asyncio.Event()
 
@@ -330,16 +315,20 @@ async def test_abandoning_anywhere_still_cleans_up(hook: str) -> None:
         entered.set()
         await asyncio.sleep(0.05)
 
-    setattr(context.substrate, hook, hold)
+    setattr(context.substrate, hook or "create_hook", hold)
     trial = trial_of(context)
     running = asyncio.ensure_future(trial.run(0))
-    await entered.wait()
+    if hook:
+        await entered.wait()
     trial.abandon("interrupted")
     trial.abandon("cancelled")  # the first word counts
     await running
     assert context.ended.outcome == "interrupted"
     assert context.substrate.alive == {}
-    assert context.phases()[-1] == events.CLEANUP
+    if hook:
+        assert context.phases()[-1] == events.CLEANUP
+    else:
+        assert context.substrate.calls == []
 
 
 async def test_a_clean_up_that_fails_is_said_loudly() -> None:
@@ -373,6 +362,16 @@ async def test_reset_hands_the_sandbox_on_and_checks_that_it_is_clean() -> None:
     assert context.substrate.alive == {}
 
 
+async def test_a_reset_that_takes_too_long_is_a_timeout() -> None:
+    context = FakeContext(acquire="reset")
+    first = await run(context, warm_up=True)
+    context.substrate.reset_hook = failing(TimeoutError())
+    context.events.clear()
+    await run(context, reuse=first.reusable)
+    assert (context.ended.outcome, context.ended.phase) == (events.TIMEOUT, events.RESET)
+    assert context.substrate.alive == {}
+
+
 async def test_an_adapter_that_ignores_a_timeout_is_not_waited_for_forever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trajectory_module, "TIMEOUT_GRACE_S", 0.05)
     context = FakeContext()
@@ -380,38 +379,11 @@ async def test_an_adapter_that_ignores_a_timeout_is_not_waited_for_forever(monke
 
     async def hang_after_ready() -> None:
         if len(context.substrate.commands) > 2:
-            await asyncio.Event().wait()
+            await for_ever()
 
     context.substrate.exec_hook = hang_after_ready
     await run(context)
     assert (context.ended.outcome, context.ended.error) == ("timeout", "ExecTimeout")
-    assert context.substrate.alive == {}
-
-
-async def test_a_node_is_told_as_a_digest_and_what_was_moved_in_bytes() -> None:
-    context = FakeContext(actions=1)
-    create = context.substrate.create
-
-    async def on_a_node(spec: SandboxSpec, marks: Marks) -> FakeSandbox:
-        marks.on("ip-10-0-0-7.internal")
-        marks("pulled", moved_bytes=2 << 30)
-        return await create(spec, marks)
-
-    context.substrate.create = on_a_node  # type: ignore[method-assign]
-    await run(context)
-    assert context.ended.node == digest("ip-10-0-0-7.internal")
-    moved = {mark.name: mark.bytes for mark in context.of(Mark)}
-    assert moved["pulled"] == 2 << 30
-    assert moved["accepted"] == events.UNKNOWN
-
-
-async def test_a_trial_abandoned_before_it_begins_makes_nothing() -> None:
-    context = FakeContext()
-    trial = trial_of(context)
-    trial.abandon(events.INTERRUPTED)
-    await trial.run(0)
-    assert context.ended.outcome == events.INTERRUPTED
-    assert context.substrate.calls == []
     assert context.substrate.alive == {}
 
 
@@ -430,31 +402,8 @@ async def test_a_no_op_that_fails_is_asked_again_until_it_returns_0() -> None:
     assert [command.script for command in context.substrate.commands[:4]] == ["true"] * 4, "three for ready, one again"
 
 
-async def test_a_reset_that_takes_too_long_is_a_timeout() -> None:
-    context = FakeContext(acquire="reset")
-    first = await run(context, warm_up=True)
-    context.substrate.reset_hook = failing(TimeoutError())
-    context.events.clear()
-    await run(context, reuse=first.reusable)
-    assert (context.ended.outcome, context.ended.phase) == (events.TIMEOUT, events.RESET)
-    assert context.substrate.alive == {}
-
-
-async def test_cleaning_up_after_a_failed_create_spares_other_trials_sandboxes() -> None:
-    context = FakeContext()
-    context.substrate.alive["taxtui-r-1"] = "r"
-    context.substrate.created_hook = failing(CreateFailed("it was made and the answer got lost"))
-    await run(context)
-    assert context.ended.outcome == events.FAILED
-    assert context.substrate.calls[-1] == "reap taxtui-r-0"
-    assert set(context.substrate.alive) == {"taxtui-r-1"}
-
-
 async def test_a_session_that_will_not_close_is_worth_a_notice_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: FakeSession) -> None:
-        raise ExecFailed("the shell is stuck")
-
-    monkeypatch.setattr(FakeSession, "close", refuse)
+    monkeypatch.setattr(FakeSession, "close", failing(ExecFailed("the shell is stuck")))
     context = FakeContext(mode="session")
     await run(context)
     assert context.ended.outcome == events.OK

@@ -63,26 +63,19 @@ async def test_as_many_calls_at_once_as_threads_and_a_later_call_counts_as_a_wai
         assert await second != threading.get_ident()
 
 
+@pytest.mark.parametrize("start", [threading.Thread.start, refuse], ids=["room", "no room for a thread"])
 @pytest.mark.parametrize(("result", "expected"), [("made", ["made"]), (ValueError("failed"), []), (SystemExit(1), [])])
-async def test_the_result_of_an_abandoned_call_is_disposed_of(result: object, expected: list[object]) -> None:
+async def test_the_result_of_an_abandoned_call_is_disposed_of(
+    result: object, expected: list[object], start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held, disposed = Held(result), list[object]()
     async with BlockingPool(2) as pool:
-        await cancelled(await held.running(pool, disposed.append))
+        task = await held.running(pool, disposed.append)
+        monkeypatch.setattr(threading.Thread, "start", start)
+        await cancelled(task)
         assert disposed == []
         held.go.set()
     assert disposed == expected
-
-
-async def test_without_room_for_a_thread_the_result_is_disposed_of_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    held, disposed = Held("made"), list[object]()
-    async with BlockingPool(2) as pool:
-        task = await held.running(pool, disposed.append)
-        monkeypatch.setattr(threading.Thread, "start", refuse)
-        await cancelled(task)
-        held.go.set()
-    assert disposed == ["made"]
 
 
 async def test_a_call_that_ended_before_its_cancellation_is_disposed_of(monkeypatch: pytest.MonkeyPatch) -> None:

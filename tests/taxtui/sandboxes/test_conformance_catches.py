@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
+from unittest.mock import AsyncMock
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +14,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance import Bench, Violation, checks
 from taxtui.sandboxes.conformance.__main__ import _judge, main
 from taxtui.sandboxes.conformance.walker import cancellations
-from taxtui.sandboxes.protocol import Availability, ExecResult, Found
+from taxtui.sandboxes.protocol import Availability, ExecResult
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSandbox, LocalSubstrate
 
@@ -24,11 +24,9 @@ BY_NAME: Final = {str(check): check for check in checks()}
 END: Final = "taxtui.substrates.local.substrate._end"
 
 
-class Broken(LocalSubstrate):
-    """Sound by itself; each test breaks one promise."""
-
-    def __init__(self) -> None:
-        super().__init__(LocalOptions(isolation="plain"))
+def sound_until_broken() -> LocalSubstrate:
+    """Each test breaks one promise."""
+    return LocalSubstrate(LocalOptions(isolation="plain"))
 
 
 def break_exec(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[ExecResult], ExecResult]) -> None:
@@ -57,7 +55,7 @@ async def test_a_spoilt_result(
 ) -> None:
     break_exec(monkeypatch, spoil)
     with pytest.raises(Violation):
-        await BY_NAME[name](Broken)
+        await BY_NAME[name](sound_until_broken)
 
 
 @pytest.mark.parametrize(
@@ -80,36 +78,25 @@ async def test_a_call_that_does_too_little(
 
     monkeypatch.setattr(target, end_group_alone)
     with pytest.raises(Violation, match=complaint):
-        await BY_NAME[name](Broken)
+        await BY_NAME[name](sound_until_broken)
 
 
 async def test_a_find_that_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    run_ids: set[str] = set()
-
-    async def nothing(self: LocalSubstrate, run_id: str | None = None) -> Sequence[Found]:
-        run_ids.add(str(run_id))
-        return []
-
+    nothing = AsyncMock(return_value=[])
     with monkeypatch.context() as broken:
         broken.setattr(LocalSubstrate, "find", nothing)
         with pytest.raises(Violation, match="entries of find"):
-            await BY_NAME["from create to destroy"](Broken)
-    (run_id,) = run_ids
-    async with Broken() as substrate:
+            await BY_NAME["from create to destroy"](sound_until_broken)
+    (run_id,) = {call.args[0] for call in nothing.await_args_list}
+    async with sound_until_broken() as substrate:
         for entry in await substrate.find(run_id):
             await substrate.reap(entry)
 
 
 async def test_a_failed_clean_up_is_added_to_the_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
-    sound = Bench.clear
-
-    async def clear(self: Bench) -> None:
-        await sound(self)
-        raise Violation("a sandbox is left")
-
-    monkeypatch.setattr(Bench, "clear", clear)
+    monkeypatch.setattr(Bench, "clear", AsyncMock(side_effect=Violation("a sandbox is left")))
     break_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
-    word, why = await _judge(BY_NAME["exec: exit codes"], Broken, None, "create")
+    word, why = await _judge(BY_NAME["exec: exit codes"], sound_until_broken, None, "create")
     assert (word, why.endswith("; and then, cleaning up: a sandbox is left")) == ("FAIL", True)
 
 
@@ -128,22 +115,19 @@ class TestWalker:
         assert [number async for number in cancellations(three, delays_s=(0.0,))] == [1, 2, 3]
         assert reached == [0, 1, 2]
 
-    async def test_a_swallowed_cancellation_and_another_error_are_violations(self) -> None:
-        async def stubborn() -> str:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(1)
-            return "done"
-
-        async def confused() -> None:
+    @pytest.mark.parametrize(("error", "words"), [(None, "went on and returned"), (KeyError("lost"), "KeyError")])
+    async def test_a_swallowed_cancellation_and_another_error_are_violations(
+        self, error: Exception | None, words: str
+    ) -> None:
+        async def stubborn() -> None:
             try:
                 await asyncio.sleep(1)
             except asyncio.CancelledError:
-                raise KeyError("lost") from None
+                if error:
+                    raise error from None
 
-        with pytest.raises(Violation, match="went on and returned"):
-            [number async for number in cancellations(stubborn, delays_s=(0.0,))]
-        with pytest.raises(Violation, match="KeyError"):
-            [number async for number in cancellations(confused, delays_s=(0.01,))]
+        with pytest.raises(Violation, match=words):
+            [number async for number in cancellations(stubborn, delays_s=(0.01,))]
 
     async def test_an_endless_coroutine_is_cancelled_once_it_runs(self) -> None:
         begun, cancelled = asyncio.Event(), []
@@ -151,7 +135,7 @@ class TestWalker:
         async def endless() -> None:
             await asyncio.sleep(0)
             try:
-                await asyncio.sleep(1)
+                await asyncio.sleep(0.1)
                 begun.set()
                 await asyncio.sleep(0)
                 await asyncio.Event().wait()
@@ -175,10 +159,8 @@ class TestCommandLine:
         assert (done.exit_code, line in done.output) == (code, True)
 
     def test_an_unusable_substrate(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        async def unusable(self: LocalSubstrate) -> Availability:
-            return Availability(ok=False, detail="broken", fix="mend it")
-
-        monkeypatch.setattr(LocalSubstrate, "check", unusable)
+        unusable = Availability(ok=False, detail="broken", fix="mend it")
+        monkeypatch.setattr(LocalSubstrate, "check", AsyncMock(return_value=unusable))
         done = CliRunner().invoke(main, ["local"])
         assert done.exit_code == 3
         assert "broken; mend it" in done.output

@@ -93,11 +93,7 @@ async def test_plain_processes_keep_nothing_away(tmp_path: Path, monkeypatch: py
 
 
 def test_results_of_the_probe_are_printed_below_their_substrate() -> None:
-    findings = [
-        Tried("files", True, "not there"),
-        Tried("disk", False, "all\x1b[31m"),
-        Tried("pids", None, ""),
-    ]
+    findings = [Tried("files", True, "not there"), Tried("disk", False, "all\x1b[31m"), Tried("pids", None, "")]
     row: dict[str, Any] = {"name": "fake", "ok": True, "detail": "ready, v1", "fix": ""}
     row["capabilities"] = {"deadline": "none"}
     row["isolation"] = [finding._asdict() for finding in findings]

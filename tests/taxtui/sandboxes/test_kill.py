@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,7 +23,6 @@ from taxtui.sandboxes.kit.shell.frames import STDOUT
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from tests.support.waiting import until
 
-BUSYBOX: Final = shutil.which("busybox", path="/usr/bin:/bin")
 RUNAWAYS: Final = """
 setsid sleep 600 &
 env -i sleep 600 &
@@ -36,23 +34,21 @@ sleep 600
 """One that left its session, one that emptied its environment, one that never called exec, one that always forks."""
 
 
+Killer = tuple[list[str], dict[str, str]]
+
+
 @pytest.fixture(params=["sh", "bash", "zsh", "busybox"])
-def killer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[list[str], dict[str, str]]]:
+def killer(request: pytest.FixtureRequest, tmp_path: Path) -> Killer:
     """A shell, and an environment in which it finds no tools but grep."""
-    if request.param == "busybox":
-        if BUSYBOX is None:
-            pytest.skip("busybox is not installed")
-        (tmp_path / "grep").symlink_to(BUSYBOX)
-        yield [BUSYBOX, "sh"], {"PATH": str(tmp_path)}
-        return
-    program, grep = shutil.which(request.param), shutil.which("grep")
+    program = shutil.which(request.param, path="/usr/bin:/bin")
+    grep = program if request.param == "busybox" else shutil.which("grep")
     if program is None or grep is None:
         pytest.skip(f"{request.param} is not installed")
     (tmp_path / "grep").symlink_to(grep)
-    yield [program], {"PATH": str(tmp_path)}
+    return [program, *(["sh"] if program == grep else [])], {"PATH": str(tmp_path)}
 
 
-def run(killer: tuple[list[str], dict[str, str]], script: str, **env: str) -> subprocess.CompletedProcess[str]:
+def run(killer: Killer, script: str, **env: str) -> subprocess.CompletedProcess[str]:
     argv, environment = killer
     return subprocess.run(
         [*argv, "-c", script], env={**environment, **env}, capture_output=True, text=True, check=False, timeout=25
@@ -89,9 +85,7 @@ def begun(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("among_arguments", [False, True], ids=["environment", "arguments"])
-async def test_all_processes_of_a_command_are_killed(
-    killer: tuple[list[str], dict[str, str]], among_arguments: bool
-) -> None:
+async def test_all_processes_of_a_command_are_killed(killer: Killer, among_arguments: bool) -> None:
     mark, other_mark = new_mark(), new_mark()
     mine = await started(RUNAWAYS, mark, among_arguments=among_arguments)
     other = await started("echo started; sleep 600", other_mark, among_arguments=among_arguments)
@@ -115,7 +109,7 @@ def test_a_process_during_exec_is_killed_too(monkeypatch: pytest.MonkeyPatch) ->
     assert process.wait() == -signal.SIGKILL
 
 
-def test_it_does_not_kill_itself(killer: tuple[list[str], dict[str, str]]) -> None:
+def test_it_does_not_kill_itself(killer: Killer) -> None:
     """As in a session's own shell, which has the mark as well."""
     mark = new_mark()
     done = run(killer, f"{kill_script(mark)} && echo alive", **{MARK: mark})
@@ -128,7 +122,7 @@ def test_a_missing_grep_is_an_error() -> None:
     assert "grep: not found" in done.stderr
 
 
-async def test_a_process_without_the_sandbox_s_variable_is_killed_too(killer: tuple[list[str], dict[str, str]]) -> None:
+async def test_a_process_without_the_sandbox_s_variable_is_killed_too(killer: Killer) -> None:
     """Which on this machine, not being a sandbox, is nearly everything: so it is only listed here, in one round."""
     script = kill_script(f"{MARK}=", carried_by_all="HERE").replace("-lt 100", "-lt 1").replace("kill -9", "echo kills")
     marked = await started("echo started; sleep 600", new_mark(), among_arguments=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from costmodel.recording import events
@@ -22,7 +22,7 @@ from taxtui.runner.cleanup.ledger import TrialShare, part_of
 from taxtui.runner.preflight import require
 from taxtui.sandboxes.fake import FakeSandbox, FakeSubstrate
 from taxtui.sandboxes.lifecycle import Usage, reference_of
-from taxtui.sandboxes.protocol import Availability, Capabilities, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Marks
 from taxtui.substrates.docker import images
 from tests.support import waiting
 from tests.taxtui.runner.test_trial import TIER, FakeContext, obey, run, trial_of
@@ -38,24 +38,21 @@ class Sleeper(FakeSandbox):
     hangs = ""
     memory_bytes = 7
 
-    async def _call(self, name: str) -> None:
+    async def _call(self, name: str, marks: Marks) -> None:
         self.substrate.calls.append(name)
         if name == self.hangs:
             await asyncio.Event().wait()
         if name == self.fails:
             raise ExecFailed(f"{name} failed")
 
-    async def suspend(self, marks: Marks) -> None:
-        await self._call("suspend")
-
-    async def resume(self, marks: Marks) -> None:
-        await self._call("resume")
+    suspend = partialmethod(_call, "suspend")
+    resume = partialmethod(_call, "resume")
 
     async def usage(self) -> Usage:
         return Usage(memory_bytes=self.memory_bytes, cpu_ns=5)
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
-        await self._call("snapshot")
+        await self._call("snapshot", marks)
         self.substrate.alive[name] = labels["taxtui.run"]
         return name
 
@@ -112,27 +109,23 @@ async def test_a_suspension_lies_in_the_pause_and_its_resume_in_the_gap() -> Non
     assert (context.ended.outcome, "suspend" in substrate.calls) == ("ok", False), "a pause below the threshold"
 
 
+@pytest.mark.parametrize("hangs", [False, True])
 @pytest.mark.parametrize("operation", ["suspend", "resume", "snapshot"])
-async def test_a_failed_operation_ends_the_trial_and_leaves_nothing(operation: str) -> None:
+async def test_an_operation_that_fails_or_is_abandoned_ends_the_trial_and_leaves_nothing(
+    operation: str, hangs: bool
+) -> None:
     context, substrate = context_of("suspend", "snapshot", think=PAUSES, mode="session")
-    substrate.kind.fails = operation
-    await run(context)
-    assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("failed", operation, "ExecFailed")
-    assert not substrate.alive
-    assert ("close_session" in substrate.calls) == (operation == "snapshot")  # no process of a suspended one is killed
-
-
-@pytest.mark.parametrize("operation", ["suspend", "resume"])
-async def test_a_trial_that_is_abandoned_while_suspended_leaves_nothing(operation: str) -> None:
-    context, substrate = context_of("suspend", think=PAUSES, mode="session")
-    substrate.kind.hangs = operation
+    substrate.kind.hangs, substrate.kind.fails = (operation, "") if hangs else ("", operation)
     trial = trial_of(context)
     running = asyncio.ensure_future(trial.run(0))
     await waiting.until(lambda: operation in substrate.calls, "the call")
-    trial.abandon(events.CANCELLED)
+    if hangs:
+        trial.abandon(events.CANCELLED)
     await running
-    assert (context.ended.outcome, context.ended.phase) == ("cancelled", operation)
+    outcome = ("cancelled", operation, "") if hangs else ("failed", operation, "ExecFailed")
+    assert (context.ended.outcome, context.ended.phase, context.ended.error) == outcome
     assert not substrate.alive
+    assert ("close_session" in substrate.calls) == (operation == "snapshot")  # no process of a suspended one is killed
 
 
 async def test_sessions_that_a_suspension_loses_are_opened_again_within_the_resume() -> None:
@@ -158,14 +151,10 @@ async def test_copies_follow_the_last_action_outside_the_occupied_time_and_are_r
 
 async def test_a_fork_without_an_answer_fails_the_trial_and_its_copies_are_removed() -> None:
     context, substrate = context_of("snapshot")
-    sound = substrate.answer
 
-    def answer(command: Command) -> Any:
-        result = sound(command)
-        return msgspec.structs.replace(result, exit_code=9) if command.script == "true" and forked() else result
-
-    def forked() -> bool:
-        return any(name.endswith(".fork") for name in substrate.alive)
+    def answer(command: Command) -> ExecResult:
+        forked = any(name.endswith(".fork") for name in substrate.alive)
+        return ExecResult(9, b"", b"") if command.script == "true" and forked else obey(command)
 
     substrate.answer = answer
     await run(context)
@@ -179,23 +168,23 @@ def test_the_notation_of_operations() -> None:
     for text in ("suspend", "fork", "snapshot:5s", "build,build", "suspend:soon"):
         with pytest.raises(UsageError):
             parse_lifecycle(text)
+    assert (reference_of("create"), reference_of("snapshot:sha256:1")) == ("", "sha256:1")
+    with pytest.raises(CreateFailed):
+        reference_of("snapshot:")
 
 
-def planned(think: str) -> Any:
-    block = CellBlock(substrates=["fake"], tiers=["T0"], actions=[1], think=think)
-    return scenario.plan(ScenarioFile(cells=[block], lifecycle="suspend:5s"), Path())
+def test_a_suspension_is_part_of_a_cells_identity_and_without_a_longer_pause_refused() -> None:
+    def planned(think: str) -> str:
+        block = CellBlock(substrates=["fake"], tiers=["T0"], actions=[1], think=think)
+        [cell] = scenario.plan(ScenarioFile(cells=[block], lifecycle="suspend:5s"), Path()).cells
+        return str(cell.think)
 
-
-@pytest.mark.parametrize("think", ["", "0s", "5s"])
-def test_a_suspension_without_a_longer_pause_is_refused(think: str) -> None:
-    with pytest.raises(ScenarioError, match="needs pauses between actions longer than 5s") as refused:
-        planned(think)
-    assert "--think 10s" in refused.value.fix
-
-
-def test_a_suspension_is_part_of_a_cells_identity() -> None:
-    assert [str(cell.think) for cell in planned("8s").cells] == ["8s,suspend:5s"]
-    assert [str(cell.think) for cell in planned("lognormal:4s,0.6").cells] == ["lognormal:4s,0.6,suspend:5s"]
+    assert planned("8s") == "8s,suspend:5s"
+    assert planned("lognormal:4s,0.6") == "lognormal:4s,0.6,suspend:5s"
+    for think in ("", "0s", "5s"):
+        with pytest.raises(ScenarioError, match="needs pauses between actions longer than 5s") as refused:
+            planned(think)
+        assert "--think 10s" in refused.value.fix
 
 
 def test_an_operation_that_a_substrate_lacks_is_refused_before_the_run() -> None:
@@ -210,12 +199,6 @@ def test_copies_belong_to_the_worker_of_their_trial() -> None:
     share = TrialShare(worker=1, workers=2)
     assert [share.holds(f"taxtui-r-{name}") for name in ("3.fork", "4.snapshot", "3f2ax5.image")] == [True, False, True]
     assert part_of("taxtui-r-3f2ax5.image") == "3f2a"
-
-
-def test_a_reference_of_a_snapshot() -> None:
-    assert (reference_of("create"), reference_of("snapshot:sha256:1")) == ("", "sha256:1")
-    with pytest.raises(CreateFailed):
-        reference_of("snapshot:")
 
 
 def test_every_stage_of_a_dockerfile_begins_with_the_labels() -> None:

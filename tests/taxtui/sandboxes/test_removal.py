@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import time
 from collections.abc import Sequence
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -20,24 +22,13 @@ def throttled() -> Throttled:
     return Throttled("slow down", 0.001)
 
 
-class Provider:
+def provider(*answers: object) -> AsyncMock:
     """Answers the next requests with these; the last one for ever."""
-
-    def __init__(self, *answers: object) -> None:
-        self.answers = list(answers)
-        self.asked = 0
-
-    async def __call__(self) -> bool | None:
-        self.asked += 1
-        await asyncio.sleep(0)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer  # type: ignore[return-value]
+    return AsyncMock(side_effect=itertools.chain(answers, itertools.repeat(answers[-1])))
 
 
-async def gone(ask: Provider, ended: Provider | None = None, *, age_s: float = 0.0) -> None:
-    await remove("task t1", ask, ended, look_s=0.0, first_s=0.001, launched_s=time.monotonic() - age_s)  # type: ignore[arg-type]
+async def gone(ask: AsyncMock, ended: AsyncMock | None = None, *, age_s: float = 0.0) -> None:
+    await remove("task t1", ask, ended, look_s=0.0, first_s=0.001, launched_s=time.monotonic() - age_s)
 
 
 @pytest.mark.parametrize(
@@ -51,74 +42,63 @@ async def gone(ask: Provider, ended: Provider | None = None, *, age_s: float = 0
 async def test_a_removal_is_requested_until_accepted_and_then_awaited(
     asks: tuple[object, ...], looks: tuple[object, ...], counts: tuple[int, int]
 ) -> None:
-    ask, ended = Provider(*asks), Provider(*looks)
+    ask, ended = provider(*asks), provider(*looks)
     await gone(ask, ended)
-    assert (ask.asked, ended.asked) == counts
+    assert (ask.await_count, ended.await_count) == counts
 
 
 @pytest.mark.parametrize("age_s", [removal.SETTLING_S + 1, math.inf])
 async def test_later_not_found_is_gone(age_s: float) -> None:
-    ask = Provider(False)
+    ask = provider(False)
     await gone(ask, age_s=age_s)
-    assert ask.asked == 1
-    await gone(Provider(True), Provider(None), age_s=age_s)
+    assert ask.await_count == 1
+    await gone(provider(True), provider(None), age_s=age_s)
 
 
 @pytest.mark.parametrize(
     ("ask", "ended", "words"),
     [
-        (Provider(throttled()), None, "the provider did not accept the removal: slow down"),
-        (Provider(False), None, "the provider does not know the sandbox yet"),
-        (Provider(True), Provider(False), "the provider accepted the removal and did not complete it"),
+        (provider(throttled()), None, "the provider did not accept the removal: slow down"),
+        (provider(False), None, "the provider does not know the sandbox yet"),
+        (provider(True), provider(False), "the provider accepted the removal and did not complete it"),
     ],
 )
 async def test_a_removal_has_a_deadline_and_names_the_rest(
-    monkeypatch: pytest.MonkeyPatch, ask: Provider, ended: Provider | None, words: str
+    monkeypatch: pytest.MonkeyPatch, ask: AsyncMock, ended: AsyncMock | None, words: str
 ) -> None:
     monkeypatch.setattr(removal, "REMOVE_S", 0.05)
     with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist after 0\.05 s: {words}$"):
         await gone(ask, ended)
+    with pytest.raises(CleanupFailed, match=r"after 0\.08 s: the provider did not accept the removal$"):
+        await remove("pod p", asyncio.Event().wait, more_s=0.03)  # a silent one does not delay it
 
 
 async def test_a_watched_end_needs_no_look() -> None:
-    told, ended = asyncio.Event(), Provider(False)
+    told, ended = asyncio.Event(), provider(False)
 
     async def ask() -> bool:
         asyncio.get_running_loop().call_soon(told.set)
         return True
 
-    await remove("pod p", ask, ended, gone=told, look_s=60.0)  # type: ignore[arg-type]
-    assert ended.asked == 0
-
-
-async def test_a_silent_provider_does_not_delay_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removal, "REMOVE_S", 0.02)
-    with pytest.raises(CleanupFailed, match=r"after 0\.05 s: the provider did not accept the removal$"):
-        await remove("pod p", asyncio.Event().wait, more_s=0.03)
+    await remove("pod p", ask, ended, gone=told, look_s=60.0)
+    assert ended.await_count == 0
 
 
 def test_a_cancelled_create_s_sandbox_is_removed_after_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "INSIST_S", (0.0,) * 6)
-    asked: list[int] = []
-
-    def ask() -> None:
-        asked.append(len(asked))
-        if len(asked) < 3:
-            raise KeyError("not found")
-
+    ask = Mock(side_effect=[KeyError("not found"), KeyError("not found"), None])
     insist(ask, (KeyError,))
-    assert len(asked) == 3
+    assert ask.call_count == 3
 
 
 async def test_many_failed_creates_share_two_lists_and_each_sees_its_own_sandbox() -> None:
-    lists: list[set[str]] = []
+    lists: list[Sequence[Found]] = []
 
     class Listing(FakeSubstrate):
         async def find(self, run_id: str | None = None) -> Sequence[Found]:
-            listed = await super().find(run_id)
+            lists.append(await super().find(run_id))
             await asyncio.sleep(0)
-            lists.append({entry.name for entry in listed})
-            return listed
+            return lists[-1]
 
     substrate = Listing()
 

@@ -1,4 +1,7 @@
-"""The cache and the repository of the fixtures, from a small source distribution of the test's own: no network."""
+"""The cache and the repository of the fixtures, from a small source distribution of the test's own: no network.
+
+And the programs that make them: which line of their errors is shown.
+"""
 
 import io
 import os
@@ -12,6 +15,7 @@ import pytest
 
 from taxtui.errors import TaxtuiError
 from taxtui.workloads import fixtures
+from taxtui.workloads.programs import run_program
 
 FILES = {
     "README.md": (b"caf\xc3\xa9\r\nline two\n", 0o644),
@@ -84,12 +88,17 @@ def test_other_files_than_expected_are_refused(downloads: list[Path], monkeypatc
     assert fixtures.cached() is None
 
 
-def test_what_is_cached_is_not_built_again(downloads: list[Path]) -> None:
+def test_what_is_cached_is_not_built_again_and_any_user_of_a_sandbox_can_read_it(downloads: list[Path]) -> None:
     assert fixtures.cached() is None
-    folder = fixtures.ensure()
+    before = os.umask(0o077)
+    try:
+        folder = fixtures.ensure()
+    finally:
+        os.umask(before)
     assert fixtures.ensure() == fixtures.cached() == folder
     assert len(downloads) == 1
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]} == {0o755, 0o644}
 
 
 def test_two_builders_at_once_share_one_folder(downloads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,33 +116,48 @@ def test_two_builders_at_once_share_one_folder(downloads: list[Path], monkeypatc
     assert [path.name for path in first.parent.iterdir()] == [first.name]
 
 
-def test_any_user_of_a_sandbox_can_read_them(downloads: list[Path]) -> None:
-    before = os.umask(0o077)
-    try:
-        folder = fixtures.ensure()
-    finally:
-        os.umask(before)
-    assert {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]} == {0o755, 0o644}
-
-
 def test_no_index_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    cut_off = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    for key, value in {"XDG_CACHE_HOME": str(tmp_path), **cut_off}.items():
+        monkeypatch.setenv(key, value)
     with pytest.raises(TaxtuiError, match=r"^pip cannot fetch the fixtures: No matching distribution found for .*$"):
         fixtures.ensure()
     assert list((tmp_path / "taxtui").iterdir()) == []
 
 
-def test_no_git_is_one_clear_line(downloads: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(TaxtuiError, match=r"^git cannot make the repository: there is no git; install it$"):
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("PATH", "", "^git cannot make the repository: there is no git; install it$"),
+        ("XDG_CACHE_HOME", "/dev/null", "^cannot build the fixtures in /dev/null/taxtui: Not a directory$"),
+    ],
+)
+def test_no_git_and_no_cache_are_one_clear_line(
+    variable: str, value: str, words: str, downloads: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(TaxtuiError, match=words):
         fixtures.ensure()
 
 
-def test_a_cache_that_cannot_be_written_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(TaxtuiError, match=r"^cannot build the fixtures in .*/file/taxtui: Not a directory$"):
-        fixtures.ensure()
+LINES = "error: subprocess-exited-with-error\nfatal: https://user:p@ss@host/x is gone\nERROR: no such wheel"
+
+
+@pytest.mark.parametrize(
+    ("program", "line"), [("git", "error: subprocess-exited-with-error"), ("pip", "no such wheel")]
+)
+def test_the_reason_is_the_first_error_of_git_and_the_last_line_of_others(
+    program: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / program
+    script.write_text(f"#!/bin/sh\nprintf '%s' '{LINES}' >&2\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(TaxtuiError) as raised:
+        run_program([program], "cannot", fix="do so")
+    assert str(raised.value) == f"cannot: {line.removeprefix('error: ')}; do so"
+
+
+def test_user_and_password_of_a_url_are_left_out() -> None:
+    with pytest.raises(TaxtuiError, match=r"^cannot clone https://\*\*\*@host/a: at https://\*\*\*@host/b it ended$"):
+        run_program(["sh", "-c", "echo at https://u:p@ss@host/b it ended >&2; exit 1"], "cannot clone https://u@host/a")

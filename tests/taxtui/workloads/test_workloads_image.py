@@ -27,12 +27,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     docker.chmod(0o755)
     folder = tmp_path / "taxtui" / f"fixtures-{fixtures.DIGEST}"
     folder.mkdir(parents=True)
-    environment = {
-        "CALLS": str(tmp_path / "calls"),
-        "DAEMON": "up",
-        "PRESENT": "",
-        "XDG_CACHE_HOME": str(tmp_path),
-    }
+    environment = {"CALLS": str(tmp_path / "calls"), "DAEMON": "up", "PRESENT": "", "XDG_CACHE_HOME": str(tmp_path)}
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setenv("PATH", str(docker.parent), prepend=os.pathsep)
@@ -44,14 +39,17 @@ def build(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_stdout_is_the_name_and_the_network_is_off(calls: Path) -> None:
-    done = build("--base", "mine:1")
+def test_stdout_is_the_name_the_network_is_off_and_push_tags_and_pushes(calls: Path) -> None:
+    done = build("--base", "mine:1", "--push", "registry.example/team/sandbox:1")
     assert (done.returncode, done.stdout) == (0, f"{fixtures.cached()}\n{image.DEFAULT_IMAGE}\n")
     (built,) = (line for line in calls.read_text().splitlines() if line.startswith("build "))
     assert "--network=none" in built
     assert "--build-arg=BASE=mine:1" in built
     assert f"--label={image.FIXTURES_LABEL}={image.DIGEST}" in calls.read_text()
     assert image.DEFAULT_IMAGE.endswith(image.DIGEST)
+    tag, push = calls.read_text().splitlines()[-2:]
+    assert tag == f"tag {image.DEFAULT_IMAGE} registry.example/team/sandbox:1"
+    assert push == "push --quiet registry.example/team/sandbox:1"
 
 
 def test_without_a_base_the_ordinary_one_is_made_first(calls: Path) -> None:
@@ -74,14 +72,6 @@ def test_without_docker_the_fixtures_are_enough(calls: Path, monkeypatch: pytest
     done = build()
     assert (done.returncode, done.stdout) == (0, f"{fixtures.cached()}\n")
     assert done.stderr.startswith("taxtui: no image for docker: docker cannot be used")
-
-
-def test_push_tags_and_pushes(calls: Path) -> None:
-    assert build("--base", "mine:1", "--push", "registry.example/team/sandbox:1").returncode == 0
-    assert calls.read_text().splitlines()[-2:] == [
-        f"tag {image.DEFAULT_IMAGE} registry.example/team/sandbox:1",
-        "push --quiet registry.example/team/sandbox:1",
-    ]
 
 
 @pytest.mark.parametrize(

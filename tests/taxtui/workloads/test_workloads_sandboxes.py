@@ -1,6 +1,7 @@
-"""The shipped tiers, run for real: under bubblewrap with an empty environment, and in hardened containers."""
+"""The shipped tiers, as data and for real: under bubblewrap with an empty environment, and in hardened containers."""
 
 import email
+import re
 import secrets
 import subprocess
 import zipfile
@@ -13,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from taxtui.plan.scenario import load_tier
-from taxtui.plan.spec import FIXTURES_ENV, Step
+from taxtui.plan.spec import FIXTURES_ENV, Step, Tier
 from taxtui.workloads import fixtures, image
 
 pytestmark = pytest.mark.processes
@@ -21,17 +22,7 @@ pytestmark = pytest.mark.processes
 BASE = "taxtui-base:bookworm"
 NONCE = secrets.token_hex(8)
 HOSTILE_GIT_SETTINGS = """
-[color]
-    ui = always
-[core]
-    pager = false
-[status]
-    branch = true
-    showUntrackedFiles = all
-[log]
-    decorate = full
-[diff]
-    noprefix = true
+color.ui=always core.pager=false status.branch=true status.showUntrackedFiles=all log.decorate=full diff.noprefix=true
 """
 
 Run = Callable[[str], subprocess.CompletedProcess[str]]
@@ -52,7 +43,8 @@ def built() -> str:
 @pytest.fixture
 def bwrap(folder: Path, tmp_path: Path) -> Run:
     """A read-only machine, nothing in the environment, and a system-wide git configuration to stumble over."""
-    (tmp_path / "gitconfig").write_text(HOSTILE_GIT_SETTINGS)
+    for setting in HOSTILE_GIT_SETTINGS.split():
+        subprocess.run(["git", "config", f"--file={tmp_path / 'gitconfig'}", *setting.split("=")], check=True)
     (tmp_path / "work").mkdir()
     variables = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -69,15 +61,15 @@ def bwrap(folder: Path, tmp_path: Path) -> Run:
     return lambda script: _run([*argv, "bash", "-c", script])
 
 
-@pytest.fixture(params=["runc", "runsc"])
+@pytest.fixture
 def container(request: pytest.FixtureRequest, built: str) -> Iterator[Run]:
-    """Our image, hardened as the docker substrate does it."""
-    name = f"taxtui-test-{secrets.token_hex(4)}"
-    if request.param not in subprocess.check_output(["docker", "info", "--format={{.Runtimes}}"], text=True):
-        pytest.skip(f"docker has no runtime {request.param}")
+    """Our image, hardened as the docker substrate does it; by another runtime where a test asks for one."""
+    name, runtime = f"taxtui-test-{secrets.token_hex(4)}", getattr(request, "param", "runc")
+    if runtime not in subprocess.check_output(["docker", "info", "--format={{.Runtimes}}"], text=True):
+        pytest.skip(f"docker has no runtime {runtime}")
     hardened = ["--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--pids-limit=512"]
     limits = ["--cpus=1", "--memory=1g", "--init"]
-    start = ["docker", "run", "--detach", f"--name={name}", f"--runtime={request.param}", *hardened, *limits, built]
+    start = ["docker", "run", "--detach", f"--name={name}", f"--runtime={runtime}", *hardened, *limits, built]
     subprocess.run(start, check=True, capture_output=True)
     try:
         yield lambda script: _run(["docker", "exec", f"--env=TAXTUI_NONCE={NONCE}", name, "bash", "-c", script])
@@ -89,35 +81,29 @@ def container(request: pytest.FixtureRequest, built: str) -> Iterator[Run]:
 @pytest.mark.parametrize("name", ["T0", "T1", "T2"])
 def test_tier_under_bubblewrap(name: str, bwrap: Run) -> None:
     _trial(name, bwrap, "ls -A; test ! -d attrs-bug || git -C attrs-bug diff; test ! -d attrs || git -C attrs diff")
-    if name == "T2":
-        _notices_that_its_fix_is_missing(bwrap)
-
-
-def _notices_that_its_fix_is_missing(run: Run) -> None:
-    """Once it has been taken out again, after T2's trial."""
-    setup = {step.name: step for step in load_tier("T2").setup}
-    assert run('cd attrs-bug && git apply -R "$TAXTUI_FIXTURES/nested-disabled-fix.patch"').returncode == 0
-    with pytest.raises(AssertionError, match="tests pass"):
-        _prove(setup["tests pass"], run)
+    if name == "T2":  # which notices that its fix is missing
+        assert bwrap('cd attrs-bug && git apply -R "$TAXTUI_FIXTURES/nested-disabled-fix.patch"').returncode == 0
+        with pytest.raises(AssertionError, match="pytest: exit 1"):
+            _prove(next(step for step in load_tier(name).cycle if step.name == "pytest"), bwrap)
 
 
 @pytest.mark.docker
-@pytest.mark.slow  # they share the containers
-@pytest.mark.parametrize("name", ["T0", "T1", "T2"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "container"), [("T0", "runc"), ("T1", "runsc"), ("T2", "runc")], indirect=["container"]
+)
 def test_tier_in_a_container(name: str, container: Run) -> None:
-    _trial(name, container, "ls -A; test ! -d attrs-bug || git -C attrs-bug diff; git -C attrs diff")
+    _trial(name, container, "ls -A; test ! -d attrs-bug || git -C attrs-bug diff; git -C attrs diff", cycles=1)
 
 
 @pytest.mark.docker
-def test_the_preload_is_a_no_op_in_the_image(container: Run) -> None:
+def test_in_the_image_the_preload_is_a_no_op_and_the_fixtures_are_whole_and_read_only(
+    container: Run, folder: Path
+) -> None:
     state = "stat -c '%n %Y' attrs attrs/.git attrs/.git/index 2>/dev/null || find attrs -newer /opt/taxtui/gitconfig"
     before = container(state).stdout
     assert container(load_tier("T1").preload).returncode == 0
     assert container(state).stdout == before
-
-
-@pytest.mark.docker
-def test_the_fixtures_in_the_image_are_whole_and_read_only(container: Run, folder: Path) -> None:
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert sorted(container('cd "$TAXTUI_FIXTURES" && find * -type f').stdout.split()) == files
     assert container('test -w "$TAXTUI_FIXTURES" || test -w "$TAXTUI_FIXTURES/wheels"').returncode == 1
@@ -140,15 +126,15 @@ def test_the_wheels_are_complete_for_each_python(python: str, folder: Path) -> N
                 assert need.specifier.contains(wanted[need.name]), f"{name} needs {need}"
 
 
-def _trial(name: str, run: Run, state: str) -> None:
-    """Preload, setup and two cycles; the second finds everything as the first did."""
+def _trial(name: str, run: Run, state: str, cycles: int = 2) -> None:
+    """Preload, setup and cycles; the second finds everything as the first did."""
     tier = load_tier(name)
     if tier.preload:
         _prove(Step(name="preload", run=tier.preload), run)
     for step in tier.setup:
         _prove(step, run)
     before = run(state).stdout
-    for _ in range(2):
+    for _ in range(cycles):
         for step in tier.cycle:
             _prove(step, run)
         assert run(state).stdout == before
@@ -169,3 +155,34 @@ def _metadata(wheel: Path) -> Message:
 
 def _run(argv: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(params=["T0", "T1", "T2"])
+def tier(request: pytest.FixtureRequest) -> Tier:
+    return load_tier(request.param)
+
+
+def test_a_cycle_is_ten_different_actions(tier: Tier) -> None:
+    assert len({step.run for step in tier.cycle}) == len({step.name for step in tier.cycle}) == len(tier.cycle) == 10
+
+
+def test_the_first_action_echoes_the_nonce(tier: Tier) -> None:
+    assert "$TAXTUI_NONCE" in tier.cycle[0].run
+    assert "{nonce}" in tier.cycle[0].expect_stdout
+
+
+def test_every_step_proves_that_it_worked(tier: Tier) -> None:
+    unproven = [s.name for s in (*tier.setup, *tier.cycle) if not s.expect_stdout and s.expect_exit == 0]
+    assert unproven == (["true"] if tier.name == "T0" else [])
+
+
+def test_no_tier_asks_for_a_network(tier: Tier) -> None:
+    assert not tier.network
+    steps = [tier.preload, *(step.run for step in (*tier.setup, *tier.cycle))]
+    assert not [run for run in steps if re.search(r"https?:|ssh:|git@", run)]
+
+
+def test_the_tree_is_the_one_that_the_fixtures_are_checked_for() -> None:
+    (log,) = (step for step in load_tier("T1").cycle if step.name == "git log")
+    assert fixtures.TREE in log.expect_stdout
+    assert load_tier("T2").setup[0].expect_stdout == fixtures.TREE

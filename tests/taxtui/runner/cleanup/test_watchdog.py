@@ -1,28 +1,35 @@
-"""The watchdog: its sweep, its conversation with the runner, and the real process."""
+"""The watchdog: its sweep, its conversation with the runner, and the real process; and who else sweeps."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import os
 import signal
 import subprocess
+import sys
 import tempfile
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
-from taxtui.errors import SubstrateUnavailable, TaxtuiError
+from taxtui.commands import clean as sweep_command
+from taxtui.errors import CleanupFailed, SubstrateUnavailable, TaxtuiError
 from taxtui.plan.spec import Limits, SandboxSpec, SubstrateRef
 from taxtui.runner.cleanup import ledger, watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.cleanup.reaping import reap_all
 from taxtui.runner.cleanup.watchdog import DONE, READY, Watchdog, sweep
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.protocol import Found, Marks
 from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
@@ -43,18 +50,14 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------------------------------------------- the sweep
 
 
-async def test_a_sweep_reaps_what_carries_the_runs_label_and_forgets_the_run(fake: FakeSubstrate) -> None:
+async def test_a_sweep_reaps_what_carries_the_runs_label_or_comes_late_and_forgets_the_run(fake: FakeSubstrate) -> None:
     ledger.write(FAKE)
     fake.alive = {"ours-1": RUN, "ours-2": RUN, "theirs": "another run"}
-    await sweep(FAKE, [fake])
-    assert fake.alive == {"theirs": "another run"}
-    assert ledger.entries() == []
-
-
-async def test_a_sweep_waits_for_what_a_create_under_way_may_still_bring(fake: FakeSubstrate) -> None:
     asyncio.get_running_loop().call_later(0.15, fake.alive.update, {"late": RUN})
     await sweep(FAKE, [fake])
-    assert fake.calls == ["reap late"]
+    assert fake.alive == {"theirs": "another run"}
+    assert fake.calls[-1] == "reap late", "of a create that was under way"
+    assert ledger.entries() == []
 
 
 async def test_a_run_that_is_resumed_takes_over(fake: FakeSubstrate) -> None:
@@ -84,14 +87,8 @@ async def test_a_provider_that_fails_is_asked_again_and_the_others_are_swept(
 ) -> None:
     broken = FakeSubstrate()
     fake.alive, broken.alive = {"here": RUN}, {"there": RUN}
-    real, failures = broken.find, [error] * 3
-
-    async def find(run_id: str | None = None) -> Any:
-        if failures:
-            raise failures.pop()
-        return await real(run_id)
-
-    monkeypatch.setattr(broken, "find", find)
+    there = await broken.find(RUN)
+    monkeypatch.setattr(broken, "find", AsyncMock(side_effect=chain([error] * 3, [there], repeat([]))))
     ledger.write(FAKE)
     await sweep(FAKE, [broken, fake])
     assert (fake.alive, broken.alive, ledger.entries()) == ({}, {}, [])
@@ -116,6 +113,7 @@ async def test_neither_finds_nor_errors_make_a_watchdog_stay_longer_than_one_cre
             fake.alive["late"] = RUN
         return await real(run_id)
 
+    monkeypatch.setattr(watchdog, "FIRST_PAUSE_S", 1.0)
     monkeypatch.setattr(asyncio, "sleep", sleep)
     monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr(fake, "find", find)
@@ -129,16 +127,14 @@ async def test_neither_finds_nor_errors_make_a_watchdog_stay_longer_than_one_cre
 async def test_a_sweep_that_gives_up_leaves_the_entry_for_a_person(
     fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def stuck(found: object) -> None:
-        fake.calls.append("stuck")
-
+    stuck = AsyncMock()
     monkeypatch.setattr(fake, "reap", stuck)
     monkeypatch.setattr(watchdog, "GIVE_UP_AFTER_S", 0.1)
     fake.alive = {"forever": RUN}
     ledger.write(FAKE)
     await sweep(FAKE, [fake])
     assert [entry.run_id for entry in ledger.entries()] == [RUN]
-    assert len(fake.calls) > 1
+    assert stuck.await_count > 1
 
 
 # ---------------------------------------------------------------------------- its end of the conversation, in here
@@ -148,18 +144,21 @@ class Conversation:
     """Standard streams of a watchdog that runs in this process: all that the runner will have said, and its ear."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
-        self._ear, mouth = os.pipe()
-        self._open = [self._ear, mouth]
+        ear, self._mouth = os.pipe()
+        self._ear = os.fdopen(ear, "rb")
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(said)))
-        monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: mouth))
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(fileno=lambda: self._mouth))
 
     def hang_up(self) -> None:
-        os.close(self._open.pop(0))
+        self._ear.close()
 
-    def heard(self) -> bytes:
-        os.close(self._open.pop())
-        with os.fdopen(self._open.pop(), "rb") as ear:
-            return ear.read()
+    def heard(self) -> bytes | None:
+        """All that it has answered; None after the runner has died."""
+        os.close(self._mouth)
+        if self._ear.closed:
+            return None
+        with self._ear:
+            return self._ear.read()
 
 
 ENTRY_LINE = msgspec.json.encode(FAKE) + b"\n"
@@ -177,26 +176,19 @@ def opened(fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrat
     [
         (ENTRY_LINE + DONE, READY, ["closed"]),
         (ENTRY_LINE, READY, ["reap ours", "closed"]),
+        (ENTRY_LINE, None, ["reap ours", "closed"]),  # a runner that died before the answer
         (b"", b"", []),  # a runner that died before its first word had made nothing
     ],
 )
 async def test_it_sweeps_unless_the_runner_says_done(
-    said: bytes, answer: bytes, calls: list[str], opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+    said: bytes, answer: bytes | None, calls: list[str], opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation = Conversation(monkeypatch, said)
+    if answer is None:
+        conversation.hang_up()
     await watchdog._main()
     assert (conversation.heard(), opened.calls) == (answer, calls)
     assert bool(ledger.entries()) == (said == ENTRY_LINE + DONE)
-
-
-async def test_a_runner_that_died_before_the_answer_is_cleaned_up_after(
-    opened: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    conversation = Conversation(monkeypatch, ENTRY_LINE)
-    conversation.hang_up()
-    await watchdog._main()
-    assert (opened.alive, ledger.entries()) == ({}, [])
-    os.close(conversation._open.pop())
 
 
 EARLIER = msgspec.structs.replace(FAKE, create_timeout_s=60.0, pid=1)
@@ -214,13 +206,10 @@ def half_written_entry() -> Path:
 async def test_an_unreachable_provider_costs_no_earlier_entry_and_no_half_written_entry_of_a_worker(
     before: LedgerEntry | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(ref: SubstrateRef) -> FakeSubstrate:
-        raise SubstrateUnavailable(f"{ref.name}: no daemon")
-
     if before is not None:
         ledger.write(before)
     half_written = half_written_entry()
-    monkeypatch.setattr(watchdog, "build", refuse)
+    monkeypatch.setattr(watchdog, "build", Mock(side_effect=SubstrateUnavailable("fake: no daemon")))
     conversation = Conversation(monkeypatch, ENTRY_LINE)
     await watchdog._main()
     assert conversation.heard() == b"fake: no daemon\n"
@@ -268,67 +257,52 @@ async def test_what_the_runner_could_not_remove_it_goes_on_to_remove(
     assert ledger.entries() == []
 
 
-@pytest.mark.parametrize(
-    ("entry", "state", "words"),
-    [
-        (local(), "/proc/nothing", "cannot write /proc/nothing/taxtui/runs/.*; set XDG_STATE_HOME"),
-        (local(fixtures="/proc/nothing"), "", "fixtures=/proc/nothing is not a folder"),
-    ],
-)
-async def test_without_it_there_is_no_run(
-    entry: LedgerEntry, state: str, words: str, monkeypatch: pytest.MonkeyPatch
+NO_FIXTURES = local(fixtures="/proc/nothing")
+
+
+@pytest.mark.parametrize("before", [None, msgspec.structs.replace(NO_FIXTURES, pid=1)], ids=["new", "resumed"])
+async def test_without_it_there_is_no_run_and_an_earlier_one_is_still_known_to_a_sweep(
+    before: LedgerEntry | None,
 ) -> None:
-    if state:
-        monkeypatch.setenv("XDG_STATE_HOME", state)
-    dog = Watchdog(entry)
-    with pytest.raises(TaxtuiError, match=f"no watchdog to clean up after a crash: .*{words}"):
-        await dog.wait_ready()
-    half_written = None if state else half_written_entry()
-    dog.release(clean=True)
-    assert ledger.entries() == []
-    assert half_written is None or half_written.exists()  # a worker's own watchdog guards the worker's part
-
-
-async def test_a_run_that_cannot_be_resumed_is_still_known_to_a_sweep() -> None:
-    before = msgspec.structs.replace(local(fixtures="/proc/nothing"), pid=1)
-    entry = msgspec.structs.replace(before, parts=("3f2a", ""))
-    ledger.write(before)
+    if before is not None:
+        ledger.write(before)
     half_written = half_written_entry()
-    dog = Watchdog(entry)
-    with pytest.raises(TaxtuiError, match="is not a folder"):
+    dog = Watchdog(msgspec.structs.replace(NO_FIXTURES, parts=("3f2a", "")) if before else NO_FIXTURES)
+    with pytest.raises(
+        TaxtuiError, match=r"no watchdog to clean up after a crash: .*fixtures=/proc/nothing is not a folder"
+    ):
         await dog.wait_ready()
     dog.release(clean=True)
-    assert ledger.entries() == [before]
-    assert half_written.exists()
+    assert ledger.entries() == ([before] if before else [])
+    assert half_written.exists()  # a worker's own watchdog guards the worker's part
 
 
-async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.executable", "/bin/false")
+@pytest.mark.parametrize(
+    ("executable", "state", "words"),
+    [("/bin/false", "", "the process died"), ("", "/proc/nothing", "cannot write /proc/nothing/.*set XDG_STATE_HOME")],
+)
+async def test_one_that_dies_at_once_is_noticed(
+    executable: str, state: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", executable or sys.executable)
+    monkeypatch.setenv("XDG_STATE_HOME", state or os.environ["XDG_STATE_HOME"])
     dog = Watchdog(local())
-    with pytest.raises(TaxtuiError, match="the process died"):
+    with pytest.raises(TaxtuiError, match=words):
         await dog.wait_ready()
     dog.release(clean=True)
-
-
-def no_room(*args: object, **how: object) -> None:
-    raise BlockingIOError(11, "Resource temporarily unavailable")
-
-
-def no_thread(*args: object) -> None:
-    raise RuntimeError("can't start new thread")
 
 
 async def test_where_there_is_no_room_for_it_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_process = Mock(side_effect=BlockingIOError(11, "Resource temporarily unavailable"))
+    no_thread = Mock(side_effect=RuntimeError("can't start new thread"))
     with monkeypatch.context() as patched:
-        patched.setattr(subprocess, "Popen", no_room)
+        patched.setattr(subprocess, "Popen", no_process)
         with pytest.raises(TaxtuiError, match=r"no watchdog to clean up after a crash: .*unavailable; make room"):
             Watchdog(local())
     dog = Watchdog(local())
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "to_thread", no_thread)
-        with pytest.raises(
-            TaxtuiError, match="no watchdog to clean up after a crash: can't start new thread; make room"
-        ):
+        with pytest.raises(TaxtuiError, match="crash: can't start new thread; make room"):
             await dog.wait_ready()
     await dog.wait_ready()
     dog.release(clean=True)
@@ -351,19 +325,90 @@ async def test_one_that_died_is_replaced(monkeypatch: pytest.MonkeyPatch) -> Non
     assert ledger.entries() == []
 
 
-async def test_one_that_somebody_stopped_does_not_hold_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ready", [True, False])
+async def test_one_that_somebody_stopped_does_not_hold_the_run(ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "DISMISSED_WITHIN_S", 0.05)
     dog = Watchdog(local())
-    await dog.wait_ready()
+    if ready:
+        await dog.wait_ready()
     dog._process.send_signal(signal.SIGSTOP)
+    if not ready:
+        monkeypatch.setattr(watchdog, "OPENED_WITHIN_S", 0.05)
+        with pytest.raises(TaxtuiError, match="did not answer"):
+            await dog.wait_ready()
     dog.release(clean=True)
     assert dog._process.returncode == -signal.SIGKILL
 
 
-async def test_one_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "OPENED_WITHIN_S", 0.05)
-    dog = Watchdog(local())
-    dog._process.send_signal(signal.SIGSTOP)
-    with pytest.raises(TaxtuiError, match="did not answer"):
-        await dog.wait_ready()
-    dog.release(clean=True)
+# -- one that cannot be removed keeps no other from being tried -----------------------------------------------------
+
+
+@pytest.fixture(params=[CleanupFailed("it is stuck"), KeyError("a bug of the adapter")], ids=["refused", "bug"])
+def stuck(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
+    """Ten sandboxes, of which the first cannot be removed."""
+    fake = FakeSubstrate()
+    fake.alive = {f"taxtui-{RUN}-{number}": RUN for number in range(10)}
+    real = fake.reap
+
+    async def reap(found: Found) -> None:
+        if found.name.endswith("-0"):
+            raise request.param
+        await real(found)
+
+    monkeypatch.setattr(fake, "reap", reap)
+    return fake
+
+
+async def test_all_are_tried_and_what_is_left_is_told(stuck: FakeSubstrate) -> None:
+    gone: list[Found] = []
+    left = await reap_all(stuck, await stuck.find(RUN), reaped=gone.append)
+    assert [each.sandbox.name for each in left] == list(stuck.alive) == [f"taxtui-{RUN}-0"]
+    assert isinstance(left[0].error, CleanupFailed | KeyError)
+    assert {found.name for found in gone} == {f"taxtui-{RUN}-{number}" for number in range(1, 10)}
+
+
+def test_clean_tries_all_and_names_what_is_left(stuck: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: stuck)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", RUN, "--force"])
+    assert done.exit_code == 1
+    assert list(stuck.alive) == [f"taxtui-{RUN}-0"]
+    assert done.stdout.count("removed fake") == 9
+    assert f"may still exist: fake taxtui-{RUN}-0" in done.stderr
+
+
+def test_a_substrate_that_cannot_be_used_keeps_no_other_from_being_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, broken = FakeSubstrate(), FakeSubstrate()
+    fake.alive = {"here": RUN}
+
+    monkeypatch.setattr(broken, "find", AsyncMock(side_effect=SubstrateUnavailable("the API is down")))
+    built = [broken, fake]
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: built.pop(0))
+    done = CliRunner().invoke(sweep_command.command, ["-s", "docker", "-s", "local", "--run", RUN, "--force"])
+    assert isinstance(done.exception, SubstrateUnavailable)
+    assert fake.alive == {}
+
+
+def test_an_id_that_nothing_is_found_of_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a slip of the pen, which would look like success."""
+    fake = FakeSubstrate()
+    monkeypatch.setattr("taxtui.sandboxes.registry.build", lambda reference: fake)
+    done = CliRunner().invoke(sweep_command.command, ["-s", "local", "--run", "unknown", "--force"])
+    assert done.exit_code == 0
+    assert "no sandbox of run 'unknown' was found, and this user's ledger knows no such run" in done.stderr
+    assert CliRunner().invoke(sweep_command.command, ["-s", "local"]).stderr == "taxtui: no sandbox was found\n"
+
+
+def test_ctrl_c_is_held_back_while_the_watchdog_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the process has left our session, Ctrl-C would end it, and the run with it."""
+    masks: list[set[int]] = []
+
+    def popen(*_: object, **__: object) -> None:
+        masks.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(watchdog.subprocess, "Popen", popen)
+    entry = LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0)
+    with pytest.raises(TaxtuiError):
+        Watchdog(entry)
+    assert [signal.SIGINT in mask for mask in masks] == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

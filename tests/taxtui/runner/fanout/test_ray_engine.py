@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import sys
 import threading
 from collections import Counter
@@ -12,12 +13,12 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from msgspec.structs import replace
 
-from costmodel.recording.events import Clock, Event, Notice, TrialEnded, TrialStarted
-from costmodel.recording.follower import read_events
+from costmodel.recording.events import Actions, Clock, Event, Notice, TrialEnded, TrialStarted
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import run as run_module
@@ -28,6 +29,7 @@ from taxtui.runner.fanout.ray_launcher import RayConnection, RayLauncher, RayNod
 from taxtui.runner.fanout.ray_node import NodeRelay
 from taxtui.runner.run import Run
 from tests.support import paced_fake
+from tests.support.command_line import events
 from tests.support.recorded import NoWatchdog
 from tests.support.waiting import until
 
@@ -86,12 +88,10 @@ class FakeRay(ModuleType):
         self.joined = True
 
     def nodes(self) -> list[dict[str, Any]]:
-        gone = {"NodeID": "g", "NodeManagerAddress": "10.0.0.4", "Resources": {}, "Alive": False}
-        found = [
-            {"NodeID": node.id, "NodeManagerAddress": node.address, "Resources": {"CPU": node.cores}, "Alive": True}
-            for node in (TWO, HEAD, ONE)
+        return [
+            {"NodeID": node.id, "NodeManagerAddress": node.address, "Resources": {"CPU": node.cores}, "Alive": alive}
+            for node, alive in ((RayNode("10.0.0.4", "g", 9), False), (TWO, True), (HEAD, True), (ONE, True))
         ]
-        return [gone, *found]
 
     def shutdown(self) -> None:
         self.joined = False
@@ -138,23 +138,24 @@ def plan(workers: int = 2, **options: str) -> Plan:
     return Plan(cells=(cell,), workers=workers, create_timeout_s=1.0, bracket=False)
 
 
-async def measured(tmp_path: Path, what: Plan) -> list[Event]:
-    run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray="auto")
+async def measured(tmp_path: Path, what: Plan, ray: str = "auto") -> list[Event]:
+    run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray=ray)
     await run.execute()
     assert run.control.crash is None
-    return written(tmp_path)
-
-
-def written(tmp_path: Path) -> list[Event]:
-    got: list[Event] = []
-    if (path := tmp_path / "r.msgpack").exists():
-        read_events(path, got.append)
-    return got
+    return events(run.path)
 
 
 def ends(got: list[Event]) -> Counter[str]:
     counted = {event.trial for event in got if isinstance(event, TrialStarted) and not event.warm_up}
     return Counter(event.outcome for event in got if isinstance(event, TrialEnded) and event.trial in counted)
+
+
+def lose(handle: Handle) -> None:
+    """Kill a worker with its node."""
+    assert handle.actor._worker is not None
+    with contextlib.suppress(ProcessLookupError):
+        handle.actor._worker._process.kill()
+    raise RayActorError
 
 
 def test_workers_are_placed_in_turns_where_cores_are_offered() -> None:
@@ -166,25 +167,35 @@ def test_workers_are_placed_in_turns_where_cores_are_offered() -> None:
 
 
 async def test_a_run_on_two_nodes_is_one_recording(tmp_path: Path, ray: FakeRay) -> None:
-    got = await measured(tmp_path, plan())
+    got = await measured(tmp_path, plan(median_s="0.01"))
     assert ends(got) == {"ok": 12}
     assert {event.worker for event in got if isinstance(event, Clock)} == {0, 1, 2}
     assert (len(ray.handles), set(ray.handles), ray.joined) == (2, ray.killed, False)
+    for event in got:
+        if isinstance(event, Actions):  # each lasted as the fake had drawn it, after ready and ready again
+            source = random.Random(f"0:{event.trial}")
+            _, _, *drawn_s = [0.01 * source.lognormvariate(0, 0.5) for _ in range(5)]
+            assert all(took_ns >= 1e9 * took_s for took_ns, took_s in zip(event.duration_ns, drawn_s, strict=True))
+
+
+async def test_an_abandoned_run_ends_on_every_node(tmp_path: Path, ray: FakeRay) -> None:
+    run = Run(plan(median_s="60"), tmp_path / "r.msgpack", RUN_ID, ray="auto")
+    going = asyncio.ensure_future(run.execute())
+    await until(lambda: run.progress.in_flight, "a trial")
+    run.control.abandon("interrupted")
+    await going
+    assert (run.outcome, run.clean, set(ray.handles), ray.joined) == ("interrupted", True, ray.killed, False)
 
 
 async def test_a_node_that_is_lost_costs_no_trial(tmp_path: Path, ray: FakeRay) -> None:
     def struck(handle: Handle, name: str) -> None:
-        if name == "read" and handle is ray.handles[1] and sum(ends(written(tmp_path)).values()) >= 3:
-            worker = handle.actor._worker
-            assert worker is not None
-            with contextlib.suppress(ProcessLookupError):
-                worker._process.kill()
-            raise RayActorError
+        path = tmp_path / "r.msgpack"
+        if name == "read" and handle is ray.handles[1] and path.exists() and ends(events(path)).total() >= 3:
+            lose(handle)
 
     ray.struck = struck
-    got = await measured(tmp_path, plan(median_s="0.2"))
-    counted = ends(got)
-    assert counted["ok"] == 12
+    got = await measured(tmp_path, plan(median_s="0.1"))
+    assert ends(got)["ok"] == 12
     assert sum("worker 1 was lost" in event.text for event in got if isinstance(event, Notice)) == 1
     await asyncio.gather(*(handle.actor.close(0.0) for handle in ray.handles))
 
@@ -196,10 +207,7 @@ async def test_a_limit_counts_what_a_lost_worker_may_have_made_unseen(tmp_path: 
         if name == "write":
             assigned.add(handle)
         elif name == "read" and handle is ray.handles[1] and handle in assigned:  # with the starts of its two trials
-            assert handle.actor._worker is not None
-            with contextlib.suppress(ProcessLookupError):
-                handle.actor._worker._process.kill()
-            raise RayActorError
+            lose(handle)
 
     ray.struck = struck
     what = plan(median_s="0.2")
@@ -211,21 +219,14 @@ async def test_a_limit_counts_what_a_lost_worker_may_have_made_unseen(tmp_path: 
 async def test_lines_arrive_in_order_though_calls_may_overtake_each_other() -> None:
     arrived = b""
 
-    class Relay:
-        class write:  # noqa: N801
-            @staticmethod
-            async def remote(lines: bytes) -> None:
-                nonlocal arrived
-                await asyncio.sleep(0.02 if lines == b"1" else 0)
-                arrived += lines
+    async def write(lines: bytes) -> None:
+        nonlocal arrived
+        await asyncio.sleep(0.02 if lines == b"1" else 0)
+        arrived += lines
 
-        class close:  # noqa: N801
-            @staticmethod
-            async def remote(patience_s: float) -> None:
-                pass
-
+    relay = Mock(write=Mock(remote=write), close=Mock(remote=AsyncMock()))
     assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1)
-    connection = RayConnection(FakeRay(), Relay(), ONE, assignment)
+    connection = RayConnection(FakeRay(), relay, ONE, assignment)
     for number in range(1, 5):
         connection.write(b"%d" % number)
         await asyncio.sleep(0)
@@ -237,18 +238,11 @@ async def test_lines_arrive_in_order_though_calls_may_overtake_each_other() -> N
 async def test_an_actor_that_dies_or_gets_no_core_is_said_in_a_line(
     tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def struck(handle: Handle, name: str) -> None:
-        raise RayActorError("The actor died.\n\nModuleNotFoundError: No module named 'taxtui'\n")
-
-    ray.struck = struck
+    ray.struck = Mock(side_effect=RayActorError("The actor died.\n\nModuleNotFoundError: No module named 'taxtui'\n"))
     with pytest.raises(TaxtuiError, match=r"worker \d could not begin on 10\.0\.0\.\d: ModuleNotFoundError: No module"):
         await measured(tmp_path, plan())
 
-    async def begin(self: NodeRelay, request: bytes) -> bytes:
-        await asyncio.Event().wait()
-        return b""
-
-    monkeypatch.setattr(NodeRelay, "begin", begin)
+    monkeypatch.setattr(NodeRelay, "begin", lambda *_: asyncio.Event().wait())
     monkeypatch.setattr(ray_launcher, "PLACED_WITHIN_S", 0.01)
     with pytest.raises(UsageError, match=r"worker \d got no core of 10"):
         await measured(tmp_path, plan())
@@ -258,19 +252,17 @@ async def test_without_ray_or_a_cluster_there_is_one_line(
     tmp_path: Path, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match=r"no cluster at --ray 127\.0\.0\.1:1: "):
-        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="127.0.0.1:1").execute()
+        await measured(tmp_path, plan(), ray="127.0.0.1:1")
 
-    def refuse(**_: Any) -> None:
-        raise ConnectionError("Could not find any running Ray instance.\nmore")
-
-    monkeypatch.setattr(ray, "init", refuse)
+    refused = ConnectionError("Could not find any running Ray instance.\nmore")
+    monkeypatch.setattr(ray, "init", Mock(side_effect=refused))
     with pytest.raises(UsageError, match=r"no cluster at --ray auto: Could not find any running Ray instance"):
-        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
+        await measured(tmp_path, plan())
     over = threading.Event()
     monkeypatch.setattr(ray, "init", lambda **_: over.wait(60))  # Ray retries for minutes
     monkeypatch.setattr(ray_launcher, "REACHED_WITHIN_S", 0.05)
     with pytest.raises(UsageError, match=r"no cluster at --ray auto: no answer within 0\.05 s"):
-        await Run(plan(), tmp_path / "r.msgpack", RUN_ID, ray="auto").execute()
+        await measured(tmp_path, plan())
     over.set()
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SubstrateUnavailable, match="the module 'ray' is not installed"):

@@ -14,8 +14,7 @@ import msgspec
 import pytest
 
 import costmodel
-from costmodel.recording.events import Clock, Event, TrialStarted
-from costmodel.recording.follower import read_events
+from costmodel.recording.events import Clock, TrialStarted
 from taxtui.errors import UsageError
 from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
@@ -24,6 +23,8 @@ from taxtui.runner.fanout.child_process import WorkerProcess
 from taxtui.runner.fanout.resume import ResumeState
 from taxtui.runner.run import Run, repetition_of
 from tests.support import waiting
+from tests.support.chaos.cases import doubled
+from tests.support.command_line import events
 from tests.support.recorded import NoWatchdog
 from tests.taxtui.runner.fanout.test_resuming import counted
 
@@ -51,32 +52,21 @@ def kill_workers(run: Run) -> None:
         os.kill(worker.connection.pid, signal.SIGKILL)
 
 
-def told(path: Path) -> list[Event]:
-    found: list[Event] = []
-    assert read_events(path, found.append).complete
-    return found
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_a_limit_holds_for_all_runs_and_workers_together(workers: int, tmp_path: Path) -> None:
     cell = {"trials": 3, "concurrency": 2}
     run = repeated(tmp_path / "r.msgpack", cell, repeat=3, workers=workers, max_sandboxes=7)
     await run.execute()
     assert run.outcome == "budget"
-    assert sum(isinstance(event, TrialStarted) for event in told(run.path)) == 7
+    assert sum(isinstance(event, TrialStarted) for event in events(run.path)) == 7
 
 
 async def test_runs_follow_one_another_in_one_recording(tmp_path: Path) -> None:
     run = repeated(tmp_path / "r.msgpack")
     await run.execute()
-    assert (run.outcome, run.control.crash, run.control.write_error, run.cleanup_failed) == (
-        "finished",
-        None,
-        None,
-        False,
-    )
+    assert (run.outcome, run.control.crash, run.cleanup_failed) == ("finished", None, False)
     assert (run.progress.planned, run.progress.ended, run.progress.ok) == (4, 4, 4)
-    starts = [event for event in told(run.path) if isinstance(event, TrialStarted)]
+    starts = [event for event in events(run.path) if isinstance(event, TrialStarted)]
     assert [(start.trial, start.repetition) for start in starts] == [(0, 0), (1, 0), (2, 1), (3, 1)]
 
 
@@ -90,8 +80,7 @@ async def test_what_the_first_run_refuses_is_raised(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("how", ["abandoned", "killed"])
+@pytest.mark.parametrize(("how", "workers"), [("abandoned", 1), ("killed", 2)])
 async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
     how: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,14 +106,13 @@ async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
     await again.execute()
     assert (again.outcome, again.control.crash, again.unmeasured) == ("finished", None, [])
     assert (again.progress.ended, again.progress.ok, again.progress.planned) == (18, 18, 18)
-    found = told(path)
+    found = events(path)
     whole = counted(found)
     assert whole.total() == 18
     assert set(Counter(repetition for repetition, _, _ in whole.elements()).values()) == {6}
     clocks = {(event.worker, event.monotonic_ns) for event in found if isinstance(event, Clock)}
     assert len({worker for worker, _ in clocks}) == len(clocks), "a number is one process's"
-    numbers = [event.trial for event in found if isinstance(event, TrialStarted)]
-    assert len(set(numbers)) == len(numbers)
+    assert doubled(found, 18) == []
     assert costmodel.load(path).complete  # type: ignore[union-attr]  # the end counts what there is
     with pytest.raises(UsageError, match="the run has finished"):
         ResumeState(path, plan)
@@ -136,9 +124,18 @@ def test_every_repetition_has_a_seed_of_its_own() -> None:
     assert len({repetition_of(plan, repetition).seed for repetition in range(50)}) == 50
 
 
-async def test_repetitions_share_the_rest_of_the_budget(tmp_path: Path) -> None:
-    run = repeated(tmp_path / "r.msgpack", {"trials": 2000}, budget="6s")
+async def test_repetitions_share_the_rest_of_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares_s, sound = [], Run._measure
+
+    async def measure(self: Run, state: Any, entry: Any, budget_s: float | None) -> None:
+        shares_s.append(budget_s)
+        await sound(self, state, entry, 0.0)
+
+    monkeypatch.setattr(Run, "_measure", measure)
+    run = repeated(tmp_path / "r.msgpack", {"trials": 2000}, budget="1000s")
     await run.execute()
-    starts = [event for event in told(run.path) if isinstance(event, TrialStarted)]
-    assert {start.repetition for start in starts} == {0, 1}
-    assert (run.outcome, len(starts) < 4000) == ("budget", True)
+    first_s, second_s = shares_s
+    assert first_s
+    assert second_s
+    assert first_s <= 500 < second_s <= 1000
+    assert (run.outcome, run.progress.ended < 4000) == ("budget", True)

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -13,28 +14,14 @@ from costmodel.recording.events import Event, TrialEnded, TrialStarted
 from taxtui.errors import RecordingError
 from taxtui.plan.spec import Plan
 from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout.messages import (
-    Assign,
-    AssignedTrial,
-    Assignment,
-    Finished,
-    FromWorker,
-    NotStarted,
-    Ready,
-    Recorded,
-    StartupError,
-    ToWorker,
-    WorkerCommand,
-    decode_from_worker,
-    decode_to_worker,
-    line,
-)
+from taxtui.runner.fanout import messages
+from taxtui.runner.fanout.messages import Assign, AssignedTrial, Assignment, Recorded, StartupError, WorkerCommand, line
 from taxtui.runner.fanout.worker import Worker
 from taxtui.runner.fanout.worker_program import WorkerPipes, WorkerProgram, serve
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Availability
 from tests.support.waiting import until
-from tests.taxtui.runner.test_engine import fake, plan
+from tests.taxtui.runner.test_engine import creates, fake, plan
 
 __all__ = ["fake"]
 
@@ -46,9 +33,9 @@ class RecordedPipes(WorkerPipes):
 
     def __init__(self) -> None:
         super().__init__(*cast(Any, (None, None)))
-        self.heard: list[FromWorker] = []
+        self.heard: list[messages.FromWorker] = []
 
-    def write(self, message: FromWorker) -> None:
+    def write(self, message: messages.FromWorker) -> None:
         self.heard.append(message)
 
     def of(self, kind: type) -> list[Any]:
@@ -70,22 +57,19 @@ class Seat:
         return self.program.worker
 
     async def begun(self) -> None:
-        await until(lambda: bool(self.lines.of(Ready)) or self.running.done(), "it has begun")
+        await until(lambda: bool(self.lines.of(messages.Ready)) or self.running.done(), "it has begun")
 
-    def order(self, message: ToWorker) -> None:
-        """As it arrives."""
-        self.program.receive(decode_to_worker(line(message)))
+    def order(self, message: messages.ToWorker) -> None:
+        self.program.receive(messages.decode_to_worker(line(message)))
 
     def deal(self, *trials: int, slots: int = 1, due_ns: int | None = None) -> None:
         assigned = [AssignedTrial(trial, place, due_ns) for place, trial in enumerate(trials)]
         self.order(Assign(0, 0, slots, 0, assigned))
 
     def events(self) -> list[Event]:
-        """The events so far."""
         return [event for message in self.lines.of(Recorded) for event in message.events]
 
     def ends(self) -> dict[int, str]:
-        """Trials whose end it has told, and their outcomes."""
         return {event.trial: event.outcome for event in self.events() if isinstance(event, TrialEnded)}
 
     async def ended(self, trials: int) -> None:
@@ -101,24 +85,19 @@ async def for_ever(*_: Any) -> None:
     await asyncio.Event().wait()
 
 
-def made(fake: FakeSubstrate) -> list[str]:
-    """The sandboxes that it was asked for."""
-    return [call for call in fake.calls if call.startswith("create ")]
-
-
 async def test_a_start_is_handed_over_before_the_create_request(fake: FakeSubstrate) -> None:
     seat = Seat(plan(trials=8))
-    started: list[list[Event]] = []
+    started: list[int] = []
 
     async def look() -> None:
-        started.append([event for event in seat.events() if isinstance(event, TrialStarted)])
+        started.extend(event.trial for event in seat.events() if isinstance(event, TrialStarted))
 
     fake.create_hook = look
     await seat.begun()
     seat.lines.gather_s = 3600.0
     seat.deal(1)
     await seat.ended(1)
-    assert [event.trial for event in started[0] if isinstance(event, TrialStarted)] == [1]
+    assert started == [1]
     await seat.finish()
 
 
@@ -129,9 +108,9 @@ async def test_a_value_that_no_recording_can_hold_is_named(fake: FakeSubstrate, 
     seat.worker._cells[0].image_bytes = image_bytes
     seat.deal(1)
     await seat.running
-    [end] = seat.lines.of(Finished)
+    [end] = seat.lines.of(messages.Finished)
     assert end.crash.startswith("OverflowError")
-    assert (fake.alive, made(fake)) == ({}, [])
+    assert (fake.alive, creates(fake)) == ({}, 0)
     assert not [event for event in seat.events() if isinstance(event, TrialStarted | TrialEnded)]
 
 
@@ -145,8 +124,8 @@ async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(fake: Fak
     seat.order(WorkerCommand("stop"))
     seat.order(Assign(0, 0, 1, 0, [AssignedTrial(9, 4, None)]))
     await seat.finish()
-    assert sorted(told.trial for told in seat.lines.of(NotStarted)) == [1, 3, 5, 7, 9]
-    assert len(made(fake)) == 0
+    assert sorted(told.trial for told in seat.lines.of(messages.NotStarted)) == [1, 3, 5, 7, 9]
+    assert creates(fake) == 0
 
 
 @pytest.mark.parametrize("op", ["cancel", "interrupt", ""])
@@ -167,32 +146,29 @@ async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(fake: FakeSub
 
 
 async def test_a_bug_of_it_is_told_and_ends_it(fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*_: Any, **__: Any) -> bool:
-        raise RuntimeError("boom")
-
     for method in ("_trial", "_deliver"):
         seat = Seat(plan(trials=8))
         await seat.begun()
-        monkeypatch.setattr(seat.worker, method, broken)
+        monkeypatch.setattr(seat.worker, method, AsyncMock(side_effect=RuntimeError("boom")))
         seat.deal(1)
         await seat.running
         assert str(seat.worker.control.crash) == "boom"
         assert not seat.program.clean
 
 
-async def served(*lines: bytes) -> list[FromWorker]:
+async def served(*lines: bytes) -> list[messages.FromWorker]:
     """The messages of a worker program that reads a line, after the answer the others, and the end of its input."""
     (reader, writer), (theirs, mouth) = [await asyncio.open_connection(sock=end) for end in socket.socketpair()]
     serving = asyncio.ensure_future(serve(WorkerPipes(theirs, mouth)))
     heard = []
     for text in lines[:1]:
         writer.write(text)
-        heard.append(decode_from_worker(await reader.readline()))
+        heard.append(messages.decode_from_worker(await reader.readline()))
     writer.writelines(lines[1:])
     writer.write_eof()
     await serving
     mouth.close()
-    heard += [decode_from_worker(text) async for text in reader]
+    heard += [messages.decode_from_worker(text) async for text in reader]
     writer.close()
     return heard
 
@@ -202,17 +178,20 @@ async def test_a_program_cleans_up_at_the_end_of_its_input(fake: FakeSubstrate) 
     assignment = Assignment(plan=plan(trials=8), run_id=RUN_ID, share=TrialShare(1, 2), clock=2)
     deal = Assign(0, 0, 1, 0, [AssignedTrial(1, 0, None)])
     ready, *_, finished = await served(line(assignment), line(deal))
-    assert isinstance(ready, Ready)
-    assert finished == Finished()
+    assert isinstance(ready, messages.Ready)
+    assert finished == messages.Finished()
     assert fake.alive == {}
     assert await served() == []
 
 
-async def test_a_program_reports_the_error_of_its_start(fake: FakeSubstrate) -> None:
+async def test_a_program_reports_the_error_of_its_start_with_how_to_fix_it(fake: FakeSubstrate) -> None:
     fake.availability = Availability(ok=False, detail="no daemon", fix="start it")
     assignment = Assignment(plan=plan(), run_id=RUN_ID, share=TrialShare(0, 1), clock=1)
     [error] = await served(line(assignment))
     assert error == StartupError("SubstrateUnavailable", "fake: no daemon", "start it")
+    again = StartupError.of(RecordingError("run.msgpack is cut short", fix="recover it")).exception()
+    assert type(again) is RecordingError
+    assert (again.problem, again.fix) == ("run.msgpack is cut short", "recover it")
 
 
 async def test_a_batch_begins_by_the_clock_of_the_worker_alone(
@@ -227,10 +206,3 @@ async def test_a_batch_begins_by_the_clock_of_the_worker_alone(
     [start] = [event for event in seat.events() if isinstance(event, TrialStarted)]
     assert 0 <= start.scheduled_ns <= start.start_ns
     await seat.finish()
-
-
-def test_an_error_of_ours_is_raised_again_with_how_to_fix_it() -> None:
-    told = StartupError.of(RecordingError("run.msgpack is cut short", fix="recover it"))
-    again = told.exception()
-    assert type(again) is RecordingError
-    assert (again.problem, again.fix) == ("run.msgpack is cut short", "recover it")
