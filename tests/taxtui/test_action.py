@@ -14,7 +14,6 @@ import yaml
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 pytestmark = pytest.mark.processes
-
 ACTION = Path(__file__).parents[2] / "action.yml"
 
 

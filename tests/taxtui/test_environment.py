@@ -19,8 +19,6 @@ from taxtui import folders, installed
 from taxtui.commands import doctor
 from taxtui.sandboxes import registry
 
-# ------------------------------------------------------------------------------------------------------- folders
-
 SUPPORT = "Library/Application Support"
 PLACES: list[tuple[str, Callable[[], Path], str, dict[type, str]]] = [
     ("XDG_DATA_HOME", folders.recordings, "taxtui/recordings", {Unix: ".local/share", MacOS: SUPPORT}),
@@ -49,8 +47,6 @@ def test_an_absolute_xdg_variable_names_the_folder_else_the_platform_does(
         monkeypatch.setenv(variable, relative)
         assert folder() == tmp_path / home[platform] / within
 
-
-# -------------------------------------------------------------------------------------------------------- extras
 
 FOLDER = {"url": "file:///home/me/my%20taxtui", "dir_info": {}}
 EDITABLE = {"url": "file:///home/me/taxtui", "dir_info": {"editable": True}}

@@ -119,8 +119,6 @@ def test_every_importer_refuses_what_is_no_regular_file(name: str, tmp_path: Pat
     assert "has an unknown format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))
 
 
-# -- mangled files --------------------------------------------------------------------------------------------------
-
 SEED = 20
 EACH = {"importers": 250, "documents": 80, "projections": 60}
 EXECUTIONS = 600

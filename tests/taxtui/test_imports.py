@@ -96,9 +96,6 @@ def test_the_daytona_extra_names_every_imported_distribution() -> None:
     assert needed <= {name.replace("_", "-") for name in declared}
 
 
-# ------------------------------------------------------------------------------------------------ loaded modules
-
-
 def loaded(code: str) -> set[str]:
     """Return the modules of a new interpreter after ``code``."""
     report = "import sys\ntry:\n    CODE\nfinally:\n    import json; print('\\n' + json.dumps(sorted(sys.modules)))"

@@ -20,7 +20,7 @@ from taxtui.report.formats.csv_rows import harmless
 from tests.taxtui.tui import story
 
 SMALL: Final = Path(__file__).parents[3] / "recordings" / "small.msgpack"
-GOLDEN: Final = Path(__file__).parents[2] / "taxtui" / "recording" / "golden.msgpack"
+GOLDEN: Final = Path(__file__).parents[1] / "recording" / "golden.msgpack"
 
 
 def exported(*words: str | Path) -> Result:
@@ -69,9 +69,7 @@ def test_names_from_a_recording_steer_neither_a_terminal_nor_a_spreadsheet(form:
         for event in [story.header([]), story.clock(), story.cell(0, '=HYPERLINK("x")\x1b[31m'), *story.trial(0, 0, 0)]:
             recorder.add(event)
     text = exported(path, "--format", form).stdout
-    assert "\x1b" not in text
-    assert "HYPERLINK" in text
-    assert "u001b" not in text
+    assert ("\x1b" in text, "u001b" in text, "HYPERLINK" in text) == (False, False, True)
     if form == "csv":
         [row] = csv.DictReader(io.StringIO(text))
         assert row["substrate"].startswith("'=HYPERLINK")
@@ -79,9 +77,7 @@ def test_names_from_a_recording_steer_neither_a_terminal_nor_a_spreadsheet(form:
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", " =1", "\N{FULLWIDTH EQUALS SIGN}1", "\n=1"])
 def test_no_text_in_csv_begins_a_formula(text: str) -> None:
-    told = harmless(text)
-    assert told[0] not in "=+-@ \t\r\n"
-    assert told[0] in "'\N{REPLACEMENT CHARACTER}"
+    assert harmless(text)[0] in "'\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:

@@ -49,18 +49,15 @@ def test_a_line_is_written_and_erased_even_by_ctrl_c(monkeypatch: pytest.MonkeyP
             text += read(descriptor)
 
 
-SIZE = "--trajectories 9 --workers 3"
-
-
 @pytest.mark.parametrize(
     ("module", "command", "activities"),
     [
-        (project, f"project a.msgpack {SIZE}", ["projecting"]),
+        (project, "project a.msgpack --trajectories 9 --workers 3", ["projecting"]),
         (project, "project a.msgpack --trajectories 64 --workers 8 --batch 16 --think 1s", ["simulating"]),
         (report, "report a.msgpack --html a.html", ["drawing the page"]),
         (
             decide,
-            f"decide a.msgpack --from docker --to daytona {SIZE} --think 1s --quick",
+            "decide a.msgpack --from docker --to daytona --trajectories 9 --workers 3 --think 1s --quick",
             ["simulating docker and daytona", "simulating the difference", "looking for decisive inputs"],
         ),
     ],

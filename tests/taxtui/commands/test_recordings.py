@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from costmodel import CostModelError
 from costmodel.recording import framing
 from taxtui import folders
 from taxtui.cli import app
-from taxtui.errors import TaxtuiError
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import cell, trial, write
 
 
@@ -21,33 +20,19 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write(tmp_path / "r.msgpack", [trial(n) for n in range(8)], cell(substrate="docker", tier="T1"))
 
 
-def invoke(*words: str) -> tuple[int, str]:
-    """Return exit code and output or error of ``taxtui recordings``."""
-    result = CliRunner().invoke(app, ["recordings", *words])
-    if isinstance(result.exception, TaxtuiError | CostModelError):
-        return result.exception.exit_code, str(result.exception)
-    return result.exit_code, result.output
-
-
 def test_a_recording_has_a_path_or_the_name_last_or_a_shipped_name(
     recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folders, "recordings", lambda: recording.parent)
-    for words in (["info", "last"], ["verify", "last"], ["trial", "last", "1"], ["info", "small.msgpack"]):
-        assert invoke(*words)[0] == 0, words
+    for words in ("info last", "verify last", "trial last 1", "info small.msgpack"):
+        printed("recordings", *words.split())
 
 
-def test_verify_continues_after_a_missing_file(recording: Path) -> None:
-    code, output = invoke("verify", "nowhere.msgpack", str(recording))
-    assert code == 4
-    assert "there is no nowhere.msgpack" in output
+def test_verify_continues_after_a_missing_file_and_a_torn_recording_is_incomplete(recording: Path) -> None:
+    output = printed("recordings", "verify", "nowhere.msgpack", recording, code=4)
     assert f"{recording}: complete" in output
-
-
-def test_a_torn_recording_is_incomplete(recording: Path) -> None:
     recording.write_bytes(recording.read_bytes()[:-5])
-    code, output = invoke("verify", "r.msgpack")
-    assert code == 1
+    output = printed("recordings", "verify", "r.msgpack", code=1)
     assert "r.msgpack: incomplete (no end of the run), " in output
     assert "bytes of a torn frame dropped" in output
 
@@ -71,6 +56,6 @@ def test_a_file_without_a_recording_is_exit_code_4(
     if content is not None:
         Path("r.msgpack").write_bytes(content)
     for verb in ("info", "verify"):
-        code, output = invoke(verb, "r.msgpack")
-        assert code == 4
-        assert text in output
+        result = CliRunner().invoke(app, ["recordings", verb, "r.msgpack"])
+        assert getattr(result.exception, "exit_code", result.exit_code) == 4
+        assert text in f"{result.output}{result.exception}"

@@ -37,9 +37,6 @@ NEMO = SAMPLES / "nemo-gym" / "rollouts.jsonl"
 BENCH = SAMPLES / "verifiers-bench" / "prime-r4.json"
 
 
-# ------------------------------------------------------------------------------------------------------------- Harbor
-
-
 def harbor(folder: Path, name: str = "chat__1", **changes: Any) -> Path:
     """The result of a sample's trial, changed; ``step`` changes its second step."""
     told = json.loads((JOB / name / "result.json").read_text())
@@ -183,9 +180,6 @@ def test_times_without_a_zone_are_said(tmp_path: Path, zone: str, said: bool) ->
     assert any("times without a zone are taken as UTC" in line for line in result.unknown) == said
 
 
-# ------------------------------------------------------------------------------------------------------------- causes
-
-
 @pytest.mark.parametrize(
     ("name", "error", "expected"),
     [
@@ -222,9 +216,6 @@ def test_causes_of_failures(tmp_path: Path, name: str, error: str, expected: tup
     _, events = imported(name.split()[0], source, tmp_path / "out")
     [end] = of(events, TrialEnded)
     assert (end.outcome, end.cause if expected[1] is not None else None) == expected
-
-
-# ------------------------------------------------------------------------------------------------------ other formats
 
 
 def test_rollouts_of_nemo_gym(tmp_path: Path) -> None:

@@ -52,9 +52,6 @@ def test_each_file_is_recognised_by_its_own_reader_alone(name: str, file: str) -
     assert [known for known in registry.names() if registry.load(known).recognises(LOGS / file, head)] == [name]
 
 
-# ------------------------------------------------------------------------------------------------------- verifiers
-
-
 def test_an_episode_of_verifiers() -> None:
     trial = one("verifiers", LOGS / "verifiers-given.jsonl")
     assert ms(trial) == [(10_000, 100, 2_100), (10_500, 0, 1_300)]
@@ -155,9 +152,6 @@ def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
     assert "sums in milliseconds" in refused.why
 
 
-# ------------------------------------------------------------------------------------------------------- inspect_ai
-
-
 def test_a_log_of_inspect() -> None:
     trial = one("inspect", LOGS / "inspect-given.eval")
     assert ms(trial) == [(1024.168, 788.119, 589.679), (4.267, 12.928, 446.376)]
@@ -222,9 +216,6 @@ def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
     assert isinstance(trial, ImportedTrial)
     assert len(trial.actions) == 1
     assert isinstance(skipped, Skipped)
-
-
-# ----------------------------------------------------------------------------------- mini-swe-agent and SWE-agent
 
 
 def test_answers_that_are_older_than_what_they_answer_have_no_times() -> None:

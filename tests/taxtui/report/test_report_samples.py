@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 
 from costmodel import load
+from costmodel.statistics.quantiles import effective_count
+from costmodel.statistics.repetitions import RunKey
 from costmodel.workload.pool import Pool
 from taxtui.report.answer.measured import recorded
 from taxtui.report.measured.record import record
 from taxtui.report.measured.rows import MeasuredRow, namesakes, rows_of
-from taxtui.report.measured.samples import column, read_samples
+from taxtui.report.measured.samples import Column, column, read_samples, summarize
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
@@ -191,3 +194,28 @@ def test_environments_are_compared_with_a_flag(tmp_path: Path) -> None:
         ("T2", "local", "environment_differs"),
         ("T0", "docker"),
     }
+
+
+STUDENT = {4: 2.776445, 19: 2.093024}
+"""Two-sided 95 % quantiles by degrees of freedom, from printed tables."""
+
+
+def test_the_worth_of_clusters_is_korn_and_graubards() -> None:
+    trials = [[1, 1, 1, 9], [1, 1, 9, 9], [1, 1, 1, 1], [9, 9, 9, 1], [1, 1, 9, 9]]
+    share = 12 / 20
+    shares = [3 / 4, 2 / 4, 4 / 4, 1 / 4, 2 / 4]
+    variance = sum((one - share) ** 2 for one in shares) / 4 / 5  # of the mean of five equal clusters
+    worth = share * (1 - share) / variance * (STUDENT[19] / STUDENT[4]) ** 2
+    assert effective_count(trials, 1) == math.floor(worth)
+    assert effective_count(trials[:2], 1) == 2
+    assert effective_count([[1, 2]] * 50, 1) == 100  # every cluster alike: no worse than independent values
+
+
+def test_the_mean_of_durations_is_not_negative() -> None:
+    column = Column()
+    for value in (1, 1, 1000):
+        column.add(array("q", [value]))
+    summary = summarize(column, [(RunKey("a", 0), 0)] * 3)
+    assert summary is not None
+    assert summary.mean.value == 334
+    assert summary.mean.low == 0

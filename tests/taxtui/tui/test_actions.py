@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from html import unescape
 from pathlib import Path
 
 import pytest
 from textual.app import App
+from textual.pilot import Pilot
+from textual.widgets import Static
 
 from costmodel.recording import events
 from taxtui import folders
+from taxtui.live import catalogue
 from taxtui.tui import actions
 from taxtui.tui.dialogs import Confirm, Tell, copy
 from taxtui.tui.live.panels import CellTable
 from taxtui.tui.numbered_screen import NumberedScreen, Tab
-from tests.taxtui.tui.driving import SIZE, finished, live, running, setup
-from tests.taxtui.tui.feeds import app
+from tests.taxtui.tui.driving import SIZE, app, finished, live, looking_at, running, setup, until
+from tests.taxtui.tui.story import record
 
 
 async def test_digits_and_tabs_go_to_the_screens_and_a_click_chooses_a_cell() -> None:
@@ -94,3 +98,52 @@ def test_there_are_few_actions_and_a_key_has_one_meaning_everywhere() -> None:
     for tab in actions.SCREENS:
         shown = {one.keys for one in actions.actions_in(tab.scope, "app") if {tab.scope, "app"} & set(one.footer)}
         assert len(shown - {"enter", "y", "h", "question_mark", "q"}) == 1
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return record(tmp_path / "story.msgpack")
+
+
+async def pages(pilot: Pilot[None], path: Path) -> None:
+    """Wait until the screen has its answer, then until it is written."""
+    await until(pilot, lambda: pilot.app.screen.settled and str(pilot.app.screen.query_one("#said", Static).render()))  # type: ignore[attr-defined]
+    await pilot.press("h")
+    await until(pilot, lambda: path.exists() and isinstance(pilot.app.screen, NumberedScreen))
+
+
+async def test_h_writes_the_report_beside_the_recording_and_never_over_a_file(path: Path) -> None:
+    first, second = path.with_name("story.html"), path.with_name("story.2.html")
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("3")
+        await pages(pilot, first)
+        await pages(pilot, second)
+        answer = str(pilot.app.screen.query_one("#said", Static).render())
+        told = [(note.title, note.message) for note in pilot.app._notifications]
+        assert any(title == "Page written" and second.name in text for title, text in told)
+    assert unescape(first.read_text()).startswith("<!doctype html>")
+    assert " ".join(answer.split()) in unescape(first.read_text())
+    assert first.read_bytes() == second.read_bytes()
+
+
+async def test_h_writes_the_question_that_is_asked(path: Path) -> None:
+    page = path.with_name("story.html")
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4", "right", "down", "right")
+        await pages(pilot, page)
+        answer = str(pilot.app.screen.query_one("#said", Static).render())
+    html = unescape(page.read_text())
+    assert "Training run: 2,000,000 trajectories of 10 actions on 1,000 workers" in html
+    assert " ".join(answer.split()) in html
+    assert "taxtui project story.msgpack --trajectories 2000000 --workers 1000 --html page.html" in html
+
+
+def test_what_is_made_of_a_shipped_recording_lies_where_runs_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    shipped = next(catalogue._shipped())
+    assert catalogue.free_name(shipped, ".html") == tmp_path / "data" / "taxtui" / "recordings" / "run.html"
+    own = tmp_path / "mine.msgpack"
+    assert catalogue.free_name(own, ".results.svg") == tmp_path / "mine.results.svg"

@@ -20,7 +20,7 @@ from taxtui.tui.dialogs import Choose, Tell
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
 from tests.support.cost_model.simulating import run_coarsely
-from tests.taxtui.tui.driving import SIZE, looking_at, until
+from tests.taxtui.tui.driving import SIZE, looking_at, projection, until
 from tests.taxtui.tui.story import record
 
 
@@ -33,12 +33,6 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return record(tmp_path / "story.msgpack")
-
-
-def projection(pilot: Pilot[None]) -> ProjectionScreen:
-    screen = pilot.app.screen
-    assert isinstance(screen, ProjectionScreen)
-    return screen
 
 
 def panel(pilot: Pilot[None]) -> FormPanel:

@@ -18,9 +18,7 @@ from taxtui.tui.live import feed as feed_module
 from taxtui.tui.live.feed import RunStarter
 from taxtui.tui.setup.panels import PickList
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, live, setup, until
-from tests.taxtui.tui.feeds import ANSWERS, StoryRun, answers, app, priced
-from tests.taxtui.tui.shelf import said
+from tests.taxtui.tui.driving import ANSWERS, SIZE, StoryRun, answers, app, live, priced, said, setup, until
 
 
 def shown(pilot: Pilot[None]) -> str:
