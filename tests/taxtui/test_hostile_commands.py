@@ -22,6 +22,7 @@ from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.local.substrate import LocalSubstrate
 from taxtui.terminal_text import UNPRINTABLE
 from taxtui.tui.live.replay import ReplayFeed
+from tests.support.command_line import printed
 from tests.support.fuzz import hostile
 
 DEMAND = ("--trajectories", "1000", "--workers", "10")
@@ -76,8 +77,7 @@ def test_no_recording_ends_the_list_a_verification_or_a_replay(
     path.write_bytes(data)
     entry = catalogue.inspect(path)
     assert entry is not None
-    facts = [entry.name, entry.outcome, *entry.substrates, *entry.workloads, *entry.modes]
-    assert_harmless(" ".join([*facts, entry.detail]))
+    assert_harmless(" ".join([entry.outcome, *entry.substrates, *entry.workloads, *entry.modes, entry.detail]))
     try:
         feed = ReplayFeed(path)
     except SourceError:
@@ -128,6 +128,4 @@ def test_what_a_provider_says_does_not_steer_the_terminal(
 
 @pytest.mark.parametrize("name", ["../x", "", "a b", "x" * 41, "ÄÖ"])
 def test_a_run_id_that_could_name_something_else_is_refused(name: str) -> None:
-    done = CliRunner().invoke(app, ["run", "--run-id", name])
-    assert isinstance(done.exception, UsageError)
-    assert "--run-id" in str(done.exception)
+    assert "--run-id" in printed("run", "--run-id", name, code=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections import Counter
@@ -28,22 +29,14 @@ GOLDEN = str(hostile.GOLDEN)
 NOT_REGULAR = "not a regular file"
 
 
-def a_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
 def a_device(path: Path) -> None:
     path.symlink_to("/dev/null")  # a test that fails should not fill the memory, as /dev/zero would
 
 
 def a_socket(path: Path) -> None:
-    here = Path.cwd()
-    os.chdir(path.parent)  # the path of a socket may have 108 bytes
-    try:
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(path.name)
-    finally:
-        os.chdir(here)
+    # The path of a socket may have 108 bytes.
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path.name)
 
 
 def refusal(*words: str) -> str:
@@ -57,7 +50,7 @@ def refusal(*words: str) -> str:
     return str(done.exception)
 
 
-@pytest.mark.parametrize("make", [a_pipe, a_device, a_socket])
+@pytest.mark.parametrize("make", [os.mkfifo, a_device, a_socket])
 def test_only_regular_files_are_opened(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / "x")
     for refused in (lambda path: open_regular(path), lambda path: read_regular(path, 10)):
@@ -91,7 +84,7 @@ def test_a_link_is_followed_and_the_size_is_bounded(tmp_path: Path) -> None:
     ],
 )
 def test_every_command_refuses_what_is_no_regular_file(words: tuple[str, ...], tmp_path: Path) -> None:
-    a_pipe(tmp_path / "x.msgpack")
+    os.mkfifo(tmp_path / "x.msgpack")
     places = {"FILE": str(tmp_path / "x.msgpack"), "OUT": str(tmp_path / "out")}
     assert NOT_REGULAR in refusal(*(places.get(word, word) for word in words))
     assert not (tmp_path / "out").exists()
@@ -99,11 +92,10 @@ def test_every_command_refuses_what_is_no_regular_file(words: tuple[str, ...], t
         ResumeState(tmp_path / "x.msgpack")
 
 
-@pytest.mark.parametrize("make", [a_pipe, a_device])
-def test_a_site_leaves_out_what_is_no_regular_file_or_refuses_it(make: Callable[[Path], None], tmp_path: Path) -> None:
+def test_a_site_leaves_out_what_is_no_regular_file_or_refuses_it(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.msgpack").write_bytes(hostile.GOLDEN.read_bytes())
-    make(tmp_path / "logs" / "x.msgpack")
+    os.mkfifo(tmp_path / "logs" / "x.msgpack")
     done = CliRunner().invoke(app, ["site", str(tmp_path / "logs"), "-o", str(tmp_path / "out")], standalone_mode=False)
     assert done.exception is None or isinstance(done.exception, TaxtuiError | CostModelError)
     assert NOT_REGULAR in f"{done.output}{done.exception}"
@@ -113,7 +105,7 @@ def test_a_site_leaves_out_what_is_no_regular_file_or_refuses_it(make: Callable[
 @pytest.mark.parametrize("name", [*FORMATS, "inspect"])
 def test_every_importer_refuses_what_is_no_regular_file(name: str, tmp_path: Path) -> None:
     path = Path("x.eval") if name == "inspect" else next(iter(sample_files(name)))[0]
-    a_pipe(tmp_path / path.name)
+    os.mkfifo(tmp_path / path.name)
     with pytest.raises(TaxtuiError, match=NOT_REGULAR):
         import_files(registry.load(name), [tmp_path / path.name], tmp_path / "out")
     assert "has an unknown format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))

@@ -157,17 +157,6 @@ def test_a_run_ends_with_the_table_the_sentence_and_the_bars() -> None:
     assert len(told.splitlines()) <= 32, "less than two small screens"
 
 
-@pytest.mark.parametrize("label", ["x" * 250, "コンテナ" * 20, "a\x1b[31m[bold]|b"], ids=["long", "wide", "steering"])
-def test_hostile_labels_neither_steer_nor_widen(tmp_path: Path, label: str) -> None:
-    trials = [trial(n, cell=n // 4, create=(2 + 3 * (n // 4) + n % 3) * S) for n in range(8)]
-    file = write(tmp_path / "a", trials, cell(0, substrate=label), cell(1, tier=label))
-    for words in (("project", file, *ASK), ("report", file)):
-        text = printed(*words)
-        assert "\x1b" not in text
-        assert max(map(width, text.splitlines())) <= 80
-        assert len(text.splitlines()) < 150
-
-
 def test_every_cause_has_one_name_one_letter_one_hatch_and_one_colour() -> None:
     assert list(LOOKS) == list(CAUSES)
     assert {*ByCause._fields, *ATTRIBUTED} <= LOOKS.keys()

@@ -66,15 +66,12 @@ def test_a_number_is_rounded_at_its_last_digit(value: float) -> None:
         (Interval(254, 101, 390), "254 ±153", "101–390"),
         (Interval(10, 4, 21), "10 (4–21)", "4–21"),
         (None, NOTHING, ""),
+        (Interval(0.0625, -0.0044, 0.1294), "0.062 ±0.067", "-0.004–0.129"),
+        (Interval(2.0, 2.0, 2.0), "2.00", "2.00–2.00"),
     ],
 )
 def test_an_interval_ends_where_its_value_does(interval: Interval | None, text: str, limits: str) -> None:
     assert (plus_minus(interval), span(interval)) == (text, limits)
-
-
-def test_signs_and_units() -> None:
-    assert span(Interval(12.7, -13.1, 38.8), signed=True) == "-13 to +39"
-    assert plus_minus(Interval(3.482, 3.374, 3.596), unit="x") == "3.48x ±0.11"
 
 
 @pytest.mark.parametrize(
@@ -89,19 +86,15 @@ def test_a_duration_is_in_the_unit_that_fits(ns: float, text: str) -> None:
     assert short_duration(ns) == text.replace(" ", "")
 
 
-def test_an_interval_of_a_duration_has_its_unit() -> None:
+def test_an_interval_has_its_unit_and_its_sign() -> None:
     assert parts(Interval(17.45e12, 15.1e12, 20.2e12), unit=NS) == ("4.85 h", "±0.76")
     assert parts(Interval(257e9, 108e9, 720e9), unit=NS) == ("4.3 min", "(1.8–12.0)")
     assert parts(Interval(10.8e12, 9e12, None), unit=NS) == ("≥ 2.50 h", "")
     assert parts(Interval(5.8356e15), unit=NS) == ("67.5 days", "")
-
-
-def test_no_digit_that_the_interval_does_not_support() -> None:
-    assert plus_minus(Interval(0.0625, -0.0044, 0.1294)) == "0.062 ±0.067"
-    assert plus_minus(Interval(1.413, -0.8, 3.6)) == "1.4 ±2.2"
+    assert plus_minus(Interval(3.482, 3.374, 3.596), unit="x") == "3.48x ±0.11"
     assert plus_minus(Interval(1.00568, 1.00556, 1.0058), unit=TIMES) == "1.0057x ±0.0001"
-    assert plus_minus(Interval(2.0, 2.0, 2.0)) == "2.00"
     assert plus_minus(Interval(0.0312, 0.011, 0.051), unit=SHARE) == "3.1 % ±2.0"
+    assert span(Interval(12.7, -13.1, 38.8), signed=True) == "-13 to +39"
 
 
 def test_amounts_in_a_sentence_and_beside_an_axis() -> None:

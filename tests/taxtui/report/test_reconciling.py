@@ -19,12 +19,11 @@ from taxtui.live.cell_state import PARTS, CellState
 from taxtui.live.state import RunState
 from taxtui.report.answer.measured import answer as answer_of_rows
 from taxtui.report.answer.record import rows_by_key
-from taxtui.report.formats import csv_rows, markdown_tables
+from taxtui.report.formats import csv_rows
 from taxtui.report.measured.record import record
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
-from taxtui.report.measured.sections import TABLES, sections
-from taxtui.report.projected import sections as projected
+from taxtui.report.measured.sections import TABLES
 from taxtui.report.projected.record import record as projected_record
 from taxtui.report.words import TAXES
 
@@ -35,13 +34,13 @@ DEMAND: Final = TrainingRun(trajectories=3600, workers=1)
 
 
 class Told(NamedTuple):
-    """What everybody says of one recording, by cell id where it is of cells."""
+    """By cell id where it is of cells."""
 
     live: dict[str, CellState]
     problems: list[str]
     report: dict[str, dict[str, Any]]
     project: dict[str, dict[str, Any]]
-    texts: dict[str, str]  # of the reports, by format
+    csv: dict[str, str]
 
 
 @cache
@@ -60,14 +59,8 @@ def told(path: Path) -> Told:
     answer = answer_of_rows(rows, sources)
     taxed = rows_by_key(answer)
     measured = [record(row, TABLES, taxed.get(row.key)) for row in rows]
-    projections = project([load(path)], DEMAND)
-    asked = [projected_record(row) for row in projections]
-    texts = {
-        "report.csv": csv_rows.to_text(measured),
-        "report.md": markdown_tables.to_text(sections(rows, sources, TABLES, 0, answer)),
-        "project.csv": csv_rows.to_text(asked),
-        "project.md": markdown_tables.to_text(projected.sections(projections, DEMAND, [])),
-    }
+    asked = [projected_record(row) for row in project([load(path)], DEMAND)]
+    texts = {"report": csv_rows.to_text(measured), "project": csv_rows.to_text(asked)}
     live = {cell_ids[number]: cell for number, cell in state.cells.items()}
     assert len(live) == len(state.cells)
     by_id = [{one["cell_id"]: json.loads(json.dumps(one)) for one in found} for found in (measured, asked)]
@@ -87,14 +80,6 @@ def equal(ns: float | None, seconds: float | None) -> bool:
 @pytest.fixture(params=SHIPPED, ids=lambda path: path.stem)
 def found(request: pytest.FixtureRequest) -> Told:
     return told(request.param)
-
-
-def test_counts_and_the_badge(found: Told) -> None:
-    for key, live in found.live.items():
-        report, projection = found.report[key], found.project[key]
-        assert live.ok + live.failed == report["trials"] == projection["trials"]
-        assert live.failed == report["failures"] == projection["failures"]
-        assert ("runner_distorted" in report["flags"]) == ("runner_distorted" in projection["flags"])
 
 
 def test_every_mean_of_the_live_screen_is_the_reports(found: Told) -> None:
@@ -130,9 +115,12 @@ def test_every_cause_is_the_same_number_in_live_report_and_project(found: Told) 
         assert same(projection["think_s"], means["think"] / S)
 
 
-def test_the_tax_and_the_trajectory_are_the_same_with_their_intervals(found: Told) -> None:
-    for key, report in found.report.items():
-        projection = found.project[key]
+def test_counts_the_tax_and_the_trajectory_are_the_same_with_their_intervals(found: Told) -> None:
+    for key, live in found.live.items():
+        report, projection = found.report[key], found.project[key]
+        assert live.ok + live.failed == report["trials"] == projection["trials"]
+        assert live.failed == report["failures"] == projection["failures"]
+        assert ("runner_distorted" in report["flags"]) == ("runner_distorted" in projection["flags"])
         for end in ("value", "low", "high"):
             assert same(report["tax_per_success_ns"][end] / S, projection["tax_worker_hours"][end])
         assert same(sum(ns or 0.0 for ns in report["tax_by_cause_ns"].values()), report["tax_per_success_ns"]["value"])
@@ -143,8 +131,8 @@ def test_the_tax_and_the_trajectory_are_the_same_with_their_intervals(found: Tol
 
 
 def test_csv_says_what_json_says(found: Told) -> None:
-    for name, whole in (("report.csv", found.report), ("project.csv", found.project)):
-        rows = list(csv.DictReader(io.StringIO(found.texts[name])))
+    for name, whole in (("report", found.report), ("project", found.project)):
+        rows = list(csv.DictReader(io.StringIO(found.csv[name])))
         assert len(rows) == len(whole)
         for row in rows:
             for column, text in row.items():

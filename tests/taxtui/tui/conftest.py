@@ -72,7 +72,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clone: Path) -> Iterator[None]:
-    """The zone, the colours, the installed substrates and the recordings are the test's, not the machine's."""
+    """Zone, colours, substrates and recordings are the test's, not the machine's."""
     monkeypatch.chdir(clone)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()

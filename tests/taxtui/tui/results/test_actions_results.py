@@ -8,12 +8,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
-from taxtui.commands.compare import command as compare
-from taxtui.commands.report import command
 from taxtui.report.answer.measured import summary
 from taxtui.report.bars import Bar
 from taxtui.report.numbers import plus_minus
@@ -95,8 +92,8 @@ async def test_brackets_and_tabs_go_through_the_tables_of_taxtui_report(path: Pa
         await shown(pilot, "Tax")
         await pilot.click(next(tab for tab in results(pilot).query(TableTab) if tab.table == "cold-start"))
         await shown(pilot, "Cold start: create request")
-        printed = CliRunner().invoke(command, [str(path), "--table", "cold-start"]).output
-        values = [line.split()[2:] for line in printed.splitlines() if line.startswith(("local", "docker"))]
+        told = printed("report", path, "--table", "cold-start")
+        values = [line.split()[2:] for line in told.splitlines() if line.startswith(("local", "docker"))]
         drawn = [line.split()[2:] for line in lines(pilot)]
         assert len(values) == 2
         assert all(value in drawn for value in values)
@@ -122,8 +119,9 @@ async def test_d_shows_what_compare_prints_of_an_earlier_recording(
         await pilot.press("y")
         words = shlex.split(pilot.app.clipboard)
         assert words[:3] == ["taxtui", "compare", "recordings/earlier.msgpack"]
-        printed = CliRunner().invoke(compare, words[2:], env={"COLUMNS": str(columns(pilot.app))}).stdout
-        assert str(pilot.app.screen.query_one("#told", Static).render()).split() == printed.split()
+        monkeypatch.setenv("COLUMNS", str(columns(pilot.app)))
+        shown = str(pilot.app.screen.query_one("#told", Static).render())
+        assert shown.split() == printed(*words[1:]).split()
 
 
 ASKED = ["--trajectories", "1000000", "--workers", "500"]
