@@ -54,7 +54,6 @@ def row(recording: Recording, workers: int, **training_run: object) -> Row:
         (SLOWER, {"quota": 4}, (AT_4, AT_4), 4, "measured at 4"),
         (SLOWER, STEPS, (AT_4, AT_4), 4, "measured at 4"),
         (SLOWER, STEPS | {"pods_per_node": 42, "nodes": 12}, (AT_16, None), 42, "2.62 times the highest level"),
-        (SLOWER, {"workers": 16, "actions": 6}, (2 + 6 * 3.2, 2 + 6 * 3.2), 16, "measured at 16"),
         ({4: 1.5, 16: 3.0}, {"workers": 1}, (AT_4, AT_4), 1, "as at 4, the lowest level"),
     ],
 )
@@ -78,11 +77,14 @@ def test_a_row_is_measured_interpolated_or_a_lower_limit(
     assert ("beyond_measured_concurrency" in found.flags) == (at_a_time > 16)
 
 
-def test_between_two_levels_only_work_grows(tmp_path: Path) -> None:
+def test_between_two_levels_only_work_grows_and_another_length_is_projected_at_the_same_one(tmp_path: Path) -> None:
     parts = row(recorded(tmp_path), 8).by_cause_worker_hours
     assert parts is not None
     assert parts.dispatch is not None
     assert (parts.startup * 3.6, parts.dispatch * 3.6) == pytest.approx((2, 0.6))
+    longer = row(recorded(tmp_path), 16, actions=6).held_per_success_s
+    assert longer is not None
+    assert longer.value == pytest.approx(2 + 6 * 3.2)
 
 
 def test_beyond_twice_the_highest_level_its_row_is_the_lower_limit(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_bars_of_a_training_run_are_those_of_the_projection(
     cells, sources = read_samples(paths)
     rows = [row for row in rows_of(cells) if row.identity.actions == 10 and row.identity.mode == "exec"]
     more = {"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {}
-    asked = TrainingRun(trajectories=512, workers=16, **more)
+    asked = TrainingRun(trajectories=128, workers=16, **more)
     providers = [load_provider("daytona")] * steps
     run = Material(rows, sources, paths, 0, places=[SubstrateRun("", asked, None)], providers=providers).run
     assert run is not None

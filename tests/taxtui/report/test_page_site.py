@@ -12,6 +12,7 @@ from costmodel import TrainingRun, load, load_prices, project
 from costmodel.analysis.ranking import answer_of
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
+from taxtui.report.page import content
 from taxtui.report.page.figures import frontier
 from taxtui.report.page.figures.frontier import OFF, ON, TIED, PlaceStanding, standings
 from taxtui.report.page.palette import colours
@@ -20,6 +21,11 @@ from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.documents.page_recordings import price_sheet, recordings
 
 DEMAND = TrainingRun(trajectories=1_000_000, workers=500)
+
+
+@pytest.fixture(autouse=True)
+def _without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "inline_svg", lambda panel: "")
 
 
 def site(*arguments: object) -> tuple[str, str]:

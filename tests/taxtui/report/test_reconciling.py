@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -43,7 +42,6 @@ class Told(NamedTuple):
     csv: dict[str, str]
 
 
-@cache
 def told(path: Path) -> Told:
     state, cell_ids = RunState(), {}
 
@@ -77,12 +75,15 @@ def equal(ns: float | None, seconds: float | None) -> bool:
     return ns is seconds is None or (ns is not None and seconds is not None and same(ns / S, seconds))
 
 
-@pytest.fixture(params=SHIPPED, ids=lambda path: path.stem)
-def found(request: pytest.FixtureRequest) -> Told:
-    return told(request.param)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_live_report_project_and_csv_say_the_same_of_every_shipped_recording(path: Path) -> None:
+    found = told(path)
+    for same_numbers in (means, causes, totals, columns):
+        same_numbers(found)
 
 
-def test_every_mean_of_the_live_screen_is_the_reports(found: Told) -> None:
+def means(found: Told) -> None:
+    """Every mean of the live screen is the report's."""
     for key, live in found.live.items():
         means = found.report[key]["mean_ns"]
         names = {*PARTS, "setup", "queued", "think", "held", "ready_again", "orchestration"} & means.keys()
@@ -97,7 +98,8 @@ def test_every_mean_of_the_live_screen_is_the_reports(found: Told) -> None:
             assert same(live.facets[facet].mean, latency["mean"]["value"] or 0.0), facet
 
 
-def test_every_cause_is_the_same_number_in_live_report_and_project(found: Told) -> None:
+def causes(found: Told) -> None:
+    """Of live, report and project."""
     for key, live in found.live.items():
         report, projection = found.report[key], found.project[key]
         causes, means = projection["by_cause"], report["mean_ns"]
@@ -115,7 +117,8 @@ def test_every_cause_is_the_same_number_in_live_report_and_project(found: Told) 
         assert same(projection["think_s"], means["think"] / S)
 
 
-def test_counts_the_tax_and_the_trajectory_are_the_same_with_their_intervals(found: Told) -> None:
+def totals(found: Told) -> None:
+    """Counts, the tax and the trajectory, with their intervals."""
     for key, live in found.live.items():
         report, projection = found.report[key], found.project[key]
         assert live.ok + live.failed == report["trials"] == projection["trials"]
@@ -130,7 +133,8 @@ def test_counts_the_tax_and_the_trajectory_are_the_same_with_their_intervals(fou
             assert equal(trajectory[name]["value"], projection["trajectory_s"][name])
 
 
-def test_csv_says_what_json_says(found: Told) -> None:
+def columns(found: Told) -> None:
+    """CSV says what JSON says."""
     for name, whole in (("report", found.report), ("project", found.project)):
         rows = list(csv.DictReader(io.StringIO(found.csv[name])))
         assert len(rows) == len(whole)

@@ -69,7 +69,7 @@ def test_an_answer_in_parts_ends_with_a_newer_request_and_failures_are_reported(
         newest.ask(request)
         while newest.busy:
             pump.deliver()
-    assert heard[3:] == ["e", "end", "negative", "ZeroDivisionError: a bug", "f", "end"]
+    assert heard[3:] == ["e", "end", "negative", "end", "ZeroDivisionError: a bug", "end", "f", "end"]
     assert closed == ["ab", "cd", "e", "-", "!", "f"]
     newest.close()
 
