@@ -66,9 +66,7 @@ def test_every_data_file_is_in_the_wheel(wheel: Path) -> None:
     assert not {name for name in held if name.startswith(("tests/", "scenarios/", "recordings/"))}
 
 
-def test_the_installed_wheel_is_used_and_measures_verifies_and_projects(
-    environment: Path, tmp_path: Path
-) -> None:
+def test_the_installed_wheel_is_used_and_measures_verifies_and_projects(environment: Path, tmp_path: Path) -> None:
     def run(*argv: str) -> str:
         return installed(environment, tmp_path, *argv)
 

@@ -71,19 +71,6 @@ def test_a_budget_ends_the_run(home: Home) -> None:
     assert result.err.splitlines()[-1] == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded"
 
 
-def test_never_more_sandboxes_than_allowed(home: Home) -> None:
-    workload = ("-t", "T0", "-n", "2", "--trials", "9", "--warmup", "1", "--mode", "exec")
-    limits = ("--max-sandboxes", "3", "--progress", "none")
-    result = home.run("run", *PLAIN, *workload, *limits, "-o", "r.msgpack")
-    assert result.code == 0
-    lines = result.err.splitlines()
-    used_up = rf"budget: 2 of 9 trials, 0 failed, in {CLOCK}; --max-sandboxes 3 is used up: raise it, or plan less"
-    assert re.fullmatch(used_up, lines[-2])
-    recorded = events(home.cwd / "r.msgpack")
-    assert sum(isinstance(event, TrialEnded) for event in recorded) == 3
-    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in recorded)
-
-
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_closed_reader_does_not_end_a_run(home: Home, stream: str) -> None:
     reader, writer = os.pipe()
@@ -242,9 +229,15 @@ def test_the_first_line_of_control_may_be_the_scenario_and_its_end_cancels(home:
     assert (events(path)[0].scenario["name"], last(path).outcome) == ("piped", "cancelled")  # type: ignore[union-attr]
 
 
-def test_an_interrupted_run_is_resumed(home: Home) -> None:
-    options = ("run", *PLAIN, "-t", "T0", "--trials", "9", "--mode", "exec", "-n", "2")
-    assert home.run(*options, "--max-sandboxes", "3", "-o", "r.msgpack").code == 0
+def test_a_run_has_never_more_sandboxes_than_allowed_and_is_resumed(home: Home) -> None:
+    options = ("run", *PLAIN, "-t", "T0", "--trials", "9", "--warmup", "1", "--mode", "exec", "-n", "2")
+    result = home.run(*options, "--max-sandboxes", "3", "-o", "r.msgpack")
+    assert result.code == 0
+    used_up = rf"budget: 2 of 9 trials, 0 failed, in {CLOCK}; --max-sandboxes 3 is used up: raise it, or plan less"
+    assert re.fullmatch(used_up, result.err.splitlines()[-2])
+    recorded = events(home.cwd / "r.msgpack")
+    assert sum(isinstance(event, TrialEnded) for event in recorded) == 3
+    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in recorded)
     again = home.run(*options, "--resume", "r.msgpack", "-o", "s.msgpack")
     assert (again.code, again.complaint) == (2, "taxtui: --resume continues its own file; leave --output out")
     other = home.run(*options[:-1], "3", "--resume", "r.msgpack")

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from taxtui.plan.scenario import load_tier
-from taxtui.workloads import repository as repository_module
-from taxtui.workloads.repository import clone
 from tests.support.command_line import Home, events
 
 pytestmark = pytest.mark.processes
@@ -51,22 +49,6 @@ def test_two_tiers_that_run_in_their_folder(home: Home, repository: Path) -> Non
     assert done.code == 0
     assert "calc.py" not in str(events(home.cwd / "out.msgpack"))
     home.assert_nothing_left()
-
-
-def test_a_large_file_is_not_read(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (repository / "large.py").write_text("x = 1\n" * 20_000)
-    _commit(repository)
-    copy, commands = clone(str(repository), tmp_path), list[str]()
-    run = repository_module._run
-
-    def noted(command: list[str], failure: str) -> bytes:
-        commands.append(" ".join(command))
-        return run(command, failure)
-
-    monkeypatch.setattr(repository_module, "_run", noted)
-    assert copy.text("large.py") == ""
-    assert copy.text("calc.py") != ""
-    assert not any("blob HEAD:large.py" in command for command in commands)
 
 
 def test_failing_tests_make_an_inspection_tier_alone(home: Home, repository: Path) -> None:

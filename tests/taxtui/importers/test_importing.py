@@ -18,7 +18,6 @@ from taxtui.importers import files, registry, zipped
 from taxtui.importers.files import Unreadable
 from taxtui.importers.formats import csv_rows
 from taxtui.importers.importing import import_files, reader_for
-from taxtui.importers.names import Names
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from taxtui.importers.trial import Unknown
 from tests.support.command_line import printed
@@ -205,18 +204,6 @@ def test_a_reader_against_the_protocol_is_one_line(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("taxtui.importers.formats.harbor.HarborReader.trials", lambda *_: 1 / 0)
     with pytest.raises(RecordingError, match=r"unexpected ZeroDivisionError \(test_importing\.py:\d+\): report the"):
         imported("harbor", HARBOR, tmp_path / "out")
-
-
-def test_names_are_digests_unless_they_are_kept() -> None:
-    away, kept = Names(keep=False), Names(keep=True)
-    assert away.of("django__django-1") not in ("", "django__django-1")
-    assert kept.of("swebench/x86.django_1:latest") == "swebench/x86.django_1:latest"
-    for secret in ("/home/me/task", "fix the bug", "https://u:p@host/x", "../x", "a" * 121, "~/x", "a\nb"):
-        assert kept.of(secret) != secret
-    assert (away.substrate("Docker"), away.substrate("")) == ("docker", "unknown")
-    assert away.substrate("my.module:Environment") != "my.module:Environment"
-    assert away.error("harbor.errors.AgentTimeoutError") == "harbor.errors.AgentTimeoutError"
-    assert "secret" not in away.error("the secret is 1234")
 
 
 def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:

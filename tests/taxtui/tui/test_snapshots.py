@@ -71,10 +71,6 @@ def test_live(snap_compare: Compare, state: str) -> None:
     assert snap_compare(app(feed()), terminal_size=size, run_before=press("2"))
 
 
-def test_help(snap_compare: Compare) -> None:
-    assert snap_compare(app(running()), terminal_size=SMALL, press=("question_mark",))
-
-
 def test_no_color(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert snap_compare(app(running()), terminal_size=SMALL)
@@ -106,15 +102,6 @@ def path(tmp_path: Path) -> Path:
 def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int, int]) -> None:
     look = press("3", *["right_square_bracket"] * table, "down")
     assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
-
-
-def test_of_failures_only(snap_compare: Compare, tmp_path: Path) -> None:
-    told = [story.header([story.planned("docker", trials=12)]), story.clock(), story.cell(0, "docker", "runc")]
-    failure = {"outcome": "failed", "phase": "create", "error": "Throttled", "message": "429"}
-    for number in range(12):
-        told += story.trial(number, 0, number * 10**9, durations_ns=[], **failure)  # type: ignore[arg-type]
-    failing = record(tmp_path / "failing.msgpack", told)
-    assert snap_compare(looking_at(failing), terminal_size=SMALL, run_before=press("3"))
 
 
 def test_projection(snap_compare: Compare, path: Path) -> None:

@@ -187,17 +187,6 @@ def test_a_damaged_recording_is_shown_up_to_the_damage(path: Path) -> None:
     assert feed.damage == f"damaged at byte {offset}: checksum mismatch"
 
 
-@pytest.mark.parametrize(
-    ("data", "words"), [(b"no", "not a taxtui recording"), (b"", "the file is empty"), (None, "cannot read")]
-)
-def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path, data: bytes | None, words: str) -> None:
-    path = tmp_path / "x"
-    if data is not None:
-        path.write_bytes(data)
-    with pytest.raises(SourceError, match=words):
-        ReplayFeed(path)
-
-
 async def test_the_rows_of_the_check_are_read_and_cleaned_and_a_failure_is_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.analysis.project import project
-from costmodel.analysis.ranking import answer_of
 from costmodel.recording.reader import load
 from taxtui.commands.project import command
 from taxtui.options.training import OPTIONS, TYPED
-from taxtui.report.bars import bars_of, measure_of
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection import form
-from taxtui.tui.projection.form import parsed
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector
-from tests.support.cost_model.attributed import attribution
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import S, record
 
@@ -54,26 +49,13 @@ def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: P
         assert coarse.worker_hours.value == pytest.approx(sure.worker_hours.value, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "more", [{}, {"actions": "15"}, {"baseline": "docker"}, {"full_speed": "local"}, {"create_rate": "2"}]
-)
+@pytest.mark.parametrize("more", [{}, {"actions": "15"}, {"full_speed": "local"}, {"create_rate": "2"}])
 def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
     *parts, last = parts_of(path, **more)
     assert [part.coarse for part in parts] == [True] * len(parts)
     assert len(parts) == (2 if "create_rate" in more else 0)  # at once, then after each tier and mode
     assert [record_of(row) for row in last.rows] == [record_of(row) for row in project([load(path)], last.training_run)]
     assert not last.coarse
-
-
-def test_costs_by_cause_are_those_of_the_attribution(path: Path) -> None:
-    rows = project([load(path)], parsed({}).training_run)
-    found = attribution()
-    answer = answer_of([replace(row, attribution=found) for row in rows])
-    bars = bars_of(answer, answer.lines[0])
-    assert {bar.name for bar in bars} == {"local", "docker"}
-    assert bars[0].parts == {"failures": 234_000, "image_pull": 91_000, "dispatch": 4_000, "create": 200}
-    assert (bars[0].text, bars[0].note) == ("$312k", "of $1.27M")
-    assert measure_of(answer, answer.lines[0]) == "Cost of the sandbox in $"
 
 
 def test_every_option_of_the_cost_model_is_in_the_panel_once_and_the_most_common_come_first() -> None:
