@@ -13,12 +13,10 @@ from click.testing import CliRunner
 
 from costmodel import TrainingRun, load, project
 from costmodel.recording.causes import CAUSE_POLICIES, cause_of, policy_of, recorded_cause
-from costmodel.recording.reader import Recording
 from costmodel.simulation.attempts import Trials
 from costmodel.workload.characterization import cause_rates
 from costmodel.workload.pool import pools
 from taxtui.cli import app
-from taxtui.errors import TaxtuiError
 from taxtui.live import catalogue
 from taxtui.live.state import RunState
 from tests.support.command_line import printed
@@ -62,10 +60,8 @@ def test_a_report_marks_them_and_leaves_open_what_nobody_told(harbor: Path) -> N
     assert row["tax_per_success_ns"]["value"] is None
     assert "(as imported)" in printed("report", harbor)
     text = printed("report", harbor, "--full")
-    assert "IMPORTED docker" in text
     assert "IMPORTED docker: the resolution of the source's clock is 1.00 µs" in text
-    assert "≥ 5.00 s" in text, "31 held, 23.5 of them think time, 2.5 of them tool time"
-    assert "≤ 7.50 s" in text
+    assert all(limit in text for limit in ("≥ 5.00 s", "≤ 7.50 s")), "31 held, 23.5 of them think time, 2.5 tool time"
 
 
 def test_they_are_never_ranked_with_measured_ones(harbor: Path, reference: Path) -> None:
@@ -84,18 +80,18 @@ def test_a_projection_has_tool_time_as_a_cause_and_a_tax_between_bounds(harbor: 
     assert row["tax_between_worker_hours"] == pytest.approx({"low": 5, "high": 7.5})
     assert "imported" in row["flags"]
     text = printed("project", harbor, *ASK, "--full")
-    assert "unsplit: commands" in text
-    assert "≥ 5.00" in text
-    assert "≤ 7.50" in text
+    assert all(part in text for part in ("unsplit: commands", "≥ 5.00", "≤ 7.50"))
 
 
-def test_a_reference_bounds_dispatch_and_says_so(harbor: Path, reference: Path) -> None:
+def test_a_reference_bounds_dispatch_and_says_so(harbor: Path, reference: Path, tmp_path: Path) -> None:
     [row] = records("project", harbor, *ASK, "--reference", reference)
     assert row["tax_between_worker_hours"] == pytest.approx({"low": 5 + 2 * 0.2, "high": 7.5})
     for words in (("project", harbor, *ASK), ("report", harbor)):
         told = " ".join(printed(*words, "--reference", reference).split())
         assert "docker: at least 200 ms of each command is taken to be dispatch, the median of 3 actions" in told, words
         assert "5.4" in told
+    printed("report", harbor, "--reference", reference, "--html", tmp_path / "page.html")
+    assert "of each command is taken to be dispatch" in (tmp_path / "page.html").read_text()
 
 
 def test_what_a_reference_cannot_bound_it_refuses(harbor: Path, reference: Path, tmp_path: Path) -> None:
@@ -109,7 +105,7 @@ def test_what_a_reference_cannot_bound_it_refuses(harbor: Path, reference: Path,
     ):
         ran = CliRunner().invoke(app, [str(word) for word in words])
         assert why in str(ran.exception), words
-        assert isinstance(ran.exception, TaxtuiError) or hasattr(ran.exception, "exit_code")
+        assert hasattr(ran.exception, "exit_code")
 
 
 def test_what_is_missing_of_what_was_held_is_flagged(tmp_path: Path) -> None:
@@ -147,10 +143,8 @@ def test_a_replay_shows_them(harbor: Path) -> None:
 
 def test_the_list_of_recordings_knows_them(harbor: Path, reference: Path) -> None:
     entries = [catalogue.inspect(path) for path in (harbor, reference)]
-    assert [entry and (entry.imported, entry.trials, entry.state) for entry in entries] == [
-        (True, 1, "complete"),
-        (False, None, "complete"),
-    ]
+    known = [(True, 1, "complete"), (False, None, "complete")]
+    assert [entry and (entry.imported, entry.trials, entry.state) for entry in entries] == known
 
 
 def test_parts_of_the_occupied_time_are_a_lower_bound_and_no_tax(tmp_path: Path) -> None:
@@ -161,15 +155,9 @@ def test_parts_of_the_occupied_time_are_a_lower_bound_and_no_tax(tmp_path: Path)
     for words in (("report",), ("project", "--trajectories", "10k")):
         sentence = " ".join(printed(words[0], out, *words[1:]).split())
         assert "takes at least 10 s per trajectory" in sentence
-        assert "100 %" not in sentence
-        assert "of it tax" not in sentence
+        assert not [words for words in ("100 %", "of it tax") if words in sentence]
     [measured] = records("report", out)
     assert (measured["tax_share_of_held"], measured["mean_ns"]["create"]) == (None, 10 * S)
-
-
-def test_a_page_names_the_reference_too(harbor: Path, reference: Path, tmp_path: Path) -> None:
-    printed("report", harbor, "--reference", reference, "--html", tmp_path / "page.html")
-    assert "of each command is taken to be dispatch" in (tmp_path / "page.html").read_text()
 
 
 def _failures(path: Path) -> Path:
@@ -194,19 +182,14 @@ def test_rates_by_cause_have_intervals_and_their_treatment(tmp_path: Path) -> No
     assert 0 < lost["share"]["low"] < 2 / 12 < lost["share"]["high"] < 1
     assert lost["per_hour"]["low"] < lost["per_hour"]["value"] < lost["per_hour"]["high"]
     text = printed("report", tmp_path / "a.msgpack", "--table", "failures")
-    assert "sandbox_failed" in text
-    assert "dropped" in text
+    assert all(word in text for word in ("sandbox_failed", "dropped"))
 
 
 def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(tmp_path: Path) -> None:
     recording = load(_failures(tmp_path / "a.msgpack"))
-    assert isinstance(recording, Recording)
     [pool] = pools([recording])
-    assert {rate.cause: rate.treatment for rate in cause_rates(pool.trials)} == {
-        "sandbox_failed": "retried",
-        "verifier_failed": "dropped",
-        "agent_exhausted_budget": "kept",
-    }
+    treatments = {"sandbox_failed": "retried", "verifier_failed": "dropped", "agent_exhausted_budget": "kept"}
+    assert {rate.cause: rate.treatment for rate in cause_rates(pool.trials)} == treatments
     trials = Trials(pool, TrainingRun(trajectories=10, workers=2))
     assert len(trials.successes) == 9
     assert sorted(one.dropped for one in trials.failures) == [False, False, True]
@@ -227,9 +210,8 @@ def test_the_summary_of_an_import_has_money(tmp_path: Path) -> None:
 
 
 def test_delays_for_simulators_have_units_quantiles_and_a_fit(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "a.msgpack", [trial(number, outcome="ok" if number else "failed") for number in range(5)], cell()
-    )
+    trials = [trial(number, outcome="ok" if number else "failed") for number in range(5)]
+    path = write(tmp_path / "a.msgpack", trials, cell())
     [row] = records("report", path, "--table", "distributions")
     command = row["delays"]["command"]
     assert (command["unit"], command["n"]) == ("s", 5 * row["longest_actions"])
