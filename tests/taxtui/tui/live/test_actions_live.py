@@ -26,9 +26,18 @@ def replay(tmp_path: Path) -> Iterator[ReplayFeed]:
     feed.close()
 
 
-async def test_a_measurement_is_paused_and_cancelled_and_its_report_copied() -> None:
+async def test_a_measurement_is_shown_by_durations_paused_and_cancelled_and_its_report_copied() -> None:
     feed = running()
     async with app(feed).run_test(size=SIZE) as pilot:
+        chart = pilot.app.screen.query_one(Chart)
+        await until(pilot, lambda: chart.curves)
+        assert [curve.name for curve in chart.curves] == ["○ local:bwrap", "● docker:runc"]
+        for facet in (*FACETS[1:], FACETS[0]):
+            await pilot.press("right_square_bracket")
+            await pilot.pause()
+            assert str(chart.border_title).startswith(facet.replace("_", " "))
+        await pilot.press("left_square_bracket")
+        assert live(pilot).facet == len(FACETS) - 1
         await pilot.press("y")
         assert pilot.app.clipboard == f"taxtui report {catalogue.path_text(feed.path)}"
         await pilot.press("p")
@@ -40,19 +49,6 @@ async def test_a_measurement_is_paused_and_cancelled_and_its_report_copied() -> 
         await pilot.pause()
         assert feed.sent == ["pause", "resume", "cancel"]
         assert "CLEANING UP" in text(pilot)
-
-
-async def test_brackets_show_each_duration_of_all_substrates_with_the_workload() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
-        chart = pilot.app.screen.query_one(Chart)
-        await until(pilot, lambda: chart.curves)
-        assert [curve.name for curve in chart.curves] == ["○ local:bwrap", "● docker:runc"]
-        for facet in (*FACETS[1:], FACETS[0]):
-            await pilot.press("right_square_bracket")
-            await pilot.pause()
-            assert str(chart.border_title).startswith(facet.replace("_", " "))
-        await pilot.press("left_square_bracket")
-        assert live(pilot).facet == len(FACETS) - 1
 
 
 async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_log_line(replay: ReplayFeed) -> None:

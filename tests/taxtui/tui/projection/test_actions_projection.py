@@ -52,7 +52,7 @@ async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers
     await until(pilot, holds)
 
 
-async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_values(path: Path) -> None:
+async def test_4_projects_as_the_command_line_does_follows_arrows_and_typed_values_and_w_explains(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await answered(pilot)
@@ -83,6 +83,13 @@ async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_
         await pilot.press("enter", *"5", "escape")
         await answered(pilot, trajectories=77, workers=250)
 
+        await pilot.press("w")
+        await until(pilot, lambda: pilot.app.screen.query("#told"))
+        text = str(pilot.app.screen.query_one("#told", Static).render())
+        assert all(word in text for word in ("local:bwrap", "docker:runc", "N, trajectories"))
+        await pilot.pause()
+        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
+
 
 async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_line(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
@@ -99,18 +106,6 @@ async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_li
         assert projection(pilot).has_class("-refused")  # dim
         await pilot.press("enter", *"x", "enter")
         await until(pilot, lambda: "is no count" in projection(pilot).refusal)
-
-
-async def test_w_explains_the_rows_within_the_width_of_the_terminal(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        await pilot.press("w")
-        await until(pilot, lambda: pilot.app.screen.query("#told"))
-        text = str(pilot.app.screen.query_one("#told", Static).render())
-        assert all(word in text for word in ("local:bwrap", "docker:runc", "N, trajectories"))
-        await pilot.pause()
-        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
 
 
 async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
