@@ -102,7 +102,6 @@ os._exit(0)  # some SDKs leave threads
 
 @pytest.fixture(scope="module")
 def interpreter(environment: Callable[..., str], groups: dict[str, list[str]]) -> str:
-    """A Python with Harbor, the SDKs and this project."""
     root = Path(__file__).parents[2]
     return environment("3.12", "harbor-sdks", *groups["harbor-sdks"], "--editable", f"{root}[harbor]")
 
@@ -147,7 +146,6 @@ def endpoints() -> Iterator[dict[str, Endpoint]]:
 def start(
     interpreter: str, folder: Path, variables: dict[str, dict[str, str]], *words: str
 ) -> tuple[dict[str, list[object]], list[str]]:
-    """What taxtui says of each environment with its variables, and Harbor's list of environments."""
     (folder / "tmp").mkdir()
     bare = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder / "tmp"), "LANG": "C.UTF-8"}
     argv = [interpreter, "-c", START, json.dumps(variables), *words]

@@ -48,7 +48,6 @@ AWKWARD = (
 
 
 def start(interpreter: str, folder: Path, **options: Any) -> subprocess.Popen[str]:
-    """A job with the plug-in."""
     (folder / "home").mkdir(parents=True)
     environment = {**os.environ, "HOME": str(folder / "home")}
     command = [interpreter, str(HERE / "drive_harbor_plugin.py"), str(folder), json.dumps(options)]

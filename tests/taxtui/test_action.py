@@ -25,7 +25,6 @@ class Done(NamedTuple):
 
 
 def stepped(folder: Path, **inputs: str) -> Done:
-    """Run the action's last step as a runner does, with its defaults."""
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     inputs_of = {name: str(one.get("default", "")) for name, one in action["inputs"].items()} | inputs
     step = action["runs"]["steps"][-1]

@@ -52,7 +52,6 @@ def a_socket(path: Path) -> None:
 
 
 def refusal(*words: str) -> str:
-    """The one line with which a command ends."""
     done = CliRunner().invoke(app, words, standalone_mode=False)
     if done.return_value == RecordingError.exit_code:  # of several files: told by then
         [line] = done.output.splitlines()

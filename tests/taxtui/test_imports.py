@@ -43,7 +43,6 @@ SCREENS = {"plotext", "rich", "textual", "textual_plotext"}
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The output of import-linter for a copy with all forbidden imports."""
     copy = tmp_path_factory.mktemp("planted")
     shutil.copy(ROOT / "pyproject.toml", copy)
     for package in ("taxtui", "costmodel"):
@@ -97,7 +96,6 @@ def test_the_daytona_extra_names_every_imported_distribution() -> None:
 
 
 def loaded(code: str) -> set[str]:
-    """Return the modules of a new interpreter after ``code``."""
     report = "import sys\ntry:\n    CODE\nfinally:\n    import json; print('\\n' + json.dumps(sorted(sys.modules)))"
     argv = [sys.executable, "-c", report.replace("CODE", code)]
     result = subprocess.run(argv, capture_output=True, text=True, check=False)

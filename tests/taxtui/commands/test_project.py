@@ -31,7 +31,6 @@ ASK = ("--trajectories", "10000", "--workers", "500")
 
 @functools.cache
 def projected(*words: str) -> str:
-    """The output about a recording that never changes: what several tests look at is computed once."""
     return printed("project", *words)
 
 

@@ -33,7 +33,6 @@ def exported(*words: str | Path) -> Result:
 
 
 def same(row: dict[str, Any], text: dict[str, str]) -> bool:
-    """Whether a line of CSV says what a row does."""
     return all(
         text[name] == ("" if value is None else str(value).lower() if isinstance(value, bool) else str(value))
         for name, value in row.items()

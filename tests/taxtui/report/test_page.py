@@ -29,8 +29,6 @@ HOSTILE = "<script>alert(1)</script>\"'>{{ 7*7 }}&amp;]]>$x$\x1b[31m\u202e漢字
 
 
 class Reader(HTMLParser):
-    """Elements with their attributes, and all text."""
-
     def __init__(self, html: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str]]] = []

@@ -46,7 +46,6 @@ def axes_of(panel: Panel) -> Axes:
 
 
 def totals(panels: list[Panel]) -> list[float]:
-    """The whole of each bar."""
     stacks = [[[float(bar.get_width()) for bar in part] for part in axes_of(panel).containers] for panel in panels]  # type: ignore[attr-defined]
     return [sum(parts) for stack in stacks for parts in zip(*stack, strict=True)]
 

@@ -71,7 +71,6 @@ def same(value: float, other: float) -> bool:
 
 
 def equal(ns: float | None, seconds: float | None) -> bool:
-    """Both are unknown, or the same."""
     return ns is seconds is None or (ns is not None and seconds is not None and same(ns / S, seconds))
 
 
@@ -134,7 +133,6 @@ def totals(found: Told) -> None:
 
 
 def columns(found: Told) -> None:
-    """CSV says what JSON says."""
     for name, whole in (("report", found.report), ("project", found.project)):
         rows = list(csv.DictReader(io.StringIO(found.csv[name])))
         assert len(rows) == len(whole)

@@ -38,18 +38,13 @@ def values(of: Pool, name: str) -> list[int]:
 
 
 def test_every_duration_of_a_trial(tmp_path: Path) -> None:
+    phases_ms = {"create": 200, "ready": 50, "ready_again": 7, "queued": 500, "cleanup": 80}
+    commands_ms = {"actions": [40, 50, 60], "runs": [30, 45, 20], "thinks": [0, 1000, 2000], "gaps": [3, 1, 2]}
     events = trial(
         1,
-        create=200 * MS,
-        ready=50 * MS,
-        ready_again=7 * MS,
+        **{name: ms * MS for name, ms in phases_ms.items()},
+        **{name: [ms * MS for ms in each] for name, each in commands_ms.items()},
         setup=[(300 * MS, 280 * MS), (100 * MS, 90 * MS)],
-        actions=[40 * MS, 50 * MS, 60 * MS],
-        runs=[30 * MS, 45 * MS, 20 * MS],
-        thinks=[0, 1000 * MS, 2000 * MS],
-        gaps=[3 * MS, 1 * MS, 2 * MS],
-        queued=500 * MS,
-        cleanup=80 * MS,
         extra=11 * MS,
     )
     start = 1000 * S
@@ -65,23 +60,10 @@ def test_every_duration_of_a_trial(tmp_path: Path) -> None:
     [found] = cells_of(tmp_path, ([events], []))
     trajectory = 200 + 50 + 11 + 400 + 3 + 40 + 1 + 50 + 2 + 60
     expected = {
-        "create": 200,
-        "ready": 50,
-        "orchestration": 150,
-        "preload": 11,
-        "setup": 400,
-        "work": 95 + 370,
-        "dispatch_total": 55 + 30,
-        "unsplit": 0,
-        "harness": 6,
-        "cold_start": 250,
-        "fresh_episode": 661,
-        "trajectory": trajectory,
-        "ready_again": 7,
-        "queued": 500,
-        "think": 3000,
-        "held": trajectory + 500 + 3000,
-        "cleanup": 80,
+        **phases_ms,
+        **{"orchestration": 150, "preload": 11, "setup": 400, "cold_start": 250, "fresh_episode": 661},
+        **{"work": 95 + 370, "dispatch_total": 55 + 30, "unsplit": 0, "harness": 6, "think": 3000},
+        **{"trajectory": trajectory, "held": trajectory + 500 + 3000},
     }
     assert {name: values(found, name) for name in expected} == {name: [ms * MS] for name, ms in expected.items()}
     assert values(found, "amortized_per_action") == [round(trajectory * MS / 3)]

@@ -51,7 +51,6 @@ sys.exit(130)
 
 @pytest.fixture
 def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunStarter:
-    """One whose children are the stand-in."""
     script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
     start = RunStarter.start
@@ -114,7 +113,6 @@ EVENTS = story.run(20)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A recording with one frame per event."""
     path = tmp_path / "story.msgpack"
     path.write_bytes(b"".join(b"".join(Sealer().seal([event])) for event in EVENTS))
     return path
@@ -122,7 +120,6 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The clock of a replay."""
     at = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: at[0])
     return at

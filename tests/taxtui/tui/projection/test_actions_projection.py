@@ -25,7 +25,6 @@ from tests.taxtui.tui.story import record
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here looks at how exact a simulation is."""
     run_coarsely(monkeypatch)
 
 

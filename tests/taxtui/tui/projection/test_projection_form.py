@@ -35,7 +35,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parts_of(path: Path, **typed: str) -> list[Answered]:
-    """Return all parts of an answer: at once, and after the simulations."""
     return list(Projector().answers(ProjectionAsked((path,), {"trajectories": "2k", **typed})))
 
 

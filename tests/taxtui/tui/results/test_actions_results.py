@@ -46,7 +46,6 @@ def lines(pilot: Pilot[None]) -> list[str]:
 
 
 async def shown(pilot: Pilot[None], words: str) -> None:
-    """Wait until the head of the table contains these words."""
     await until(
         pilot, lambda: results(pilot).settled and words in " ".join(line.plain for line in table(pilot).heading)
     )
