@@ -167,4 +167,4 @@ async def test_a_terminal_that_is_too_small_shows_the_size_that_is_needed_and_no
             needed = f"taxtui needs 80x24; this terminal is {width}x{height}"
             await until(pilot, lambda: " ".join(text(pilot).split()) == needed)  # noqa: B023  # awaited at once
             await pilot.resize_terminal(*SMALL)
-            await until(pilot, lambda: "Setup" in text(pilot))
+            await until(pilot, lambda: "taxtui needs" not in text(pilot))
