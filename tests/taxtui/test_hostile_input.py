@@ -103,7 +103,10 @@ def test_every_command_refuses_what_is_no_regular_file(words: tuple[str, ...], t
         ResumeState(tmp_path / "x.msgpack")
 
 
-def test_a_site_leaves_out_what_is_no_regular_file_or_refuses_it(tmp_path: Path) -> None:
+def test_a_site_leaves_out_what_is_no_regular_file_or_refuses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taxtui.report.page.content.inline_svg", lambda panel: "")
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.msgpack").write_bytes(hostile.GOLDEN.read_bytes())
     os.mkfifo(tmp_path / "logs" / "x.msgpack")

@@ -21,6 +21,7 @@ from taxtui.live import catalogue
 from taxtui.live.state import RunState
 from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import cell, trial, write
+from tests.support.cost_model.simulating import attribute_coarsely
 from tests.support.cost_model.stepping import parts, stepped, training_run
 from tests.support.importing import SAMPLES, episode, events_of, imported
 
@@ -185,7 +186,10 @@ def test_rates_by_cause_have_intervals_and_their_treatment(tmp_path: Path) -> No
     assert all(word in text for word in ("sandbox_failed", "dropped"))
 
 
-def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(tmp_path: Path) -> None:
+def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attribute_coarsely(monkeypatch)
     recording = load(_failures(tmp_path / "a.msgpack"))
     [pool] = pools([recording])
     treatments = {"sandbox_failed": "retried", "verifier_failed": "dropped", "agent_exhausted_budget": "kept"}
