@@ -138,9 +138,9 @@ def test_bad_options_are_one_line_and_create_nothing(options: tuple[str, ...], c
 
 
 def test_a_failure_precedes_a_limit_and_an_interruption_precedes_all() -> None:
-    for step in ("start", "exec", "release"):
+    for step, word in (("start", "start"), ("exec", "command"), ("release", "release")):
         slow = CanaryResult("a", start_ns=5, exec_ns=5, release_ns=5).checked({step: 4})
-        assert (slow.exit_code, slow.error) == (5, f"{step} 5 ns is above 4 ns")
+        assert (slow.exit_code, slow.error) == (5, f"{word} 5 ns is above 4 ns")
     failed = CanaryResult("b", error="lost", exit_code=1).checked({"start": 4})
     assert (failed.exit_code, failed.error) == (1, "lost")
     assert exit_code([]) == exit_code([CanaryResult("c")]) == 0
