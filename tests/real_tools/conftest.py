@@ -52,7 +52,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def groups() -> dict[str, list[str]]:
-    """The dependency groups of this project."""
     found: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     return found
 
@@ -69,5 +68,4 @@ def python(environment: Callable[..., str], groups: dict[str, list[str]]) -> Cal
 
 @pytest.fixture(scope="session", params=["3.12", "3.13"])
 def interpreter(request: pytest.FixtureRequest, environment: Callable[..., str]) -> str:
-    """A Python with Harbor and this project."""
     return environment(request.param, f"harbor-{request.param}", "--editable", f"{ROOT}[harbor]")

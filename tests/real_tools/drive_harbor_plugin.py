@@ -64,9 +64,8 @@ def main(folder, options):
     timeout_s = asked.get("agent_timeout_s", 60.0)
     (task / "task.toml").write_text(TASK.format(image=asked["image"], agent_timeout_s=timeout_s))
     (task / "instruction.md").write_text(f"Sleep, {CANARY}.\n")
-    slept_s, verified_s = asked.get("solution_s", 0), asked.get("tests_s", 0)
-    (task / "solution" / "solve.sh").write_text(f"#!/bin/bash\necho {CANARY}\nsleep {slept_s}\n")
-    tests = f"#!/bin/bash\nsleep {verified_s}\necho 1 > /logs/verifier/reward.txt\n"
+    (task / "solution" / "solve.sh").write_text(f"#!/bin/bash\necho {CANARY}\nsleep {asked.get('solution_s', 0)}\n")
+    tests = f"#!/bin/bash\nsleep {asked.get('tests_s', 0)}\necho 1 > /logs/verifier/reward.txt\n"
     (task / "tests" / "test.sh").write_text(tests)
     agent = {"name": "oracle"}
     if "commands" in asked:

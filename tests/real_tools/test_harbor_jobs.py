@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -20,6 +19,7 @@ from click.testing import CliRunner
 
 from costmodel.recording import events as ev
 from taxtui.cli import app
+from tests.support.command_line import printed
 from tests.support.importing import actions_s, cell_of, events_of, imported, of, phases_s, starts
 
 pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
@@ -48,19 +48,11 @@ AWKWARD = (
 
 
 def start(interpreter: str, folder: Path, **options: Any) -> subprocess.Popen[str]:
-    """A job with the plug-in."""
     (folder / "home").mkdir(parents=True)
     environment = {**os.environ, "HOME": str(folder / "home")}
     command = [interpreter, str(HERE / "drive_harbor_plugin.py"), str(folder), json.dumps(options)]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
 
 
 def run(interpreter: str, folder: Path, **options: Any) -> str:
@@ -81,14 +73,14 @@ def seen(folder: Path) -> list[Any]:
     return list(json.loads(path.read_text()))
 
 
-def results(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted((folder / "jobs" / "job").glob("*/result.json"))]
+def exceptions(folder: Path) -> list[object]:
+    """Of each trial's result."""
+    paths = (folder / "jobs" / "job").glob("*/result.json")
+    return [json.loads(path.read_text())["exception_info"] for path in paths]
 
 
 @pytest.mark.compose
 def test_known_sleeps_come_back_from_docker(interpreter: str, tmp_path: Path) -> None:
-    if shutil.which("docker") is None:
-        pytest.skip("docker is not installed")
     if subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, check=False).returncode:
         pytest.skip(f"there is no image {IMAGE} here")
     commands = [f"sleep {each}" for each in SLEEPS_S]
@@ -124,9 +116,7 @@ def test_an_agent_sees_what_it_saw_without_the_plug_in(interpreter: str, tmp_pat
     events = recorded(tmp_path / "with")
     [actions] = of(events, ev.Actions, 0)
     unknown = [command for command, ns in zip(AWKWARD, actions.run_ns, strict=True) if ns == ev.UNKNOWN]
-    assert unknown == [
-        *(command for command in AWKWARD if command.startswith(("if then", "exec sh", "trap"))),
-    ]
+    assert unknown == [command for command in AWKWARD if command.startswith(("if then", "exec sh", "trap"))]
 
 
 def test_a_recording_holds_no_prompt_output_path_or_key(interpreter: str, tmp_path: Path) -> None:
@@ -148,8 +138,7 @@ def test_what_fails_in_a_job_is_recorded_and_retried_attempts_are_counted(interp
     assert ends[-1] == ("ok", "")
     assert [start.attempt for start in starts(events)] == list(range(len(ends)))
     assert ("failed", "action") in ends
-    [result] = results(tmp_path)
-    assert result["exception_info"] is None
+    assert exceptions(tmp_path) == [None]
 
 
 def test_an_agent_that_runs_out_of_time_is_delivered_with_its_last_command(interpreter: str, tmp_path: Path) -> None:
@@ -169,7 +158,7 @@ def test_a_plug_in_that_cannot_write_leaves_the_job_alone(interpreter: str, tmp_
         "taxtui: the job continues, but the recording is incomplete: cannot create /nowhere/r.msgpack: "
         "No such file or directory; choose another with -o"
     ]
-    assert [result["exception_info"] for result in results(tmp_path)] == [None]
+    assert exceptions(tmp_path) == [None]
 
 
 def test_an_interrupted_job_keeps_what_has_ended(interpreter: str, tmp_path: Path) -> None:
@@ -191,14 +180,8 @@ def test_an_interrupted_job_keeps_what_has_ended(interpreter: str, tmp_path: Pat
 def test_its_recording_is_reported_projected_and_decided_on(interpreter: str, tmp_path: Path) -> None:
     run(interpreter, tmp_path, **FOLDER, commands=["sleep 0.1", "true"], trials=4, kwargs={"timer": True})
     path = str(tmp_path / "jobs" / "job" / "taxtui.msgpack")
-    for words in (
-        ["report", path],
-        ["project", path, "--trajectories", "10k", "--explain"],
-        ["recordings", "verify", path],
-    ):
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 0, done.output
-    rows = json.loads(CliRunner().invoke(app, ["report", path, "--format", "json"]).stdout)
-    assert rows
+    printed("project", path, "--trajectories", "10k", "--explain")
+    printed("recordings", "verify", path)
+    assert json.loads(printed("report", path, "--format", "json"))
     decided = CliRunner().invoke(app, ["decide", path, "--to", "e2b", "--trajectories", "10k", "--quick"])
     assert decided.exit_code in (0, 6), decided.output

@@ -45,8 +45,6 @@ def printed(*words: object, code: int = 0) -> str:
 
 
 class Finished(NamedTuple):
-    """How a command ended and what it said."""
-
     code: int
     out: str
     err: str
@@ -88,7 +86,6 @@ class Home:
         return self._started[-1]
 
     def run(self, *args: str, prefix: Sequence[str] = (), **popen: object) -> Finished:
-        """Run ``taxtui`` to its end."""
         return ended(self.start(*args, prefix=prefix, **popen))
 
     def processes(self) -> dict[int, str]:
@@ -105,7 +102,6 @@ class Home:
         return sorted(path.name for path in (self.folder / "state").rglob("*.json"))
 
     def close(self) -> None:
-        """End what a failed test has left running."""
         for process in self._started:
             process.kill()
             process.wait()
@@ -119,7 +115,6 @@ class Home:
         return list((self.folder / "tmp").glob("taxtui-*/*/work/started"))
 
     def assert_nothing_left(self) -> None:
-        """No process, no sandbox directory, no ledger entry."""
         assert self.processes() == {}
         assert self.sandboxes() == []
         assert self.ledger() == []
@@ -157,7 +152,6 @@ def last(path: Path) -> RunFinished:
 
 
 def run_id(path: Path) -> str:
-    """The run that a recording holds."""
     header = events(path)[0]
     assert isinstance(header, Header)
     return header.run_id

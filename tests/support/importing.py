@@ -11,6 +11,7 @@ from costmodel.recording.events import Actions, Cell, Event, PhaseEnded, TrialEn
 from costmodel.recording.follower import read_events
 from taxtui.importers import registry
 from taxtui.importers.importing import ImportResult, import_files
+from taxtui.importers.trial import ImportedTrial
 
 SAMPLES: Final = Path(__file__).parent / "import_samples"
 LOGS: Final = Path(__file__).parents[1] / "logs"
@@ -34,6 +35,27 @@ def imported(name: str, source: Path, out: Path, **options: Any) -> tuple[Import
     return result, events_of(out)
 
 
+def one(name: str, path: Path) -> ImportedTrial:
+    """The only trial of a file."""
+    [trial] = registry.load(name).trials(path)
+    assert isinstance(trial, ImportedTrial)
+    return trial
+
+
+def written(path: Path, document: object) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+def episode(folder: Path, **changes: Any) -> Path:
+    """An episode of verifiers whose trace is changed; ``runtime`` is its agent's."""
+    told = json.loads((LOGS / "verifiers-given.jsonl").read_text())
+    if runtime := changes.pop("runtime", None):
+        told["traces"][0]["agent"]["runtime"] = runtime
+    told["traces"][0] |= changes
+    return written(folder / "traces.jsonl", told)
+
+
 def events_of(path: Path) -> list[Event]:
     """All events of a recording that is whole."""
     events: list[Event] = []
@@ -42,17 +64,14 @@ def events_of(path: Path) -> list[Event]:
 
 
 def of(events: list[Event], kind: type[Any], trial: int | None = None) -> list[Any]:
-    """The events of a kind, of one trial or of all."""
     return [event for event in events if isinstance(event, kind) and (trial is None or event.trial == trial)]
 
 
 def starts(events: list[Event]) -> list[TrialStarted]:
-    """One a trial."""
     return of(events, TrialStarted)
 
 
 def phases_s(events: list[Event], trial: int) -> dict[str, float]:
-    """Seconds by phase."""
     return {event.phase: event.duration_ns / 1e9 for event in of(events, PhaseEnded, trial)}
 
 
@@ -68,7 +87,6 @@ def held_s(events: list[Event], trial: int) -> float:
 
 
 def cell_of(events: list[Event], trial: int) -> Cell:
-    """The cell of a trial."""
     [start] = of(events, TrialStarted, trial)
     [cell] = [event for event in events if isinstance(event, Cell) and event.id == start.cell]
     return cell

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from taxtui import folders
+from taxtui.live import catalogue
+from taxtui.report import plan_time
 from tests.support.command_line import Home
 
 
@@ -15,3 +18,12 @@ def home(tmp_path: Path) -> Iterator[Home]:
     yield made
     made.close()
     made.assert_nothing_left()
+
+
+@pytest.fixture
+def only_recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the test has the recordings, and nothing else has any."""
+    monkeypatch.setattr(folders, "recordings", lambda: tmp_path)
+    monkeypatch.setattr(catalogue, "SHIPPED", ())
+    monkeypatch.setattr(plan_time, "listing", lambda: catalogue.scan().entries)
+    return tmp_path

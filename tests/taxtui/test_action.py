@@ -14,13 +14,10 @@ import yaml
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 pytestmark = pytest.mark.processes
-
 ACTION = Path(__file__).parents[2] / "action.yml"
 
 
 class Done(NamedTuple):
-    """How the step ended and what it told the workflow."""
-
     code: int
     outputs: str
     summary: str
@@ -28,7 +25,6 @@ class Done(NamedTuple):
 
 
 def stepped(folder: Path, **inputs: str) -> Done:
-    """Run the action's last step as a runner does, with its defaults."""
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     inputs_of = {name: str(one.get("default", "")) for name, one in action["inputs"].items()} | inputs
     step = action["runs"]["steps"][-1]
@@ -39,14 +35,9 @@ def stepped(folder: Path, **inputs: str) -> Done:
     for path in files.values():
         path.touch()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    result = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-        cwd=folder,
-        env={**os.environ, **variables, **{name: str(path) for name, path in files.items()}, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    argv = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    environment = {**os.environ, **variables, **{name: str(path) for name, path in files.items()}, "PATH": path}
+    result = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return Done(result.returncode, *(path.read_text() for path in files.values()), result.stdout + result.stderr)
 
 
@@ -54,9 +45,8 @@ def stepped(folder: Path, **inputs: str) -> Done:
 def folder(tmp_path: Path) -> Path:
     """Recordings of four runs each, of which one took 30 % longer."""
     for name, took in (("base", S), ("same", S), ("slow", 13 * S // 10)):
-        trials = [
-            trial(n, create=took, actions=(took - n % 3, took, took + n % 5), repetition=n // 4) for n in range(16)
-        ]
+        varied = [(took - n % 3, took, took + n % 5) for n in range(16)]
+        trials = [trial(n, create=took, actions=actions, repetition=n // 4) for n, actions in enumerate(varied)]
         write(tmp_path / f"{name}.msgpack", trials, cell(), run_id=name)
     return tmp_path
 
@@ -79,19 +69,22 @@ def test_too_little_data_is_a_warning_or_a_failure_as_asked_for(folder: Path, wa
     assert ("::warning::" in result.log) == (wanted == "warn")
 
 
-def test_inputs_are_data_and_never_commands(folder: Path) -> None:
-    hostile = "$(touch pwned) `touch pwned`; touch pwned"
-    result = stepped(folder, after=hostile, before=hostile, metrics=hostile)
-    assert (result.code, result.outputs) == (2, ""), result.log
-    assert not (folder / "pwned").exists()
-    assert stepped(folder, after="--help", before="base.msgpack").code == 4
+HOSTILE = "$(touch pwned) `touch pwned`; touch pwned"
 
 
-@pytest.mark.parametrize("line", ["--help", "base.msgpack\n--fail-above=5000%"])
-def test_a_line_of_against_is_a_recording_and_never_an_option(folder: Path, line: str) -> None:
-    result = stepped(folder, after="slow.msgpack", before=line, metrics="mean:trajectory")
-    assert (result.code, result.outputs) == (4, ""), result.log
-    assert "taxtui: there is no -" in result.log
+@pytest.mark.parametrize(
+    ("inputs", "code"),
+    [
+        ({"after": HOSTILE, "before": HOSTILE, "metrics": HOSTILE}, 2),
+        ({"after": "--help", "before": "base.msgpack"}, 4),
+        ({"after": "slow.msgpack", "before": "--help"}, 4),
+        ({"after": "slow.msgpack", "before": "base.msgpack\n--fail-above=5000%"}, 4),
+    ],
+)
+def test_inputs_are_data_and_never_commands_or_options(folder: Path, inputs: dict[str, str], code: int) -> None:
+    result = stepped(folder, **{"metrics": "mean:trajectory", **inputs})
+    assert (result.code, result.outputs) == (code, ""), result.log
+    assert code == 2 or "taxtui: there is no -" in result.log
     assert not (folder / "pwned").exists()
 
 

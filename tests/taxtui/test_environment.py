@@ -19,38 +19,28 @@ from taxtui import folders, installed
 from taxtui.commands import doctor
 from taxtui.sandboxes import registry
 
-# ------------------------------------------------------------------------------------------------------- folders
-
 SUPPORT = "Library/Application Support"
-PLACES: list[tuple[str, Callable[[], Path], str, dict[type, str]]] = [
-    ("XDG_DATA_HOME", folders.recordings, "taxtui/recordings", {Unix: ".local/share", MacOS: SUPPORT}),
-    ("XDG_STATE_HOME", folders.ledger, "taxtui/runs", {Unix: ".local/state", MacOS: SUPPORT}),
-    ("XDG_CACHE_HOME", folders.cache, "taxtui", {Unix: ".cache", MacOS: "Library/Caches"}),
+PLACES: list[tuple[str, Callable[[], Path], str, str, str]] = [
+    ("XDG_DATA_HOME", folders.recordings, "taxtui/recordings", ".local/share", SUPPORT),
+    ("XDG_STATE_HOME", folders.ledger, "taxtui/runs", ".local/state", SUPPORT),
+    ("XDG_CACHE_HOME", folders.cache, "taxtui", ".cache", "Library/Caches"),
 ]
+"""Variable, folder, name within it, and the folder's place on Linux and macOS."""
 
 
-@pytest.mark.parametrize("platform", [Unix, MacOS])
-@pytest.mark.parametrize(("variable", "folder", "within", "home"), PLACES)
+@pytest.mark.parametrize(("variable", "folder", "within", "linux", "macos"), PLACES)
 def test_an_absolute_xdg_variable_names_the_folder_else_the_platform_does(
-    variable: str,
-    folder: Callable[[], Path],
-    within: str,
-    home: dict[type, str],
-    platform: type,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    variable: str, folder: Callable[[], Path], within: str, linux: str, macos: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(platformdirs, "PlatformDirs", platform)
-    monkeypatch.setenv(variable, str(tmp_path / "data"))
-    assert folder() == tmp_path / "data" / within
-    for relative in ("data", ""):
-        monkeypatch.setenv(variable, relative)
-        assert folder() == tmp_path / home[platform] / within
+    for platform, home in ((Unix, linux), (MacOS, macos)):
+        monkeypatch.setattr(platformdirs, "PlatformDirs", platform)
+        for value, place in ((str(tmp_path / "data"), "data"), ("data", home), ("", home)):
+            monkeypatch.setenv(variable, value)
+            assert folder() == tmp_path / place / within
 
-
-# -------------------------------------------------------------------------------------------------------- extras
 
 FOLDER = {"url": "file:///home/me/my%20taxtui", "dir_info": {}}
 EDITABLE = {"url": "file:///home/me/taxtui", "dir_info": {"editable": True}}

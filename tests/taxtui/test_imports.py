@@ -43,7 +43,6 @@ SCREENS = {"plotext", "rich", "textual", "textual_plotext"}
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The output of import-linter for a copy with all forbidden imports."""
     copy = tmp_path_factory.mktemp("planted")
     shutil.copy(ROOT / "pyproject.toml", copy)
     for package in ("taxtui", "costmodel"):
@@ -96,11 +95,7 @@ def test_the_daytona_extra_names_every_imported_distribution() -> None:
     assert needed <= {name.replace("_", "-") for name in declared}
 
 
-# ------------------------------------------------------------------------------------------------ loaded modules
-
-
 def loaded(code: str) -> set[str]:
-    """Return the modules of a new interpreter after ``code``."""
     report = "import sys\ntry:\n    CODE\nfinally:\n    import json; print('\\n' + json.dumps(sorted(sys.modules)))"
     argv = [sys.executable, "-c", report.replace("CODE", code)]
     result = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -112,36 +107,29 @@ def packages(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
 
-def command_line(*args: str) -> set[str]:
-    return loaded(f"from taxtui.cli import app; app({list(args)!r}, standalone_mode=False)")
+PAGES = {"jinja2", "matplotlib", "numpy"}
+QUICK = "-s local:isolation=plain -t T0 -n 1 --trials 1 --warmup 0"
 
 
-def test_help_loads_nothing_heavy() -> None:
-    assert packages(command_line("--help")) & (SDKS | SCREENS | {"asyncio", "costmodel", "msgspec"}) == set()
-
-
-def test_project_loads_no_screen_no_sdk_and_no_attribution() -> None:
-    modules = command_line("project", "essay", "--trajectories", "1000", "--workers", "10")
-    assert "costmodel.projection.measured_row" in modules
-    assert packages(modules) & (SDKS | SCREENS | {"asyncio", "numpy"}) == set()
-    parts = ("taxtui.runner", "taxtui.substrates", "taxtui.tui", "costmodel.attribution")
-    assert not {name for name in modules if name.startswith(parts)}
-
-
-def test_a_run_on_this_machine_loads_no_sdk_and_no_screen(tmp_path: Path) -> None:
-    path = str(tmp_path / "measured.msgpack")
-    options = ["-s", "local:isolation=plain", "-t", "T0", "-n", "1", "--trials", "1", "--warmup", "0"]
-    modules = command_line("run", *options, "-o", path)
-    assert "taxtui.substrates.local.substrate" in modules
-    assert packages(modules) & (SDKS | SCREENS) == set()
-
-
-def test_only_a_page_waits_for_its_packages(tmp_path: Path) -> None:
-    pages = {"jinja2", "matplotlib", "numpy"}
-    assert packages(command_line("report", "recordings/small.msgpack")) & pages == set()
-    modules = command_line("report", "recordings/small.msgpack", "--html", str(tmp_path / "page.html"))
-    assert packages(modules) >= {"jinja2", "matplotlib"}
-    assert packages(command_line("report", "--help")) & (pages | {"msgspec"}) == set()
+@pytest.mark.parametrize(
+    ("command", "needed", "others"),
+    [
+        ("--help", {"click"}, SDKS | SCREENS | PAGES | {"asyncio", "costmodel", "msgspec"}),
+        ("report --help", {"click"}, SDKS | SCREENS | PAGES | {"msgspec"}),
+        ("report recordings/small.msgpack", {"costmodel"}, SDKS | SCREENS | PAGES),
+        ("report recordings/small.msgpack --html {tmp}/page.html", {"jinja2", "matplotlib"}, SDKS | SCREENS),
+        ("project essay --trajectories 1000 --workers 10", {"costmodel"}, SDKS | SCREENS | {"asyncio", "numpy"}),
+        (f"run {QUICK} -o {{tmp}}/measured.msgpack", {"asyncio"}, SDKS | SCREENS),
+    ],
+)
+def test_a_command_loads_what_it_needs_alone(command: str, needed: set[str], others: set[str], tmp_path: Path) -> None:
+    words = command.format(tmp=tmp_path).split()
+    modules = loaded(f"from taxtui.cli import app; app({words!r}, standalone_mode=False)")
+    assert packages(modules) >= needed
+    assert packages(modules) & others == set()
+    if command.startswith("project"):
+        parts = ("taxtui.runner", "taxtui.substrates", "taxtui.tui", "costmodel.attribution")
+        assert not {name for name in modules if name.startswith(parts)}
 
 
 def test_the_first_frame_of_the_tui_waits_for_no_import() -> None:

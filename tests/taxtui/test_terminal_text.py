@@ -1,15 +1,20 @@
-"""Text on its way to a terminal: what is replaced, and how wide the rest is."""
+"""Text on its way to a terminal: what is replaced, and how wide the rest is; errors with their fix."""
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from taxtui import errors
+from taxtui.errors import SubstrateUnavailable, TaxtuiError
+from taxtui.sandboxes.protocol import Availability
 from taxtui.terminal_text import UNPRINTABLE, clean, clean_lines, cut, fit, width, wrap
 
 anything = st.text(st.characters(exclude_categories=[]), max_size=60)
@@ -56,3 +61,22 @@ def test_no_character_that_is_known_takes_more_columns_than_the_interface_counts
         character = chr(number)
         if not UNPRINTABLE.match(character) and unicodedata.category(character) not in ("Cn", "Co"):
             assert width(character) >= cell_len(character), hex(number)
+
+
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, TaxtuiError)]
+
+
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {errors.Throttled}, key=str))
+def test_a_problem_and_its_fix_are_one_line_together_and_known_apart(kind: type[TaxtuiError]) -> None:
+    for error in (kind("it broke; twice", fix="mend it"), copy.copy(kind("it broke; twice", fix="mend it"))):
+        assert (str(error), error.problem, error.fix) == ("it broke; twice; mend it", "it broke; twice", "mend it")
+    assert (str(kind("it broke")), kind("it broke").fix) == ("it broke", "")
+
+
+def test_a_refusal_is_an_answer_with_the_errors_own_fix_before_what_is_known_besides() -> None:
+    error = SubstrateUnavailable("no key; none at all", fix="set KEY")
+    assert Availability.refused(error) == Availability(ok=False, detail="no key; none at all", fix="set KEY")
+    told = Availability.refused(error, "see the README", region="eu", facts={"sdk": "1"})
+    assert told.fix == "set KEY; see the README"
+    assert (told.region, told.facts) == ("eu", {"sdk": "1"})
+    assert Availability.refused(SubstrateUnavailable("no key"), "see the README").fix == "see the README"

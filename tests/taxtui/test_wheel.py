@@ -44,17 +44,11 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return venv
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    (tmp_path / "recordings").mkdir()
-    return tmp_path
-
-
-def run(environment: Path, place: Path, *argv: str) -> str:
+def installed(environment: Path, folder: Path, *argv: str) -> str:
     """What an installed command prints, which must end with exit 0."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
     command = [str(environment / "bin" / argv[0]), *argv[1:]]
-    done = subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -65,34 +59,31 @@ def test_every_data_file_is_in_the_wheel(wheel: Path) -> None:
     wanted = {"taxtui/_data/recordings/small.msgpack"}
     wanted |= {f"taxtui/_data/{path.relative_to(CHECKOUT)}" for path in (CHECKOUT / "scenarios").rglob("*.toml")}
     for pattern in ("taxtui/**/*", "costmodel/**/*"):
-        matches = {
-            str(path.relative_to(CHECKOUT))
-            for path in CHECKOUT.glob(pattern)
-            if path.is_file() and "__pycache__" not in path.parts
-        }
-        assert matches, f"nothing matches {pattern}"
-        wanted |= matches
+        files = [path for path in CHECKOUT.glob(pattern) if path.is_file() and "__pycache__" not in path.parts]
+        assert files, f"nothing matches {pattern}"
+        wanted |= {str(path.relative_to(CHECKOUT)) for path in files}
     assert wanted - held == set()
     assert not {name for name in held if name.startswith(("tests/", "scenarios/", "recordings/"))}
 
 
-def test_the_files_in_use_are_the_wheels(environment: Path, place: Path) -> None:
+def test_the_installed_wheel_is_used_and_measures_verifies_and_projects(environment: Path, tmp_path: Path) -> None:
+    def run(*argv: str) -> str:
+        return installed(environment, tmp_path, *argv)
+
     code = "import json, taxtui, costmodel, click; print(json.dumps([m.__file__ for m in (taxtui, costmodel, click)]))"
-    ours, model, third_party = map(Path, json.loads(run(environment, place, "python", "-c", code)))
+    ours, model, third_party = map(Path, json.loads(run("python", "-c", code)))
     assert ours.is_relative_to(environment)
     assert model.is_relative_to(environment)
     assert not third_party.is_relative_to(environment)
-    assert run(environment, place, "taxtui", "--version") == f"taxtui {taxtui.__version__}\n"
-
-
-def test_measure_verify_and_project_own_and_shipped_files(environment: Path, place: Path) -> None:
-    path = run(environment, place, "taxtui", "run", "quick", "--trials", "2", "--warmup", "0").strip()
+    assert run("taxtui", "--version") == f"taxtui {taxtui.__version__}\n"
+    (tmp_path / "recordings").mkdir()
+    path = run("taxtui", "run", "quick", "--trials", "2", "--warmup", "0").strip()
     assert path.startswith("recordings/")
-    assert "complete, " in run(environment, place, "taxtui", "recordings", "verify", path)
+    assert "complete, " in run("taxtui", "recordings", "verify", path)
     training_run = ("--trajectories", "1000000", "--workers", "500", "--format", "json")
-    rows = json.loads(run(environment, place, "taxtui", "project", path, *training_run))
+    rows = json.loads(run("taxtui", "project", path, *training_run))
     assert {(row["substrate"], row["tier"], row["mode"]) for row in rows} == {
         ("local", "T1", mode) for mode in ("exec", "session")
     }
     assert {row["trials"] for row in rows} == {2}
-    assert json.loads(run(environment, place, "taxtui", "project", "essay", *training_run))
+    assert json.loads(run("taxtui", "project", "essay", *training_run))

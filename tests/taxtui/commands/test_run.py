@@ -18,25 +18,12 @@ from taxtui.commands import run as run_command
 from taxtui.commands import run_plan
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.workloads import image
-from tests.support.command_line import (
-    CLOCK,
-    PLAIN,
-    SHORT,
-    Home,
-    ended,
-    events,
-    last,
-    without_modules,
-)
+from tests.support.command_line import CLOCK, PLAIN, SHORT, Home, ended, events, last, without_modules
 
 pytestmark = pytest.mark.processes
-
 READY = {"ok": True, "detail": "ready", "fix": "", "capabilities": {"paid": False}}
 NO_IMAGE = READY | {"ok": False, "detail": f"there is no image {image.DEFAULT_IMAGE} here", "fix": "taxtui setup"}
 NO_DAEMON = READY | {"ok": False, "detail": "no daemon", "fix": "start it"}
-
-
-# ------------------------------------------------------------------------------------------------------ plan
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, **rows: dict[str, Any]) -> None:
@@ -51,8 +38,6 @@ def usable(*, build: bool = True) -> tuple[list[str], list[str]]:
 
 
 def test_usable_substrates_are_measured_and_the_others_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    answering(monkeypatch, local=READY, docker=READY)
-    assert usable() == (["local", "docker"], [])
     answering(monkeypatch, local=READY, docker=NO_DAEMON)
     assert usable() == (["local"], ["docker is left out: no daemon; start it"])
     answering(monkeypatch, local=NO_DAEMON, docker=NO_DAEMON)
@@ -83,7 +68,6 @@ def test_without_options_one_tier_is_compared_in_both_modes() -> None:
     assert run_plan.outline(plan) == "local, docker: T1 x 50, exec and session; 80 trials, at most 2 min"
     words = ["-s", "local", "--mode", "exec,session", "--think", "8s"]
     plan = run_plan.plan_of(None, run_command.command.make_context("run", words).params)
-    assert [cell.mode for cell in plan.cells] == ["exec", "session"]
     assert "h 27 min of it think time" in run_plan.outline(plan)
 
 
@@ -100,9 +84,6 @@ def test_a_dry_run_prints_cells_trials_time_and_money_and_measures_nothing(monke
         "docker cannot be used now: no daemon; start it",
     ):
         assert part in text
-
-
-# ---------------------------------------------------------------------------------------------------- output
 
 
 @pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
@@ -138,9 +119,6 @@ def test_a_terminal_gets_one_line_that_is_rewritten(home: Home) -> None:
     os.close(master)
     assert "\r\x1b[K" in text
     assert "finished: 2 of 2 trials, 0 failed" in text
-
-
-# ------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -180,9 +158,9 @@ def test_a_bad_option_is_one_line_and_exit_code_2(options: str, line: str) -> No
     assert "quick:" not in text
 
 
-def refused(home: Home, code: int, *args: str, **popen: object) -> str:
+def refused(home: Home, code: int, *args: str) -> str:
     """Return the one line of a run without standard output, recording and sandbox."""
-    result = home.run("run", *args, **popen)  # type: ignore[arg-type]
+    result = home.run("run", *args)
     assert (result.code, result.out) == (code, ""), result.err
     assert not list(home.folder.rglob("*.msgpack"))
     assert result.complaint.startswith("taxtui: ")
@@ -196,9 +174,8 @@ def test_an_existing_output_file_keeps_every_byte(home: Home) -> None:
         line = refused(home, 2, *PLAIN, *SHORT, *more, "--progress", "none", "-o", path.name)
         assert "precious.bin exists; choose another name with -o" in line
         assert path.read_bytes() == b"precious"
-    assert "cannot create no/such/r.msgpack: No such file" in refused(
-        home, 2, *PLAIN, *SHORT, "-o", "no/such/r.msgpack"
-    )
+    line = refused(home, 2, *PLAIN, *SHORT, "-o", "no/such/r.msgpack")
+    assert "cannot create no/such/r.msgpack: No such file" in line
 
 
 def test_folders_that_cannot_be_made_are_one_line(home: Home) -> None:
@@ -216,6 +193,3 @@ def test_a_missing_extra_is_named(home: Home, tmp_path: Path) -> None:
     home.env |= without_modules(tmp_path / "site", "docker")
     line = refused(home, 3, "-s", "docker", *SHORT)
     assert line == f"taxtui: docker: the module 'docker' is not installed; {installed.extra_command('docker')}"
-
-
-# ------------------------------------------------------------------------------------------------- repetitions

@@ -30,8 +30,6 @@ from tests.support.waiting import block_until
 
 pytestmark = pytest.mark.processes
 
-# --------------------------------------------------------------------------------------------- limits and errors
-
 
 @pytest.fixture
 def tmpfs(tmp_path: Path) -> Iterator[Path]:
@@ -53,8 +51,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs:
     assert f"cannot write {path}: No space left on device" in result.complaint
     assert "free some space and run again" in result.complaint
     summary = read_events(path, lambda event: None)
-    assert not summary.complete
-    assert summary.torn_bytes == 0
+    assert (summary.complete, summary.torn_bytes) == (False, 0)
     assert summary.events > 100
 
 
@@ -74,29 +71,10 @@ def test_a_budget_ends_the_run(home: Home) -> None:
     assert result.err.splitlines()[-1] == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded"
 
 
-def test_never_more_sandboxes_than_allowed(home: Home) -> None:
-    workload = ("-t", "T0", "-n", "2", "--trials", "9", "--warmup", "1", "--mode", "exec")
-    limits = ("--max-sandboxes", "3", "--progress", "none")
-    result = home.run("run", *PLAIN, *workload, *limits, "-o", "r.msgpack")
-    assert result.code == 0
-    lines = result.err.splitlines()
-    used_up = rf"budget: 2 of 9 trials, 0 failed, in {CLOCK}; --max-sandboxes 3 is used up: raise it, or plan less"
-    assert re.fullmatch(used_up, lines[-2])
-    recorded = events(home.cwd / "r.msgpack")
-    assert sum(isinstance(event, TrialEnded) for event in recorded) == 3
-    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in recorded)
-
-
-def closed_pipe() -> int:
-    """Return the writing end of a pipe without a reader."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    return writer
-
-
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_closed_reader_does_not_end_a_run(home: Home, stream: str) -> None:
-    writer = closed_pipe()
+    reader, writer = os.pipe()
+    os.close(reader)
     process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "plain", **{stream: writer})
     os.close(writer)
     result = ended(process)
@@ -111,8 +89,7 @@ def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Pa
     scenario = home.cwd / "crash.toml"
     cell = 'substrates = ["local:isolation=plain"]\ntiers = ["T0"]\nactions = [2]\nmodes = ["exec"]\nconcurrency = 2'
     scenario.write_text(f'create_timeout = "2s"\n[[cells]]\n{cell}\ntrials = 50\n')
-    process = home.start("run", str(scenario), "--progress", "none", "-o", "r.msgpack")
-    result = ended(process)
+    result = home.run("run", str(scenario), "--progress", "none", "-o", "r.msgpack")
     assert (result.code, result.out) == (1, "r.msgpack\n")
     assert result.complaint.startswith("taxtui: the run crashed: KeyError (sitecustomize.py:")
     assert "'<name>'; the recording keeps all measured trials" in result.complaint
@@ -124,23 +101,36 @@ def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Pa
     home.assert_nothing_left()
 
 
-# ------------------------------------------------------------------------------------------------ signals, control
-
 ISOLATIONS = pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
 ENDLESS = "touch started; while :; do sleep 0.05; done"
 A_SECOND = "touch started; sleep 1"
 
 
+def started(
+    home: Home, script: str, *args: str, substrate: str, **popen: object
+) -> tuple[subprocess.Popen[bytes], Path]:
+    """A run of many trials, and its recording."""
+    path = home.cwd / "r.msgpack"
+    workload = str(tier(home.cwd / "workload.toml", script))
+    measured = ("-s", substrate, "-t", workload, "-n", "1", "--trials", "500", "--warmup", "0")
+    return home.start("run", *measured, "--progress", "none", "-o", str(path), *args, **popen), path  # type: ignore[arg-type]
+
+
 def begun(
     home: Home, script: str, *args: str, isolation: str = "plain", **popen: object
 ) -> tuple[subprocess.Popen[bytes], Path]:
-    """A run of many trials whose first command runs, and its recording."""
-    path = home.cwd / "r.msgpack"
-    workload = str(tier(home.cwd / "workload.toml", script))
-    measured = ("-s", f"local:isolation={isolation}", "-t", workload, "-n", "1", "--trials", "500", "--warmup", "0")
-    process = home.start("run", *measured, "--progress", "none", "-o", str(path), *args, **popen)  # type: ignore[arg-type]
+    """One whose first command runs."""
+    process, path = started(home, script, *args, substrate=f"local:isolation={isolation}", **popen)
     block_until(home.running, "a command runs")
     return process, path
+
+
+def struck_twice(process: subprocess.Popen[bytes]) -> None:
+    """Ctrl-C, and once more when the first has been noticed; the run ends."""
+    process.send_signal(signal.SIGINT)
+    block_until(lambda: not process.poll() and process.stderr and process.stderr.readline() == b"\n", "the first")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
 
 
 @ISOLATIONS
@@ -153,8 +143,7 @@ def test_ctrl_c_once_finishes_what_runs(home: Home, isolation: str) -> None:
     assert "finishing what runs; Ctrl-C again abandons it" in complaint
     assert ended_as.startswith("interrupted: ")
     finished = last(path)
-    assert finished.outcome == "interrupted"
-    assert set(finished.counts) == {"ok"}
+    assert (finished.outcome, set(finished.counts)) == ("interrupted", {"ok"})
     assert finished.counts["ok"] < 500
 
 
@@ -162,42 +151,34 @@ def test_ctrl_c_once_finishes_what_runs(home: Home, isolation: str) -> None:
 @pytest.mark.parametrize("mode", ["exec", "session"])
 def test_ctrl_c_twice_abandons_what_runs(home: Home, isolation: str, mode: str) -> None:
     process, path = begun(home, ENDLESS, "--mode", mode, "--concurrency", "3", isolation=isolation)
-    process.send_signal(signal.SIGINT)
-    block_until(lambda: not process.poll() and process.stderr and process.stderr.readline() == b"\n", "the first")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
+    struck_twice(process)
     finished = last(path)
-    assert finished.outcome == "interrupted"
-    assert set(finished.counts) == {"interrupted"}
+    assert (finished.outcome, set(finished.counts)) == ("interrupted", {"interrupted"})
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_end_cleans_up_first(home: Home, number: signal.Signals) -> None:
-    process, path = begun(home, ENDLESS, "--concurrency", "2")
+@pytest.mark.parametrize(
+    ("script", "arrival", "number", "counts"),
+    [
+        (ENDLESS, (), signal.SIGTERM, {"interrupted": 2}),
+        (ENDLESS, (), signal.SIGHUP, {"interrupted": 2}),
+        (A_SECOND, ("--arrival", "open:1/h"), signal.SIGINT, {"ok": 1}),  # between scheduled starts
+    ],
+)
+def test_a_signal_to_end_cleans_up_first_and_waits_for_no_start(
+    home: Home, script: str, arrival: tuple[str, ...], number: signal.Signals, counts: dict[str, int]
+) -> None:
+    process, path = begun(home, script, "--concurrency", "2", *arrival)
     process.send_signal(number)
     result = ended(process)
     assert (result.code, result.out) == (130, f"{path}\n")
-    assert last(path) == RunFinished("interrupted", {"interrupted": 2})
-
-
-def test_ctrl_c_between_scheduled_starts_does_not_wait(home: Home) -> None:
-    process, path = begun(home, A_SECOND, "--arrival", "open:1/h", "--concurrency", "2")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
-    assert last(path) == RunFinished("interrupted", {"ok": 1})
+    assert last(path) == RunFinished("interrupted", counts)
 
 
 @pytest.mark.docker
 def test_ctrl_c_twice_with_docker_leaves_no_container(home: Home) -> None:
-    path = home.cwd / "r.msgpack"
-    workload = str(tier(home.cwd / "workload.toml", ENDLESS))
-    measured = ("-s", "docker", "-t", workload, "-n", "1", "--trials", "9", "--warmup", "0", "--concurrency", "2")
-    process = home.start("run", *measured, "--mode", "session", "--progress", "none", "-o", str(path))
+    process, path = started(home, ENDLESS, "--mode", "session", "--concurrency", "2", substrate="docker")
     block_until(lambda: path.exists() and path.stat().st_size and len(containers(run_id(path))) == 2, "two containers")
-    process.send_signal(signal.SIGINT)
-    block_until(lambda: process.stderr and process.stderr.readline() == b"\n", "the first")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
+    struck_twice(process)
     assert containers(run_id(path)) == []
     assert last(path).outcome == "interrupted"
 
@@ -233,14 +214,7 @@ def test_control_pauses_resumes_and_cancels(home: Home) -> None:
     assert finished.counts["ok"] > paused
 
 
-def test_the_end_of_control_cancels(home: Home) -> None:
-    process, path = begun(home, ENDLESS, "--control", "stdin", stdin=subprocess.PIPE)
-    result = ended(process)  # closes stdin
-    assert (result.code, result.out) == (130, f"{path}\n")
-    assert last(path) == RunFinished("cancelled", {"cancelled": 1})
-
-
-def test_the_first_line_of_control_may_be_the_scenario(home: Home) -> None:
+def test_the_first_line_of_control_may_be_the_scenario_and_its_end_cancels(home: Home) -> None:
     reader, writer = os.pipe()
     cell = '{"substrates": ["local:isolation=plain"], "tiers": ["T0"], "actions": [2]}'
     os.write(writer, f'{{"name": "piped", "cells": [{cell}]}}\n'.encode())
@@ -249,21 +223,26 @@ def test_the_first_line_of_control_may_be_the_scenario(home: Home) -> None:
     os.close(reader)
     path = home.cwd / "r.msgpack"
     block_until(lambda: path.exists() and path.stat().st_size > 0 and trials_ended(path), "a trial")
-    os.write(writer, b'{"op": "cancel"}\n')
-    result = ended(process)
     os.close(writer)
+    result = ended(process)
     assert (result.code, result.err) == (130, "")
     assert (events(path)[0].scenario["name"], last(path).outcome) == ("piped", "cancelled")  # type: ignore[union-attr]
 
 
-def test_an_interrupted_run_is_resumed(home: Home) -> None:
-    options = ("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "9", "--mode", "exec", "--max-sandboxes", "3")
-    assert home.run(*options, "-o", "r.msgpack").code == 0
+def test_a_run_has_never_more_sandboxes_than_allowed_and_is_resumed(home: Home) -> None:
+    options = ("run", *PLAIN, "-t", "T0", "--trials", "9", "--warmup", "1", "--mode", "exec", "-n", "2")
+    result = home.run(*options, "--max-sandboxes", "3", "-o", "r.msgpack")
+    assert result.code == 0
+    used_up = rf"budget: 2 of 9 trials, 0 failed, in {CLOCK}; --max-sandboxes 3 is used up: raise it, or plan less"
+    assert re.fullmatch(used_up, result.err.splitlines()[-2])
+    recorded = events(home.cwd / "r.msgpack")
+    assert sum(isinstance(event, TrialEnded) for event in recorded) == 3
+    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in recorded)
     again = home.run(*options, "--resume", "r.msgpack", "-o", "s.msgpack")
     assert (again.code, again.complaint) == (2, "taxtui: --resume continues its own file; leave --output out")
-    other = home.run("run", *PLAIN, "-t", "T0", "-n", "3", "--trials", "9", "--mode", "exec", "--resume", "r.msgpack")
+    other = home.run(*options[:-1], "3", "--resume", "r.msgpack")
     assert other.code == 2
     assert "r.msgpack is of another plan: " in other.complaint
-    whole = home.run(*options[:-2], "--resume", "r.msgpack")
+    whole = home.run(*options, "--resume", "r.msgpack")
     assert (whole.code, whole.out) == (0, "r.msgpack\n")
     assert "finished: 9 of 9 trials" in whole.err

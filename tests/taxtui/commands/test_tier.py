@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from taxtui.plan.scenario import load_tier
-from taxtui.workloads import repository as repository_module
-from taxtui.workloads.repository import clone
 from tests.support.command_line import Home, events
 
 pytestmark = pytest.mark.processes
-
 LOGS = Path(__file__).parents[2] / "logs"
 UNITTEST = ("--test", "python3 -m unittest discover -s tests")
 SOURCE = 'def add(left, right):\n    """Add two numbers."""\n    return left + right\n\n\nANSWER_OF_IT_ALL = 42\n'
-TEST = (
-    "import unittest\n\nclass Sums(unittest.TestCase):\n    def test_sum(self):\n        self.assertEqual(1 + 2, 3)\n"
-)
+TEST = "import unittest\n\nclass Sums(unittest.TestCase):\n    def test_sum(self):\n        assert 1 + 2 == 3\n"
 
 
 @pytest.fixture
@@ -29,13 +24,17 @@ def repository(home: Home) -> Path:
     (folder / "calc.py").write_text(SOURCE)
     (folder / "tests" / "test_calc.py").write_text(TEST)
     _git(folder, "init", "-q")
-    _git(folder, "add", ".")
-    _git(folder, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "first")
+    _commit(folder)
     return folder
 
 
 def _git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True)
+
+
+def _commit(folder: Path) -> None:
+    _git(folder, "add", ".")
+    _git(folder, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "one")
 
 
 def test_two_tiers_that_run_in_their_folder(home: Home, repository: Path) -> None:
@@ -50,23 +49,6 @@ def test_two_tiers_that_run_in_their_folder(home: Home, repository: Path) -> Non
     assert done.code == 0
     assert "calc.py" not in str(events(home.cwd / "out.msgpack"))
     home.assert_nothing_left()
-
-
-def test_a_large_file_is_not_read(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (repository / "large.py").write_text("x = 1\n" * 20_000)
-    _git(repository, "add", ".")
-    _git(repository, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "large")
-    copy, commands = clone(str(repository), tmp_path), list[str]()
-    run = repository_module._run
-
-    def noted(command: list[str], failure: str) -> bytes:
-        commands.append(" ".join(command))
-        return run(command, failure)
-
-    monkeypatch.setattr(repository_module, "_run", noted)
-    assert copy.text("large.py") == ""
-    assert copy.text("calc.py") != ""
-    assert not any("blob HEAD:large.py" in command for command in commands)
 
 
 def test_failing_tests_make_an_inspection_tier_alone(home: Home, repository: Path) -> None:
@@ -94,6 +76,7 @@ def test_a_bad_repository_is_one_line(home: Home, repository: Path, arguments: l
 
 
 def test_nothing_is_overwritten(home: Home, repository: Path) -> None:
-    (home.cwd / "demo-inspect.toml").write_text("mine")
+    path = home.cwd / "demo-inspect.toml"
+    path.write_text("mine")
     assert "demo-inspect.toml exists" in home.run("tier", "from-repo", "demo").complaint
-    assert (home.cwd / "demo-inspect.toml").read_text() == "mine"
+    assert path.read_text() == "mine"

@@ -23,11 +23,14 @@ from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 TABLES = {field_of(option): table for table, group in GROUPS.items() for option in group.options}
 
 
-def asked(*words: str) -> tuple[TrainingRun, str | None]:
-    """The training run, and the price sheet."""
-    params = click.Command("project", params=list(OPTIONS)).make_context("project", list(words)).params
-    sheet = params.pop("prices")
-    return training_run_of(params), sheet
+def parsed(*words: str, **how: Any) -> click.Context:
+    return click.Command("project", params=list(OPTIONS)).make_context("project", list(words), **how)
+
+
+def asked(*words: str) -> TrainingRun:
+    params = parsed(*words).params
+    del params["prices"]
+    return training_run_of(params)
 
 
 def written(folder: Path, text: str) -> str:
@@ -54,21 +57,18 @@ gpu_usd_hour = 2
 """
 
 
-def test_a_file_is_the_options_that_it_stands_for(tmp_path: Path) -> None:
+def test_a_file_is_the_options_that_it_stands_for_and_an_option_beside_it_wins(tmp_path: Path) -> None:
     options = """
         --trajectories 1000000 --workers 2000 --length 80-120 --think lognormal:8s,1.2
         --batch 1024 --over-provision 0.2 --train-seconds 60 --gpus 512
         --set gpu_usd_hour=2""".split()  # noqa: SIM905
-    training_run, sheet = asked("--training", written(tmp_path, WHOLE))
-    assert (training_run, sheet) == asked(*options)
+    training_run = asked("--training", written(tmp_path, WHOLE))
+    assert training_run == asked(*options)
     assert (training_run.trajectories, training_run.batch, training_run.train_s) == (1_000_000, 1024, 60)
     assert training_run.think == Think(8_000_000_000, 1.2)
     assert training_run.length == Length.weighted(dict.fromkeys(range(80, 121), 1))
-
-
-def test_an_option_beside_the_file_wins(tmp_path: Path) -> None:
-    training_run, _ = asked("--workers", "7k", "--training", written(tmp_path, WHOLE), "--gpus", "8")
-    assert (training_run.workers, training_run.gpus, training_run.trajectories) == (7_000, 8, 1_000_000)
+    changed = asked("--workers", "7k", "--training", written(tmp_path, WHOLE), "--gpus", "8")
+    assert (changed.workers, changed.gpus, changed.trajectories) == (7_000, 8, 1_000_000)
 
 
 def test_the_example_of_every_key_is_valid(tmp_path: Path) -> None:
@@ -77,8 +77,7 @@ def test_the_example_of_every_key_is_valid(tmp_path: Path) -> None:
     for field, example in EXAMPLES.items():
         tables[TABLES[field]] += f"{field} = {example}\n"
     text = "".join(f"[{table}]\n{lines}" for table, lines in tables.items())
-    command = click.Command("project", params=list(OPTIONS))
-    command.make_context("project", ["--training", written(tmp_path, text)], resilient_parsing=True)
+    parsed("--training", written(tmp_path, text), resilient_parsing=True)
 
 
 @pytest.mark.parametrize(
@@ -122,21 +121,12 @@ def test_a_contradiction_is_reported_with_keys_of_the_file(tmp_path: Path) -> No
 
 
 def test_the_printed_template_is_a_training_file(tmp_path: Path) -> None:
-    training_run, _ = asked("--training", written(tmp_path, TEMPLATE))
+    training_run = asked("--training", written(tmp_path, TEMPLATE))
     assert (training_run.trajectories, training_run.workers, training_run.gpus) == (1_000_000, 512, 64)
     commented = re.sub(r"^# (?=\[|\w+ = )", "", TEMPLATE, flags=re.MULTILINE)
-    command = click.Command("project", params=list(OPTIONS))
-    there = asked_at("docker", command.make_context("project", ["--training", written(tmp_path, commented)]))
+    there = asked_at("docker", parsed("--training", written(tmp_path, commented)))
     assert (there["nodes"], there["pods_per_node"]) == (8, 64)
     assert there["file"].sources == {"gpu_usd_hour": "our contract of 2026"}
-
-
-def test_a_change_replaces_the_value_of_the_file_and_every_table_of_a_substrate(tmp_path: Path) -> None:
-    path = written(tmp_path, f"{WHOLE}[at.docker.limits]\nquota = 100\n")
-    for words in (("--training", path, "--set", "quota=7"), ("--set", "quota=7", "--training", path)):
-        context = click.Command("project", params=list(TYPED)).make_context("project", list(words))
-        assert {asked_at(spec, context)["quota"] for spec in ("docker", "local")} == {7}
-        assert asked_at("local", context)["over_provision"] == 0.2
 
 
 @pytest.mark.parametrize(
@@ -163,19 +153,17 @@ def test_the_keys_of_the_page_are_keys(tmp_path: Path) -> None:
 
 def test_values_of_one_substrate_have_tables_of_their_own(tmp_path: Path) -> None:
     path = written(tmp_path, f"{WHOLE}[at.docker.limits]\nquota = 100\n[at.docker.run]\nworkers = 50\n")
-    command = click.Command("project", params=list(OPTIONS))
-    training_runs = {}
-    for spec in ("docker", "local"):
-        for words in ((), ("--workers", "7")):
-            there = asked_at(spec, command.make_context("project", ["--training", path, *words]))
-            there.pop("prices")
-            training_runs[spec, *words] = training_run_of(there)
-    assert (training_runs["docker",].quota, training_runs["docker",].workers) == (100, 50)
-    assert (training_runs["local",].quota, training_runs["local",].workers) == (None, 2_000)
-    assert training_runs["docker", "--workers", "7"].workers == 7  # the command line's holds everywhere
 
+    def at(spec: str, *words: str) -> tuple[object, object]:
+        there = asked_at(spec, parsed(*words))
+        return there["quota"], there["workers"]
 
-# ------------------------------------------------------------------------------------------------------- fields
+    file = ("--training", path)
+    assert (at("docker", *file), at("local", *file)) == ((100, 50), (None, 2_000))
+    assert at("docker", *file, "--workers", "7") == (100, 7), "the command line's holds everywhere"
+    for words in ((*file, "--set", "quota=7"), ("--set", "quota=7", *file)):
+        assert (at("docker", *words), at("local", *words)) == ((7, 50), (7, 2_000))
+
 
 ALL = ASKED | STEP_MODEL_ASKED
 BY_FIELD = {field_of(one): one for one in OPTIONS}
@@ -186,7 +174,7 @@ NO_OPTIONS = {"precision"}
 
 
 def words(values: dict[str, Any]) -> list[str]:
-    """Return the options of a command line, with ``--set`` for options that a command lacks."""
+    """The options of a command line, with ``--set`` for options that a command lacks."""
     result = []
     for name, value in values.items():
         flag, text = BY_FIELD[name], "true" if value is True else _typed(value)
@@ -207,8 +195,7 @@ def test_every_field_has_an_option_and_every_option_a_field() -> None:
 @pytest.mark.parametrize("name", sorted(set(ALL) - NO_OPTIONS))
 def test_an_option_reaches_its_field_and_a_published_row_uses_or_refuses_it_by_name(name: str) -> None:
     values = SIZE | ALL[name]
-    context = click.Command("project", params=list(TYPED)).make_context("project", words(values))
-    params = asked_at("", context)
+    params = asked_at("", click.Command("project", params=list(TYPED)).make_context("project", words(values)))
     del params["prices"]
     run, expected = training_run_of(params), TrainingRun(**values)
     assert replace(run, actions=None) == replace(expected, actions=None)

@@ -1,20 +1,52 @@
-"""What the samples import to, against the times that stand in them."""
+"""What the samples import to, against the times that stand in them; and how trials ended, with their causes."""
 
 from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from costmodel import TrainingRun, project
 from costmodel.recording.events import TrialEnded
+from costmodel.recording.reader import read_recording
 from taxtui.errors import RecordingError
+from taxtui.importers import registry
 from taxtui.importers.formats import atif
-from tests.support.importing import SAMPLES, actions_s, cell_of, held_s, imported, of, phases_s, starts
+from taxtui.importers.trial import AGENT_LIMITS
+from tests.support.importing import (
+    SAMPLES,
+    actions_s,
+    cell_of,
+    episode,
+    held_s,
+    imported,
+    of,
+    one,
+    phases_s,
+    starts,
+    swe_agent_trajectory,
+    written,
+)
 
 JOB = SAMPLES / "harbor" / "job"
+NEMO = SAMPLES / "nemo-gym" / "rollouts.jsonl"
+BENCH = SAMPLES / "verifiers-bench" / "prime-r4.json"
+
+
+def harbor(folder: Path, name: str = "chat__1", **changes: Any) -> Path:
+    """The result of a sample's trial, changed; ``step`` changes its second step."""
+    told = json.loads((JOB / name / "result.json").read_text())
+    if step := changes.pop("step", None):
+        told["step_results"][1] |= step
+    return written(folder / "result.json", told | changes)
+
+
+def raised(error: str) -> dict[str, str]:
+    return {"exception_type": error, "exception_message": "m", "occurred_at": "2026-11-21T22:00:29Z"}
 
 
 def test_a_harbor_trial_of_an_agent_without_a_model(tmp_path: Path) -> None:
@@ -36,23 +68,6 @@ def test_tool_calls_with_both_ends_are_the_actions(tmp_path: Path) -> None:
     assert not [line for line in result.unknown if line.startswith("actions")]
 
 
-def test_the_end_of_a_tool_call_is_the_first_valid_one_of_its_result_and_call(tmp_path: Path) -> None:
-    [step] = _steps("2026-11-21T22:00:10Z")
-    step["tool_calls"][0]["extra"] = {"started_at": "2026-11-21T22:00:10Z", "completed_at": "2026-11-21T22:00:14Z"}
-    extra = {"started_at": "2026-11-21T22:00:11Z", "completed_at": None, "ended_at": "2026-11-21T22:00:12Z"}
-    step["observation"] = {"results": [{"source_call_id": "1", "extra": extra}]}
-    source = _chat(tmp_path, {"agent": {"name": "other"}, "steps": [step]})
-    _, events = imported("harbor", source, tmp_path / "out")
-    assert actions_s(events, 0) == [2]
-
-
-def test_an_unreadable_trajectory_has_its_reason(tmp_path: Path) -> None:
-    source = _chat(tmp_path, {})
-    (source / "agent" / "trajectory.json").write_text("{")
-    result, _ = imported("harbor", source, tmp_path / "out")
-    assert "actions unknown: trajectory.json is not readable: no JSON, or cut off" in result.unknown
-
-
 def test_steps_of_one_trial_follow_each_other(tmp_path: Path) -> None:
     _, events = imported("harbor", JOB / "steps__1", tmp_path / "out")
     assert actions_s(events, 0) == pytest.approx([0.5, 0.25, 4])
@@ -61,13 +76,17 @@ def test_steps_of_one_trial_follow_each_other(tmp_path: Path) -> None:
     assert phases_s(events, 0)["verify"] == pytest.approx(3), "the last one is behind them"
 
 
-def _chat(tmp_path: Path, trajectory: dict[str, Any], **changes: Any) -> Path:
+def _chat(tmp_path: Path, trajectory: str) -> Path:
     folder = tmp_path / "trial"
     (folder / "agent").mkdir(parents=True)
-    result = json.loads((JOB / "chat__1" / "result.json").read_text())
-    (folder / "results.json").write_text(json.dumps(result | changes))  # as some forks name it
-    (folder / "agent" / "trajectory.json").write_text(json.dumps(trajectory))
+    (folder / "results.json").write_text((JOB / "chat__1" / "result.json").read_text())  # as some forks name it
+    (folder / "agent" / "trajectory.json").write_text(trajectory)
     return folder
+
+
+def test_an_unreadable_trajectory_has_its_reason(tmp_path: Path) -> None:
+    result, _ = imported("harbor", _chat(tmp_path, "{"), tmp_path / "out")
+    assert "actions unknown: trajectory.json is not readable: no JSON, or cut off" in result.unknown
 
 
 def _steps(*stamps: str, **extra: Any) -> list[dict[str, Any]]:
@@ -77,6 +96,14 @@ def _steps(*stamps: str, **extra: Any) -> list[dict[str, Any]]:
 
 TWO_STEPS = _steps("2026-11-21T22:00:10Z", "2026-11-21T22:00:20Z")
 MEASURED = _steps("2027-01-01T00:00:00Z", harbor_llm_wait_msec=9000.5, harbor_tool_exec_msec=120)
+OF_CALL = {"started_at": "2026-11-21T22:00:10Z", "completed_at": "2026-11-21T22:00:14Z"}
+OF_RESULT = {"started_at": "2026-11-21T22:00:11Z", "completed_at": None, "ended_at": "2026-11-21T22:00:12Z"}
+BOTH_ENDS = {
+    **TWO_STEPS[0],
+    "tool_calls": [{**TWO_STEPS[0]["tool_calls"][0], "extra": OF_CALL}],
+    "observation": {"results": [{"source_call_id": "1", "extra": OF_RESULT}]},
+}
+"""Of a call's and its result's ends the first valid one counts."""
 
 
 @pytest.mark.parametrize(
@@ -84,38 +111,134 @@ MEASURED = _steps("2027-01-01T00:00:00Z", harbor_llm_wait_msec=9000.5, harbor_to
     [
         *((agent, TWO_STEPS, [34], [], "refused: .*harbor_llm_wait_msec") for agent in atif.INVENTED),
         ("mini-swe-agent", MEASURED, [0.12], [9.0005], ""),
+        ("other", [BOTH_ENDS], [2], None, ""),
         ("other", _steps("2026-11-21T23:00:00Z"), [34], [], "do not lie within the agent's"),
-        (
-            "other",
-            TWO_STEPS + _steps("2026-11-21T22:00:39.5Z"),
-            [10, 19.5, 0.5],
-            [],
-            "think unknown: a step",
-        ),
+        ("other", TWO_STEPS + _steps("2026-11-21T22:00:39.5Z"), [10, 19.5, 0.5], [], "think unknown: a step"),
     ],
 )
 def test_times_of_an_agents_steps_are_believed_where_the_agent_measured_them(
-    tmp_path: Path, agent: str, steps: list[dict[str, Any]], actions: list[float], thinks: list[float], said: str
+    tmp_path: Path,
+    agent: str,
+    steps: list[dict[str, Any]],
+    actions: list[float],
+    thinks: list[float] | None,
+    said: str,
 ) -> None:
-    result, events = imported("harbor", _chat(tmp_path, {"agent": {"name": agent}, "steps": steps}), tmp_path / "out")
+    source = _chat(tmp_path, json.dumps({"agent": {"name": agent}, "steps": steps}))
+    result, events = imported("harbor", source, tmp_path / "out")
     assert actions_s(events, 0) == pytest.approx(actions)
-    assert actions_s(events, 0, "think_ns") == pytest.approx(thinks)
+    assert thinks is None or actions_s(events, 0, "think_ns") == pytest.approx(thinks)
     assert re.search(said, "\n".join(result.unknown))
 
 
 def test_a_harbor_trial_that_failed_says_where(tmp_path: Path) -> None:
-    info = {
-        "exception_type": "EnvironmentStartTimeoutError",
-        "exception_message": "m",
-        "occurred_at": "2026-11-21T22:00:31Z",
-    }
-    setup = {"started_at": "2026-11-21T22:00:01Z", "finished_at": None}
-    rest = dict.fromkeys(("agent_setup", "agent_execution", "verifier"))
-    source = _chat(tmp_path, {}, exception_info=info, environment_setup=setup, **rest)
-    _, events = imported("harbor", source, tmp_path / "out")
+    changes: dict[str, Any] = dict.fromkeys(("agent_setup", "agent_execution", "verifier"))
+    changes["exception_info"] = raised("EnvironmentStartTimeoutError") | {"occurred_at": "2026-11-21T22:00:31Z"}
+    changes["environment_setup"] = {"started_at": "2026-11-21T22:00:01Z", "finished_at": None}
+    _, events = imported("harbor", harbor(tmp_path, **changes), tmp_path / "out")
     [end] = of(events, TrialEnded)
     assert (end.outcome, end.phase, end.error, end.message) == ("timeout", "create", "EnvironmentStartTimeoutError", "")
     assert held_s(events, 0) == pytest.approx(30)
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [("RuntimeRequestError", ("failed", "action")), ("AgentTimeoutError", ("ok", ""))],
+)
+def test_an_exception_of_a_step_is_of_its_trial(tmp_path: Path, error: str, end: tuple[str, str]) -> None:
+    running = {"started_at": "2026-11-21T22:00:20.000000Z", "finished_at": None}
+    step = {"exception_info": raised(error), "agent_execution": running, "verifier": None}
+    _, events = imported("harbor", harbor(tmp_path, "steps__1", step=step), tmp_path / "out")
+    assert [(each.outcome, each.phase, each.error) for each in of(events, TrialEnded)] == [(*end, error)]
+    assert held_s(events, 0) == pytest.approx(28)
+
+
+def test_limits_of_harbors_agent_are_delivered(tmp_path: Path) -> None:
+    before, events = imported("harbor", harbor(tmp_path), tmp_path / "before")
+    assert before.outcomes == {"ok": 1}
+    held = held_s(events, 0)
+    for error in sorted(AGENT_LIMITS):
+        source = harbor(tmp_path, exception_info=raised(f"harbor.errors.{error}"))
+        _, events = imported("harbor", source, tmp_path / error)
+        [end] = of(events, TrialEnded)
+        assert (end.outcome, end.phase, end.error) == ("ok", "", f"harbor.errors.{error}")
+        assert held_s(events, 0) == held
+
+
+def test_json_lines_are_named_where_one_document_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text('{"trial_name": "a"}\n{"trial_name": "b"}\n')
+    with pytest.raises(RecordingError, match="JSON lines"):
+        imported("harbor", path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(("zone", "said"), [('Z"', False), ('"', True)])
+def test_times_without_a_zone_are_said(tmp_path: Path, zone: str, said: bool) -> None:
+    source = harbor(tmp_path)
+    source.write_text(source.read_text().replace('Z"', zone))
+    result, _ = imported("harbor", source, tmp_path / "out")
+    assert any("times without a zone are taken as UTC" in line for line in result.unknown) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "expected"),
+    [
+        ("harbor", "VerifierTimeoutError", ("timeout", "verifier_failed")),
+        ("harbor", "RuntimeRequestError", ("failed", "sandbox_failed")),
+        ("harbor", "AgentSetupTimeoutError", ("timeout", "sandbox_failed")),
+        ("harbor", "AgentSafetyRefusalError", ("ok", "agent_refused_task")),
+        ("harbor", "AgentTimeoutError", ("ok", "agent_exhausted_budget")),
+        ("harbor", "MissingExtraError", ("failed", "harbor_failed")),
+        ("harbor", "CancelledError", ("cancelled", "cancelled")),
+        ("harbor", "NonZeroAgentExitCodeError", ("ok", "unclassified")),
+        ("harbor", "SecretlyNamed", ("failed", "unclassified")),
+        ("harbor before its start", "NonZeroAgentExitCodeError", ("failed", None)),  # a failed installation
+        ("swe-agent", "exit_environment_error", ("failed", "sandbox_failed")),
+        ("swe-agent", "exit_api", ("failed", "model_provider_failed")),
+        ("swe-agent", "exit_cost", ("ok", "agent_exhausted_budget")),
+        ("swe-agent", "submitted (exit_total_execution_time)", ("ok", "agent_exhausted_budget")),
+        ("swe-agent", "submitted (exit_command_timeout)", ("timeout", "sandbox_failed")),
+        ("swe-agent", "submitted", ("ok", "")),
+        ("verifiers", "SandboxError", ("failed", "sandbox_failed")),
+        ("verifiers", "ProviderError", ("failed", "model_provider_failed")),
+        ("verifiers", "TunnelError", ("failed", "harbor_failed")),
+    ],
+)
+def test_causes_of_failures(tmp_path: Path, name: str, error: str, expected: tuple[str, str | None]) -> None:
+    match name.split()[0]:
+        case "harbor":
+            never_ran = {"agent_execution": None} if "before" in name else {}
+            source = harbor(tmp_path, exception_info=raised(error), **never_ran)
+        case "swe-agent":
+            source = written(tmp_path / "x.traj", swe_agent_trajectory(1.0, exit_status=error))
+        case _:
+            source = episode(tmp_path, ok=False, errors=[{"type": error, "message": "m"}])
+    _, events = imported(name.split()[0], source, tmp_path / "out")
+    [end] = of(events, TrialEnded)
+    assert (end.outcome, end.cause if expected[1] is not None else None) == expected
+
+
+def test_rollouts_of_nemo_gym(tmp_path: Path) -> None:
+    result, events = imported("nemo-gym", NEMO, tmp_path / "out")
+    assert result.outcomes == {"ok": 3, "failed": 1}
+    causes = sorted(end.cause for end in of(events, TrialEnded))
+    assert causes == ["", "", "agent_exhausted_budget", "sandbox_failed"]
+    by_hand = {round(held_s(events, start.trial), 3): start.trial for start in starts(events)}
+    observed, summed, started = by_hand[4.25], by_hand[6.0], by_hand[8.5]
+    assert actions_s(events, observed) == [1.5, 0.25]
+    assert actions_s(events, observed, "think_ns") == [0.0, 2.5]
+    assert phases_s(events, summed) == {"verify": 3.0}
+    assert phases_s(events, started) == {"create": 8.5, "verify": 20.0}
+    inside = next(iter(registry.load("nemo-gym").trials(NEMO)))
+    assert inside == one("harbor", JOB / "task__cFxjvBA" / "result.json")
+
+
+def test_the_benchmark_of_verifiers(tmp_path: Path) -> None:
+    result, events = imported("verifiers-bench", BENCH, tmp_path / "out")
+    assert result.outcomes == {"ok": 4, "failed": 1}
+    delivered = [end.trial for end in of(events, TrialEnded) if end.outcome == "ok"]
+    assert sorted(phases_s(events, number)["create"] for number in delivered) == [7.5, 8.0, 9.0, 12.0]
+    assert sum(held_s(events, number) for number in delivered) == pytest.approx(36.5 + 185.0)
 
 
 def test_terminal_bench_is_six_instants(tmp_path: Path) -> None:
@@ -126,16 +249,34 @@ def test_terminal_bench_is_six_instants(tmp_path: Path) -> None:
     assert any(line.startswith("think unknown") for line in result.unknown)
 
 
-def test_a_run_of_terminal_bench_without_files_of_its_trials(tmp_path: Path) -> None:
-    [trial] = [path for path in (SAMPLES / "terminal-bench").rglob("results.json") if path.parent.name == "trial"]
-    told = {"failure_mode": "agent_timeout"} | {
-        key: value for key, value in json.loads(trial.read_text()).items() if key != "failure_mode"
+AGENT_S = {"unset": 408, "agent_timeout": 536}
+"""Of 50 trials and of 30: 456 s on average, and 729.6 s if the 30 were tried again."""
+
+
+def _result(number: int, mode: str, **changes: None) -> dict[str, Any]:
+    begun, ended_s = datetime(2025, 9, 10, tzinfo=UTC) + timedelta(hours=number), AGENT_S[mode]
+    after_s = {
+        **{"trial_started_at": 0, "agent_started_at": 0, "agent_ended_at": ended_s},
+        **{"test_started_at": ended_s, "test_ended_at": ended_s + 5, "trial_ended_at": ended_s + 6},
     }
-    (tmp_path / "results.json").write_text(json.dumps({"n_resolved": 0, "results": [told, {"nothing": 1}]}))
-    result, events = imported("terminal-bench", tmp_path / "results.json", tmp_path / "out")
-    [end] = of(events, TrialEnded)
-    assert (end.outcome, end.error) == ("ok", "AgentTimeoutError")
-    assert [line.partition(", ")[2] for line in result.named] == ["result 2: no result of Terminal-Bench"]
+    instants = {name: (begun + timedelta(seconds=seconds)).isoformat() for name, seconds in after_s.items()}
+    return {"task_id": f"t{number}", "failure_mode": mode, **instants, **changes}
+
+
+def test_time_outs_of_the_agent_are_delivered_and_their_time_counts(tmp_path: Path) -> None:
+    results = [_result(number, "agent_timeout" if number % 8 < 3 else "unset") for number in range(80)]
+    source = written(tmp_path / "results.json", {"n_resolved": 0, "results": [*results, {"nothing": 1}]})
+    result, _ = imported("terminal-bench", source, tmp_path / "out.msgpack")
+    assert result.outcomes == {"ok": 80}
+    assert result.limits == ["30 of 80 trajectories ended by AgentTimeoutError: delivered, not failed"]
+    assert [line.partition(", ")[2] for line in result.named] == ["result 81: no result of Terminal-Bench"]
+    [row] = project([read_recording(tmp_path / "out.msgpack")], TrainingRun(trajectories=1, workers=1))
+    assert row.failures == 0
+    assert row.held_per_success_s is not None
+    assert row.held_per_success_s.value == pytest.approx(456)
+    source = written(tmp_path / "results.json", _result(0, "agent_timeout", agent_ended_at=None))
+    _, events = imported("terminal-bench", source, tmp_path / "without-its-end")
+    assert held_s(events, 0) == pytest.approx(536), "until the next instant"
 
 
 def test_otlp_by_the_conventions_and_by_map(tmp_path: Path) -> None:
@@ -165,20 +306,15 @@ def test_csv_rows(tmp_path: Path) -> None:
     assert result.outcomes == {"ok": 1, "timeout": 1}
 
 
-def test_csv_of_durations_only(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(
-        "phase,trial,duration_s\ncreate,a,2\nthink,a,8\naction,a,0.5\ncreate,b,3\naction,b,0.25\naction,a,1\n"
-    )
+@pytest.mark.parametrize(("newline", "line"), [("\n", 7), ("\r", 1)])
+def test_csv_of_durations_only(tmp_path: Path, newline: str, line: int) -> None:
+    rows = ("phase,trial,duration_s", "create,a,2", "think,a,8", "action,a,0.5", "create,b,3", "action,b,0.25")
+    (tmp_path / "a.csv").write_bytes(newline.join([*rows, "action,a,1", ""]).encode())
     result, events = imported("csv", tmp_path / "a.csv", tmp_path / "out")
     assert [held_s(events, trial) for trial in (0, 1)] == pytest.approx([10.5, 3.25])
     assert any(line.startswith("instants unknown") for line in result.unknown)
-    assert [line.rpartition("csv, ")[2] for line in result.named] == ["line 7: the rows of a trial are not adjacent"]
-
-
-def test_csv_with_carriage_returns_alone(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"trial,phase,duration_s\ra,action,2\rb,action,3\r")
-    result, _ = imported("csv", tmp_path / "a.csv", tmp_path / "out")
-    assert (result.trials, result.skipped) == (2, 0)
+    left_out = [name.rpartition("csv, ")[2] for name in result.named]
+    assert left_out == [f"line {line}: the rows of a trial are not adjacent"]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import re
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from costmodel.recording.events import BORROWED, IMAGE_BUILT, IMAGE_CACHED, Mark
 from taxtui import installed
 from taxtui.errors import TaxtuiError
 from taxtui.importers import registry
@@ -18,15 +18,23 @@ from taxtui.importers.files import Unreadable
 from taxtui.importers.importing import reader_for
 from taxtui.importers.protocol import HEAD_BYTES, Skipped
 from taxtui.importers.trial import ImportedTrial
-from tests.support.importing import LOG_FILES, LOGS, inspect_event, inspect_log, swe_agent_trajectory, verifiers_result
+from tests.support.command_line import printed
+from tests.support.importing import (
+    LOG_FILES,
+    LOGS,
+    episode,
+    imported,
+    inspect_event,
+    inspect_log,
+    of,
+    one,
+    phases_s,
+    swe_agent_trajectory,
+    verifiers_result,
+    written,
+)
 
 SWE_AGENT_S = (0.116, 0.138, 1.951, 0.138, 0.327, 0.228, 0.115, 0.119, 0.139, 0.753, 0.217, 0.115, 0.121)
-
-
-def one(name: str, path: Path) -> ImportedTrial:
-    (trial,) = registry.load(name).trials(path)
-    assert isinstance(trial, ImportedTrial)
-    return trial
 
 
 def unknown(trial: ImportedTrial) -> dict[str, str]:
@@ -37,19 +45,11 @@ def ms(trial: ImportedTrial) -> list[tuple[float, float, float]]:
     return [(a.think_ns / 1e6, a.gap_ns / 1e6, a.duration_ns / 1e6) for a in trial.actions]
 
 
-def written(path: Path, document: object) -> Path:
-    path.write_text(json.dumps(document))
-    return path
-
-
 @pytest.mark.parametrize(("name", "file"), [(name, file) for name, files in LOG_FILES.items() for file in files])
 def test_each_file_is_recognised_by_its_own_reader_alone(name: str, file: str) -> None:
     assert reader_for(None, [LOGS / file]).name == name
     head = (LOGS / file).read_bytes()[:HEAD_BYTES]
     assert [known for known in registry.names() if registry.load(known).recognises(LOGS / file, head)] == [name]
-
-
-# ------------------------------------------------------------------------------------------------------- verifiers
 
 
 def test_an_episode_of_verifiers() -> None:
@@ -67,13 +67,8 @@ def test_an_episode_of_verifiers() -> None:
     assert unknown(trial).keys() == {"run", "ready", "exit codes"}
 
 
-def episode() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((LOGS / "verifiers-given.jsonl").read_text())
-    return told
-
-
 def test_a_rollout_that_failed_ends_with_what_is_known(tmp_path: Path) -> None:
-    told = episode()
+    told = json.loads((LOGS / "verifiers-given.jsonl").read_text())
     trace = told["traces"][0]
     del trace["timing"]["agent"]["end"], trace["timing"]["finalize"], trace["timing"]["scoring"]
     trace |= {
@@ -92,9 +87,7 @@ def test_a_rollout_that_failed_ends_with_what_is_known(tmp_path: Path) -> None:
 
 
 def test_a_trace_without_calls_is_one_piece(tmp_path: Path) -> None:
-    told = episode()
-    told["traces"][0]["calls"] = []
-    trial = one("verifiers", written(tmp_path / "traces.jsonl", told))
+    trial = one("verifiers", episode(tmp_path, calls=[]))
     assert ms(trial) == [(20_500, 0, 3_500)]
     assert {"actions", "think"} <= unknown(trial).keys()
 
@@ -102,24 +95,53 @@ def test_a_trace_without_calls_is_one_piece(tmp_path: Path) -> None:
 def test_of_two_views_of_one_step_the_whole_one_is_read(tmp_path: Path) -> None:
     for folder in ("step_1/train/all", "step_1/train/effective", "step_2/train/effective"):
         (tmp_path / folder).mkdir(parents=True)
-        written(tmp_path / folder / "traces.jsonl", episode())
+        episode(tmp_path / folder)
     found = [path.relative_to(tmp_path).parts[:3] for path in registry.load("verifiers").files(tmp_path)]
     assert found == [("step_1", "train", "all"), ("step_2", "train", "effective")]
 
 
+@pytest.mark.parametrize(("cached", "mark"), [(True, IMAGE_CACHED), (False, IMAGE_BUILT)])
+def test_verifiers_real_box_is_read_before_the_policy(tmp_path: Path, cached: bool, mark: str) -> None:
+    path = episode(tmp_path, runtime={"type": "modal", "cpu": 4.0, "memory": 8.0, "image_cached": cached})
+    box = one("verifiers", path)
+    assert (box.substrate, box.cpu_milli, box.memory_mib, box.image_cached) == ("modal", 4000, 8192, cached)
+    _, events = imported("verifiers", path, tmp_path / "out")
+    assert [event.name for event in of(events, Mark)] == [mark]
+    [row] = json.loads(printed("report", tmp_path / "out", "--table", "summary", "--format", "json"))
+    known, other = ("boot_cached_ns", "boot_built_ns")[:: 1 if cached else -1]
+    assert row["summary"][known]["p50"]["value"] == 4_200_000_000
+    assert (row["summary"][other], row["summary"]["boot_ns"]) == (None, None)
+
+
+def test_a_borrowed_sandbox_has_no_boot(tmp_path: Path) -> None:
+    path = episode(tmp_path, runtime={"type": "prime", "borrowed": True, "image_cached": True})
+    _, events = imported("verifiers", path, tmp_path / "out")
+    assert [event.name for event in of(events, Mark)] == [BORROWED]
+    assert "create" not in phases_s(events, 0)
+
+
+def test_a_rollout_of_verifiers_at_its_agents_deadline_is_delivered(tmp_path: Path) -> None:
+    whole = one("verifiers", LOGS / "verifiers-given.jsonl")
+    trial = one("verifiers", episode(tmp_path, ok=False, is_timeout=True))
+    assert (trial.failure, trial.limit, trial.end_ns) == (None, "AgentTimeoutError", whole.end_ns)
+    errors = [{"type": "SandboxError", "message": "m"}]
+    failure = one("verifiers", episode(tmp_path, ok=False, is_timeout=True, errors=errors)).failure
+    assert failure == ("SandboxError", "action", "timeout", "")
+
+
 def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
     span = {"start": 1000.0, "end": 1020.0, "duration": 20.0}
-    row = verifiers_result(
-        start_time=1000.0,
-        setup={"start": 1000.0, "end": 1003.0},
-        generation=span,
-        scoring={"start": 1020.0, "end": 1024.0},
-        model={"spans": [{"start": 1003.0, "end": 1008.0}, {"start": 1009.5, "end": 1015.0}]},
-        env={"spans": [{"start": 1008.0, "end": 1009.5}, {"start": 1015.0, "end": 1020.0}]},
-    )
+    timing = {
+        "start_time": 1000.0,
+        "setup": {"start": 1000.0, "end": 1003.0},
+        "generation": span,
+        "scoring": {"start": 1020.0, "end": 1024.0},
+        "model": {"spans": [{"start": 1003.0, "end": 1008.0}, {"start": 1009.5, "end": 1015.0}]},
+        "env": {"spans": [{"start": 1008.0, "end": 1009.5}, {"start": 1015.0, "end": 1020.0}]},
+    }
     path = tmp_path / "results.jsonl"
-    old, odd = verifiers_result(generation_ms=5.0, total_ms=6.0), {**verifiers_result(), "timing": True}
-    path.write_text("\n".join(map(json.dumps, (row, old, odd))))
+    timings = (timing, {"generation_ms": 5.0, "total_ms": 6.0}, True)
+    path.write_text("\n".join(json.dumps(verifiers_result() | {"timing": each}) for each in timings))
     assert reader_for(None, [path]).name == "verifiers"
     trial, refused, damaged = registry.load("verifiers").trials(path)
     assert isinstance(damaged, Skipped)
@@ -128,9 +150,6 @@ def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
     assert (trial.task, trial.group) == ("swe:3", "swe:3")
     assert isinstance(refused, Skipped)
     assert "sums in milliseconds" in refused.why
-
-
-# ------------------------------------------------------------------------------------------------------- inspect_ai
 
 
 def test_a_log_of_inspect() -> None:
@@ -197,9 +216,6 @@ def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
     assert isinstance(trial, ImportedTrial)
     assert len(trial.actions) == 1
     assert isinstance(skipped, Skipped)
-
-
-# ----------------------------------------------------------------------------------- mini-swe-agent and SWE-agent
 
 
 def test_answers_that_are_older_than_what_they_answer_have_no_times() -> None:

@@ -12,19 +12,39 @@ from typing import Any
 import pytest
 
 from costmodel.analysis.project import project
-from costmodel.analysis.ranking import answer_of
+from costmodel.analysis.ranking import Answer, answer_of
+from costmodel.projection.row import CAUSES as ATTRIBUTED
+from costmodel.projection.row import ByCause
 from costmodel.recording.reader import load
 from costmodel.training.run import TrainingRun
+from taxtui.report import bars
 from taxtui.report.answer import sections
 from taxtui.report.answer.measured import summary
 from taxtui.report.formats.plain_tables import to_text
+from taxtui.report.palette import LOOKS
+from taxtui.report.words import CAUSES
 from taxtui.terminal_text import width
 from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.simulating import attribute_coarsely
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
-SHORT = str(RECORDINGS / "short.msgpack")
+SHORT, RUN = str(RECORDINGS / "short.msgpack"), str(RECORDINGS / "run.msgpack")
 ASK = ("--trajectories", "1000000", "--workers", "500")
+JSON = ("--format", "json")
+COMMANDS = [("project", SHORT, *ASK), ("report", SHORT)]
+
+
+@pytest.fixture(scope="module")
+def answer() -> Answer:
+    return answer_of(project([load(RUN)], TrainingRun(trajectories=10**6, workers=500)))
+
+
+@pytest.fixture(scope="module")
+def chart(answer: Answer) -> bars.BarChart:
+    found = bars.chart(answer)
+    assert found is not None
+    return found
 
 
 def works(text: str) -> list[str]:
@@ -33,25 +53,26 @@ def works(text: str) -> list[str]:
     return [" ".join(line.split()[:3]) for line in lines]
 
 
-@pytest.mark.parametrize("command", [("project", SHORT, *ASK), ("report", SHORT)])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None:
     text = printed(*command)
     assert " ".join(text.split("\n\n")[0].split()).startswith(
         "docker:runc exec runs 2.97 ± 0.19 times longer than local:bwrap exec for T1 x 10; "
     )
+    assert re.search(r"by cause, T1 x 10:\ndocker:runc  exec +[\d.]+( m?s)?  ▒+▓+▞?█+", text.split("\n\n")[1])
     assert works(text)[:3] == ["T0 10 exec", "T0 10 session", "T0 50 exec"]
-    assert "Causes of the worker-hours" not in text
-    assert "Cold start" not in text
+    assert not [title for title in ("Causes of the worker-hours", "Cold start") if title in text]
     assert "--full" in text
     assert max(map(width, text.splitlines())) <= 80
     full = printed(*command, "--full")
     assert full.startswith(text.partition("\n\n")[0])
     assert len(full) > 2 * len(text)
+    markdown = printed(*command, "--format", "markdown")
+    assert re.search(r"```text\n.* by cause, T1 x 10:\n(.*\n)+```", markdown)
 
 
-def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
-    found = answer_of(project([load(RECORDINGS / "run.msgpack")], TrainingRun(trajectories=10**6, workers=500)))
-    told = sections.sections(found, "asked", full=True)
+def test_no_name_and_no_number_is_cut_however_narrow_the_terminal(answer: Answer) -> None:
+    told = sections.sections(answer, "asked", full=True)
     for columns in (50, 80, 120, 200):
         text = to_text(told, columns)
         assert max(map(width, text.splitlines())) <= columns
@@ -63,26 +84,20 @@ def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--tier", "T2"), ["T2 10 exec", "T2 10 session"]),
-        (("--tier", "T2", "--mode", "exec"), ["T2 10 exec"]),
+        ("--tier T2", ["T2 10 exec", "T2 10 session"]),
+        ("--tier T2 --mode exec", ["T2 10 exec"]),
+        ("--tier T9", "no row is of --tier T9; there are T0, T1, T2"),
+        ("--mode shell", "no row is of --mode shell; there are exec, session"),
+        ("--substrate docker:runsc", "no row is of --substrate docker:runsc; there are docker:runc, local:bwrap"),
     ],
 )
-def test_rows_are_chosen_before_they_are_ranked(words: tuple[str, ...], expected: list[str]) -> None:
-    for command in (("project", SHORT, *ASK), ("report", SHORT)):
-        assert works(printed(*command, *words)) == expected
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("--tier", "T9"), "no row is of --tier T9; there are T0, T1, T2"),
-        (("--mode", "shell"), "no row is of --mode shell; there are exec, session"),
-        (("--substrate", "docker:runsc"), "no row is of --substrate docker:runsc; there are docker:runc, local:bwrap"),
-    ],
-)
-def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], expected: str) -> None:
-    for command in (("project", SHORT, *ASK), ("report", SHORT), ("compare", SHORT, SHORT)):
-        assert printed(*command, *words, code=2) == expected
+def test_rows_are_chosen_before_they_are_ranked_or_refused_by_name(words: str, expected: list[str] | str) -> None:
+    for command in COMMANDS:
+        if isinstance(expected, list):
+            assert works(printed(*command, *words.split())) == expected
+        else:
+            assert printed(*command, *words.split(), code=2) == expected
+            assert printed("compare", SHORT, SHORT, *words.split(), code=2) == expected
 
 
 def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tmp_path: Path) -> None:
@@ -96,33 +111,27 @@ def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tm
     assert named[-4:] == ["4", "4", "10", "30"]
 
 
-JSON = ("--format", "json")
-
-
-def test_json_and_csv_have_the_answer_in_every_row() -> None:
-    for command in (("project", SHORT, *ASK), ("report", SHORT)):
-        rows: list[dict[str, Any]] = json.loads(printed(*command, *JSON))
-        cells = {row["cell_id"] for row in rows}
-        for row in rows:
-            told = row["answer"]
-            assert told["ranked"]
-            assert told["cheapest"] == (row["substrate"] == "local")
-            assert (told["against"] in cells) == (told["ratio"]["value"] is not None) == (not told["cheapest"])
-        lines = list(csv.DictReader(io.StringIO(printed(*command, "--format", "csv"))))
-        assert [line["answer.work"] for line in lines] == [row["answer"]["work"] for row in rows]
-        assert {line["answer.verdict"] for line in lines} >= {"", "differs"}
+@pytest.mark.parametrize("command", COMMANDS)
+def test_json_and_csv_have_the_answer_in_every_row(command: tuple[str, ...]) -> None:
+    rows: list[dict[str, Any]] = json.loads(printed(*command, *JSON))
+    cells = {row["cell_id"] for row in rows}
+    for row in rows:
+        told = row["answer"]
+        assert told["ranked"]
+        assert told["cheapest"] == (row["substrate"] == "local")
+        assert (told["against"] in cells) == (told["ratio"]["value"] is not None) == (not told["cheapest"])
+    lines = list(csv.DictReader(io.StringIO(printed(*command, "--format", "csv"))))
+    assert [line["answer.work"] for line in lines] == [row["answer"]["work"] for row in rows]
+    assert {line["answer.verdict"] for line in lines} >= {"", "differs"}
 
 
 def test_the_baseline_is_what_ratios_are_to_and_has_a_column() -> None:
     text = printed("project", SHORT, *ASK, "--set", "baseline=docker", "--substrate", "local", "--tier", "T1")
     assert "how many times docker" in " ".join(text.split())
     assert "0.276x" in text or "0.278x" in text, "local, in the table"
-    heads = text.split("\n\n")[3].splitlines()[0]
-    assert "docker" in heads
+    assert "docker" in text.split("\n\n")[3].splitlines()[0]
     assert "T1 " in text
     assert not {"T0", "T2"} & set(text.split())
-    chosen = json.loads(printed("project", SHORT, *ASK, "--set", "baseline=docker", "--tier", "T1", *JSON))
-    assert {row["tier"] for row in chosen} == {"T1"}
 
 
 def test_tables_are_the_answer_or_one_or_all_and_nothing_is_ignored() -> None:
@@ -133,29 +142,99 @@ def test_tables_are_the_answer_or_one_or_all_and_nothing_is_ignored() -> None:
 def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:
     trials = [trial(9 * n + m, cell=n, create=(2 + n) * S) for n in range(2) for m in range(4)]
     file = write(tmp_path / "a", trials, cell(0), cell(1, concurrency=8))
-    for text in (printed("report", str(file)), summary(file)):
-        assert "T2 3 exec concurrency 1" in text
-        assert "T2 3 exec concurrency 8" in text
-    rows = json.loads(printed("report", str(file), *JSON))
-    assert [row["answer"]["work"] for row in rows] == ["T2 3 exec concurrency 1", "T2 3 exec concurrency 8"]
+    works = ["T2 3 exec concurrency 1", "T2 3 exec concurrency 8"]
+    for text in (printed("report", file), summary(file)):
+        assert all(work in text for work in works)
+    assert [row["answer"]["work"] for row in json.loads(printed("report", file, *JSON))] == works
 
 
 def test_a_run_ends_with_the_table_the_sentence_and_the_bars() -> None:
     told = summary(RECORDINGS / "short.msgpack")
     assert told.startswith("Time that one delivered trajectory occupies a worker, and how many times the")
-    *_, sentence, bars = told.split("\n\n")
+    *_, sentence, drawn = told.split("\n\n")
     assert " ".join(sentence.split()).startswith("docker:runc exec runs 2.97 ± ")
-    assert bars.startswith("Time of one delivered trajectory by cause, T1 x 10:\ndocker:runc  exec ")
+    assert drawn.startswith("Time of one delivered trajectory by cause, T1 x 10:\ndocker:runc  exec ")
     assert len(told.splitlines()) <= 32, "less than two small screens"
 
 
-@pytest.mark.parametrize("label", ["x" * 250, "コンテナ" * 20, "a\x1b[31m[bold]|b"], ids=["long", "wide", "steering"])
-def test_hostile_labels_neither_steer_nor_widen(tmp_path: Path, label: str) -> None:
-    trials = [trial(n, create=(2 + n % 3) * S) for n in range(4)]
-    more = [trial(n, cell=1, create=(5 + n % 3) * S) for n in range(5, 9)]
-    file = write(tmp_path / "a", [*trials, *more], cell(0, substrate=label), cell(1, tier=label))
-    for words in (("project", str(file), *ASK), ("report", str(file))):
-        text = printed(*words)
-        assert "\x1b" not in text
-        assert max(map(width, text.splitlines())) <= 80
-        assert len(text.splitlines()) < 150
+def test_every_cause_has_one_name_one_letter_one_hatch_and_one_colour() -> None:
+    assert list(LOOKS) == list(CAUSES)
+    assert {*ByCause._fields, *ATTRIBUTED} <= LOOKS.keys()
+    for field in ByCause._fields:
+        others = [LOOKS[other] for other in ByCause._fields if CAUSES[other] != CAUSES[field]]
+        for part in range(3):
+            assert LOOKS[field][part] not in {look[part] for look in others}, field
+    assert all(width(look.hatch) == width(look.letter) == 1 for look in LOOKS.values())
+
+
+def test_the_bars_are_those_of_the_headline_in_both_modes(answer: Answer, chart: bars.BarChart) -> None:
+    assert chart.title == "Worker-hours by cause, T1 x 50"
+    named = [(name, mode) for mode in ("exec", "session") for name in ("docker:runc", "local:bwrap")]
+    assert [(bar.name, bar.mode) for bar in chart.bars] == named
+    (line,) = [line for line in answer.lines if line.name == "T1 50 exec"]
+    amounts = {entry.place.name: entry.amount for entry in line.entries}
+    for bar in chart.bars[:2]:
+        amount = amounts[bar.name]
+        assert amount is not None
+        assert sum(bar.parts.values()) == pytest.approx(amount.value)
+
+
+@pytest.mark.parametrize("columns", [48, 60, 80, 200])
+def test_widths_are_in_proportion_and_fit_the_terminal(chart: bars.BarChart, columns: int) -> None:
+    lines = bars.draw(chart, columns, bars.Pen())
+    assert max(map(width, lines)) <= columns
+    drawn = [re.sub("[^▒▓▞█▘]", "", line) for line in lines[1:5]]
+    longest = max(sum(bar.parts.values()) for bar in chart.bars)
+    for bar, text in zip(chart.bars, drawn, strict=True):
+        assert len(text) == pytest.approx(len(drawn[0]) * sum(bar.parts.values()) / longest, abs=1)
+        assert text.count("▓") == pytest.approx(len(drawn[0]) * bar.parts["dispatch"] / longest, abs=1)
+    assert "".join(lines).count("startup") == 1, "the legend is printed once"
+
+
+def test_the_bars_of_a_run_in_steps_are_ordered_by_the_cost_that_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
+    asked = TrainingRun(trajectories=512, workers=16, batch=64, gpus=8, gpu_usd_hour=2.0)
+    for line in (answer := answer_of(project([load(RECORDINGS / "small.msgpack")], asked))).lines:
+        sizes = [sum(bar.parts.values()) for bar in bars.bars_of(answer, line)]
+        assert sizes
+        assert sizes == sorted(sizes, reverse=True)
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal of an encoding."""
+
+    def __init__(self, encoding: str = "utf-8", *, tty: bool = True) -> None:
+        super().__init__()
+        self._encoding, self._tty = encoding, tty
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return self._tty
+
+
+def test_colour_is_for_terminals_that_have_it_and_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert bars.pen_of(Terminal()) == bars.Pen(hatches=True, colour=True)
+    assert bars.pen_of(Terminal(tty=False)) == bars.Pen(hatches=True, colour=False)
+    assert not any(bars.pen_of(Terminal(encoding)).hatches for encoding in ("latin-1", "ascii"))
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            assert not bars.pen_of(Terminal()).colour
+
+
+def test_without_block_characters_causes_are_letters(chart: bars.BarChart) -> None:
+    text = "\n".join(bars.draw(chart, 80, bars.Pen(hatches=False)))
+    assert text.isascii()
+    assert "S startup  D dispatch" in text
+    assert re.search(r"S+D+#+", text)
+
+
+def test_colour_adds_nothing_but_colour(chart: bars.BarChart) -> None:
+    plain, coloured = (bars.draw(chart, 80, bars.Pen(colour=colour)) for colour in (False, True))
+    assert plain != coloured
+    assert [re.sub(r"\x1b\[[\d;]+m", "", line) for line in coloured] == plain

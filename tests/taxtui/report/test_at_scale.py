@@ -32,10 +32,8 @@ def recorded(folder: Path, slower: dict[int, float] | None = None) -> Recording:
     for number, (level, factor) in enumerate((slower or SLOWER).items()):
         cells.append(cell(number, concurrency=level))
         work = round(factor * S)
-        actions, runs = (work + 200 * MS,) * 3, (work,) * 3
-        trials += [
-            trial(100 * number + n, cell=number, create=2 * S, ready=0, actions=actions, runs=runs) for n in range(10)
-        ]
+        taken = {"create": 2 * S, "ready": 0, "actions": (work + 200 * MS,) * 3, "runs": (work,) * 3}
+        trials += [trial(100 * number + n, cell=number, **taken) for n in range(10)]
     recording = load(write(folder / "levels.msgpack", trials, *cells))
     assert isinstance(recording, Recording)
     return recording
@@ -48,50 +46,45 @@ def row(recording: Recording, workers: int, **training_run: object) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("levels", "workers", "fields", "low", "high", "at_a_time", "law"),
+    ("levels", "asked", "limits", "at_a_time", "law"),
     [
-        (SLOWER, 4, {}, AT_4, AT_4, 4, "measured at 4"),
-        (SLOWER, 8, {}, AT_4, AT_16, 8, "between 4 and 16, x0."),
-        (SLOWER, 32, {}, AT_16, 2 * AT_16, 32, "2 times the highest level of 16: as there, or at most x2;"),
-        (SLOWER, 500, {"quota": 4}, AT_4, AT_4, 4, "measured at 4"),
-        (SLOWER, 500, STEPS, AT_4, AT_4, 4, "measured at 4"),
-        (SLOWER, 500, STEPS | {"pods_per_node": 42, "nodes": 12}, AT_16, None, 42, "2.62 times the highest level"),
-        ({4: 1.5, 16: 3.0}, 1, {}, AT_4, AT_4, 1, "as at 4, the lowest level"),
+        (SLOWER, {"workers": 4}, (AT_4, AT_4), 4, "measured at 4"),
+        (SLOWER, {"workers": 8}, (AT_4, AT_16), 8, "between 4 and 16, x0."),
+        (SLOWER, {"workers": 32}, (AT_16, 2 * AT_16), 32, "2 times the highest level of 16: as there, or at most x2;"),
+        (SLOWER, {"quota": 4}, (AT_4, AT_4), 4, "measured at 4"),
+        (SLOWER, STEPS, (AT_4, AT_4), 4, "measured at 4"),
+        (SLOWER, STEPS | {"pods_per_node": 42, "nodes": 12}, (AT_16, None), 42, "2.62 times the highest level"),
+        ({4: 1.5, 16: 3.0}, {"workers": 1}, (AT_4, AT_4), 1, "as at 4, the lowest level"),
     ],
 )
 def test_a_row_is_measured_interpolated_or_a_lower_limit(
     tmp_path: Path,
     levels: dict[int, float],
-    workers: int,
-    fields: dict[str, object],
-    low: float,
-    high: float | None,
+    asked: dict[str, int],
+    limits: tuple[float, float | None],
     at_a_time: int,
     law: str,
 ) -> None:
-    found = row(recorded(tmp_path, levels), workers, **fields)
+    found = row(recorded(tmp_path, levels), **{"workers": 500, **asked})
     assert found.levels is not None
     assert found.levels.law.startswith(law)
     assert found.levels.at_a_time == at_a_time
     assert [level for level, _ in found.levels.levels] == list(levels)
-    held = found.held_per_success_s
+    held, (low, high) = found.held_per_success_s, limits
     assert held is not None
     assert held.low == pytest.approx(low, rel=0.01)
     assert held.high == (None if high is None else pytest.approx(high, rel=0.01))
     assert ("beyond_measured_concurrency" in found.flags) == (at_a_time > 16)
 
 
-def test_another_length_is_projected_at_the_same_concurrency(tmp_path: Path) -> None:
-    held = row(recorded(tmp_path), 16, actions=6).held_per_success_s
-    assert held is not None
-    assert held.value == pytest.approx(2 + 6 * 3.2)
-
-
-def test_between_two_levels_only_work_grows(tmp_path: Path) -> None:
+def test_between_two_levels_only_work_grows_and_another_length_is_projected_at_the_same_one(tmp_path: Path) -> None:
     parts = row(recorded(tmp_path), 8).by_cause_worker_hours
     assert parts is not None
     assert parts.dispatch is not None
     assert (parts.startup * 3.6, parts.dispatch * 3.6) == pytest.approx((2, 0.6))
+    longer = row(recorded(tmp_path), 16, actions=6).held_per_success_s
+    assert longer is not None
+    assert longer.value == pytest.approx(2 + 6 * 3.2)
 
 
 def test_beyond_twice_the_highest_level_its_row_is_the_lower_limit(tmp_path: Path) -> None:

@@ -8,7 +8,11 @@ from dataclasses import replace
 import pytest
 
 from costmodel import Row, TrainingRun, load, project
+from costmodel.projection import warnings as flags
+from taxtui.report import words
 from taxtui.report.formats import Report, csv_rows, json_rows, markdown_tables, plain_tables
+from taxtui.report.marks import FlagMarks
+from taxtui.report.measured.sections import DO
 from taxtui.report.projected import attributed
 from taxtui.report.projected.record import record
 from taxtui.terminal_text import width
@@ -25,31 +29,21 @@ def row(tmp_path_factory: pytest.TempPathFactory) -> Row:
     return replace(found, attribution=attribution())
 
 
-def text(*rows: Row, training_run: TrainingRun = DEMAND) -> str:
-    return plain_tables.to_text(attributed.sections(rows, training_run))
-
-
-def test_the_headline_is_the_sandboxs_part_and_its_largest_causes() -> None:
-    assert attributed.headline(attribution()) == (
-        "the sandbox costs this run $312k ($281k–$343k) of $1.27M: failures $234k, image pulls $91.0k, dispatch $4.00k"
-    )
-
-
-def test_the_headline_names_no_cause_that_may_cost_nothing() -> None:
+def test_the_headline_is_the_sandboxs_part_and_its_largest_causes_that_surely_cost_something() -> None:
     found = attribution()
     doubtful = share(400.0, 140_000.0, off=1.1)
-    told = attributed.headline(found._replace(causes=found.causes | {"cleanup": doubtful}))
-    assert told == attributed.headline(found)
+    for each in (found, found._replace(causes=found.causes | {"cleanup": doubtful})):
+        assert attributed.headline(each) == (
+            "the sandbox costs this run $312k ($281k–$343k) of $1.27M: "
+            "failures $234k, image pulls $91.0k, dispatch $4.00k"
+        )
+    unpriced = attributed.headline(attribution(priced=False))
+    assert unpriced.startswith("the sandbox costs this run 488k worker-hours (440k–")
+    assert "$" not in unpriced
 
 
-def test_without_a_price_the_headline_is_in_worker_hours() -> None:
-    told = attributed.headline(attribution(priced=False))
-    assert told.startswith("the sandbox costs this run 488k worker-hours (440k–")
-    assert "$" not in told
-
-
-def test_the_answer_comes_first_with_every_cause(row: Row) -> None:
-    told = text(row)
+def test_the_answer_comes_first_with_every_cause_and_only_the_sandboxs_waiting_is_called_stalled(row: Row) -> None:
+    told = plain_tables.to_text(attributed.sections([row], DEMAND))
     assert told.startswith("docker T2 3 exec: the sandbox costs this run $312k")
     assert max(map(width, told.splitlines())) <= 80
     lines = {line.partition("  ")[0]: line.split() for line in told.splitlines()}
@@ -59,10 +53,6 @@ def test_the_answer_comes_first_with_every_cause(row: Row) -> None:
     assert "clean-up" not in lines
     assert "–: unknown: slower commands." in told
     assert "our nodes, measured in May" in told
-
-
-def test_gpus_wait_in_parts_and_only_the_sandboxs_is_called_stalled(row: Row) -> None:
-    told = text(row)
     [line] = [line for line in told.splitlines() if " sync " in line]
     assert line.split()[-5:] == ["days", "450,000", "300,000", "22,000", "128,000"]
     assert told.count("stalled") == 2  # the head of its column, and what it is
@@ -82,3 +72,49 @@ def test_every_format_carries_it(row: Row) -> None:
     assert '"attribution.causes.failures.usd.low"' in head
     assert '"attribution.assumptions.failure_rate.source"' in head
     assert "### docker T2 3 exec: the sandbox costs this run $312k" in markdown_tables.render(report)
+
+
+def test_a_family_of_all_rows_is_one_line_and_a_row_has_two_letters_at_most() -> None:
+    rows = [
+        (flags.FEW_RUNS, flags.NO_FAILURES),
+        (flags.STAND_IN, flags.BEYOND_LENGTH, flags.FEW_TRIALS, flags.LOCKSTEP, flags.STALE_PRICES),
+        (flags.BEYOND_CONCURRENCY, flags.FEW_RUNS),
+    ]
+    marks = FlagMarks(rows, flags.DO)
+    assert marks.shared == (words.LITTLE_DATA,)
+    assert [marks.of(row) for row in rows] == ["", "ab", "b"]
+    assert list(marks.letters) == [words.NOT_MEASURED, words.BEYOND]
+    shared, one, two = marks.notes()
+    advice = [flags.DO[flag] for flag in (flags.FEW_RUNS, flags.NO_FAILURES, flags.FEW_TRIALS)]
+    assert shared == f"All rows: little data ({'; '.join(advice)})."
+    assert one == f"a  not measured here: {words.FAMILIES[words.NOT_MEASURED]}; {flags.DO[flags.STAND_IN]}"
+    assert two.startswith(f"b  beyond what was measured: {words.FAMILIES[words.BEYOND]}; ")
+
+
+def test_the_advice_of_several_warnings_is_printed_once_and_the_value_of_a_warning_is_in_its_line() -> None:
+    marks = FlagMarks([(flags.TAIL, flags.FEW_TRIALS), ()], flags.DO)
+    assert marks.notes() == [f"a  little data: {words.FAMILIES[words.LITTLE_DATA]}; record more trials"]
+    (line,) = FlagMarks([("arrival open:20/s",), ()], DO).notes()
+    assert line.startswith("a  environments differ: ")
+    assert "arrival open:20/s" in line
+
+
+def test_one_row_alone_shares_nothing() -> None:
+    marks = FlagMarks([(flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS)], flags.DO)
+    assert marks.of_all() == []
+    assert marks.of((flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS)) == "ab"
+    assert FlagMarks([], flags.DO).notes() == []
+
+
+def test_every_warning_is_of_one_of_eight_families_in_words() -> None:
+    assert words.FAMILY.keys() == flags.WORDS.keys() | DO.keys()
+    assert set(words.FAMILY.values()) == words.FAMILIES.keys()
+    assert len(words.FAMILIES) == 8
+    assert flags.WORDS.keys() == flags.DO.keys()
+    assert not any("_" in family for family in words.FAMILIES)
+
+
+def test_flags_are_in_the_order_of_what_they_could_move() -> None:
+    some = (flags.FEW_RUNS, flags.NO_FAILURES, flags.STAND_IN, flags.DISTORTED)
+    ordered = (flags.STAND_IN, flags.DISTORTED, flags.NO_FAILURES, flags.FEW_RUNS)
+    assert flags.ordered((*some, flags.STAND_IN)) == ordered

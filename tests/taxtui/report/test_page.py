@@ -6,7 +6,11 @@ import base64
 import csv
 import hashlib
 import io
+import json
 import re
+import shutil
+import subprocess
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,6 +18,7 @@ import pytest
 
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
+from taxtui.report.page import site
 from taxtui.report.page.content import page
 from taxtui.report.page.material import Material
 from tests.support.command_line import printed
@@ -24,8 +29,6 @@ HOSTILE = "<script>alert(1)</script>\"'>{{ 7*7 }}&amp;]]>$x$\x1b[31m\u202e漢字
 
 
 class Reader(HTMLParser):
-    """Elements with their attributes, and all text."""
-
     def __init__(self, html: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str]]] = []
@@ -101,12 +104,9 @@ def test_every_figure_is_a_picture_with_text_and_the_numbers_are_a_csv(html: str
     assert len({len(row) for row in rows}) == 1
 
 
-def test_the_same_recordings_give_the_same_bytes(html: str, tmp_path: Path) -> None:
-    assert page_of(*recordings(tmp_path)) == html
-
-
-def test_where_it_comes_from_is_told_without_folders(read: Reader, html: str, tmp_path: Path) -> None:
+def test_the_same_recordings_give_the_same_bytes_which_tell_no_folder(read: Reader, html: str, tmp_path: Path) -> None:
     paths = recordings(tmp_path)
+    assert page_of(*paths) == html
     for path in paths:
         assert hashlib.sha256(path.read_bytes()).hexdigest() in read.text
     assert "taxtui report run-1.msgpack run-2.msgpack --html page.html" in read.text
@@ -146,33 +146,85 @@ def test_rows_without_a_success_are_said_and_draw_nothing(tmp_path: Path) -> Non
     assert "No trajectory succeeded" in Reader(page_of(only)).text
 
 
-def test_a_page_is_a_new_file(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.msgpack", [trial(n) for n in range(6)])
-    out = tmp_path / "page.html"
-    assert printed("report", path, "--html", out) == f"{out}\n"
-    assert out.read_text().startswith("<!doctype html>")
-    before = out.read_bytes()
-    assert "exists; choose another name with --html, nothing is overwritten" in printed(
-        "report", path, "--html", out, code=2
-    )
-    assert out.read_bytes() == before
-
-
-def test_a_page_tells_the_names_of_files_and_no_folders(tmp_path: Path) -> None:
+def test_a_page_is_a_new_file_and_tells_the_names_of_files_and_no_folders(tmp_path: Path) -> None:
     path, out, sheet = recordings(tmp_path)[0], tmp_path / "page.html", price_sheet(tmp_path, docker=1, local=0.5)
-    printed("project", path, "--trajectories", 100, "--workers", 5, "--prices", sheet, "--set=seed=3", "--html", out)
-    assert "--set seed=3" in Reader(out.read_text()).text
-    assert str(tmp_path) not in out.read_text()
+    words = ("project", path, "--trajectories", 100, "--workers", 5, "--prices", sheet, "--set=seed=3", "--html", out)
+    assert printed(*words) == f"{out}\n"
+    text = out.read_text()
+    assert "--set seed=3" in Reader(text).text
+    assert str(tmp_path) not in text
+    assert "exists; choose another name with --html, nothing is overwritten" in printed(*words, code=2)
+    assert out.read_text() == text
 
 
 @pytest.mark.parametrize(
     ("words", "option"),
     [
-        (("report", "x.msgpack", "--table", "tax"), "--table"),
-        (("report", "x.msgpack", "--full"), "--full"),
-        (("project", "x.msgpack", "--trajectories", "1", "--workers", "1", "--explain"), "--explain"),
-        (("project", "x.msgpack", "--trajectories", "1", "--workers", "1", "--format", "csv"), "--format"),
+        ("report x.msgpack --table tax", "--table"),
+        ("report x.msgpack --full", "--full"),
+        ("project x.msgpack --trajectories 1 --workers 1 --explain", "--explain"),
+        ("project x.msgpack --trajectories 1 --workers 1 --format csv", "--format"),
     ],
 )
-def test_a_page_refuses_options_without_an_effect_on_it(tmp_path: Path, words: tuple[str, ...], option: str) -> None:
-    assert f"{option} does not go with --html" in printed(*words, "--html", tmp_path / "page.html", code=2)
+def test_a_page_refuses_options_without_an_effect_on_it(tmp_path: Path, words: str, option: str) -> None:
+    assert f"{option} does not go with --html" in printed(*words.split(), "--html", tmp_path / "page.html", code=2)
+
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+PROBE = """<!doctype html><body><pre id="out"></pre>
+<iframe src="NAME" style="width:WIDTHpx;height:900px;border:0"></iframe><script>
+document.querySelector("iframe").addEventListener("load", (event) => {
+  const page = event.target.contentDocument, seen = {};
+  seen.wide = page.documentElement.scrollWidth;
+  const table = page.querySelector("table");
+  const column = () => [...table.tBodies[0].rows].map((row) => Number(row.cells[1].dataset.sort));
+  const button = table.tHead.rows[0].cells[1].querySelector("button");
+  button.click(); seen.up = column();
+  button.click(); seen.down = column();
+  seen.sort = table.tHead.rows[0].cells[1].getAttribute("aria-sort");
+  const style = getComputedStyle(page.body);
+  seen.colours = [style.color, style.backgroundColor];
+  seen.fill = getComputedStyle(page.querySelector("svg.panel text")).fill;
+  document.querySelector("#out").textContent = JSON.stringify(seen);
+});
+</script>"""
+DARK = "--blink-settings=preferredColorScheme=0"
+BROWSED = [
+    ("page.html", 390, DARK, ["rgb(230, 232, 235)", "rgb(21, 24, 29)"], "rgb(155, 165, 177)"),
+    ("site.html", 1280, "--mute-audio", ["rgb(27, 31, 36)", "rgb(255, 255, 255)"], "rgb(87, 96, 106)"),
+]
+"""File, width, option, the colours of text and of paper, and a colour of text in pictures that is not the text's."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("browser")
+    long = "a-long-variant-of-a-name-that-does-not-fit-a-phone"
+    (folder / "page.html").write_text(page_of(*recordings(folder, variant=long)))
+    book = site.opened(folder)
+    (folder / "site.html").write_text(site.index(book, "site", site.TrainingRun(trajectories=10**6, workers=500), None))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.skipif(not BROWSER, reason="no chromium")
+@pytest.mark.parametrize(("name", "width", "option", "colours", "muted"), BROWSED)
+def test_a_page_fits_its_screen_by_day_and_by_night_and_is_sorted_by_a_click(
+    folder: Path, name: str, width: int, option: str, colours: list[str], muted: str
+) -> None:
+    probe = folder / f"probe-{name}"
+    probe.write_text(PROBE.replace("NAME", name).replace("WIDTH", str(width)))
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"]
+    command += ["--allow-file-access-from-files", f"--user-data-dir={folder / 'profile'}", option]
+    command += ["--virtual-time-budget=20000", "--window-size=1400,1000", "--dump-dom", probe.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "CONSOLE" not in done.stderr
+    out = re.search(r'<pre id="out">(.+?)</pre>', done.stdout)
+    assert out is not None, done.stderr
+    found = json.loads(unescape(out[1]))
+    assert found["wide"] <= width
+    assert found["colours"] == colours
+    assert found["fill"] in (muted, colours[0])
+    assert (found["up"], found["sort"]) == (sorted(found["up"]), "descending")
+    assert found["down"] == found["up"][::-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,12 +18,11 @@ from taxtui.live.cell_state import PARTS, CellState
 from taxtui.live.state import RunState
 from taxtui.report.answer.measured import answer as answer_of_rows
 from taxtui.report.answer.record import rows_by_key
-from taxtui.report.formats import csv_rows, markdown_tables
+from taxtui.report.formats import csv_rows
 from taxtui.report.measured.record import record
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
-from taxtui.report.measured.sections import TABLES, sections
-from taxtui.report.projected import sections as projected
+from taxtui.report.measured.sections import TABLES
 from taxtui.report.projected.record import record as projected_record
 from taxtui.report.words import TAXES
 
@@ -35,16 +33,15 @@ DEMAND: Final = TrainingRun(trajectories=3600, workers=1)
 
 
 class Told(NamedTuple):
-    """What everybody says of one recording, by cell id where it is of cells."""
+    """By cell id where it is of cells."""
 
     live: dict[str, CellState]
     problems: list[str]
     report: dict[str, dict[str, Any]]
     project: dict[str, dict[str, Any]]
-    texts: dict[str, str]  # of the reports, by format
+    csv: dict[str, str]
 
 
-@cache
 def told(path: Path) -> Told:
     state, cell_ids = RunState(), {}
 
@@ -60,14 +57,8 @@ def told(path: Path) -> Told:
     answer = answer_of_rows(rows, sources)
     taxed = rows_by_key(answer)
     measured = [record(row, TABLES, taxed.get(row.key)) for row in rows]
-    projections = project([load(path)], DEMAND)
-    asked = [projected_record(row) for row in projections]
-    texts = {
-        "report.csv": csv_rows.to_text(measured),
-        "report.md": markdown_tables.to_text(sections(rows, sources, TABLES, 0, answer)),
-        "project.csv": csv_rows.to_text(asked),
-        "project.md": markdown_tables.to_text(projected.sections(projections, DEMAND, [])),
-    }
+    asked = [projected_record(row) for row in project([load(path)], DEMAND)]
+    texts = {"report": csv_rows.to_text(measured), "project": csv_rows.to_text(asked)}
     live = {cell_ids[number]: cell for number, cell in state.cells.items()}
     assert len(live) == len(state.cells)
     by_id = [{one["cell_id"]: json.loads(json.dumps(one)) for one in found} for found in (measured, asked)]
@@ -80,24 +71,18 @@ def same(value: float, other: float) -> bool:
 
 
 def equal(ns: float | None, seconds: float | None) -> bool:
-    """Both are unknown, or the same."""
     return ns is seconds is None or (ns is not None and seconds is not None and same(ns / S, seconds))
 
 
-@pytest.fixture(params=SHIPPED, ids=lambda path: path.stem)
-def found(request: pytest.FixtureRequest) -> Told:
-    return told(request.param)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_live_report_project_and_csv_say_the_same_of_every_shipped_recording(path: Path) -> None:
+    found = told(path)
+    for same_numbers in (means, causes, totals, columns):
+        same_numbers(found)
 
 
-def test_counts_and_the_badge(found: Told) -> None:
-    for key, live in found.live.items():
-        report, projection = found.report[key], found.project[key]
-        assert live.ok + live.failed == report["trials"] == projection["trials"]
-        assert live.failed == report["failures"] == projection["failures"]
-        assert ("runner_distorted" in report["flags"]) == ("runner_distorted" in projection["flags"])
-
-
-def test_every_mean_of_the_live_screen_is_the_reports(found: Told) -> None:
+def means(found: Told) -> None:
+    """Every mean of the live screen is the report's."""
     for key, live in found.live.items():
         means = found.report[key]["mean_ns"]
         names = {*PARTS, "setup", "queued", "think", "held", "ready_again", "orchestration"} & means.keys()
@@ -112,7 +97,8 @@ def test_every_mean_of_the_live_screen_is_the_reports(found: Told) -> None:
             assert same(live.facets[facet].mean, latency["mean"]["value"] or 0.0), facet
 
 
-def test_every_cause_is_the_same_number_in_live_report_and_project(found: Told) -> None:
+def causes(found: Told) -> None:
+    """Of live, report and project."""
     for key, live in found.live.items():
         report, projection = found.report[key], found.project[key]
         causes, means = projection["by_cause"], report["mean_ns"]
@@ -130,9 +116,13 @@ def test_every_cause_is_the_same_number_in_live_report_and_project(found: Told) 
         assert same(projection["think_s"], means["think"] / S)
 
 
-def test_the_tax_and_the_trajectory_are_the_same_with_their_intervals(found: Told) -> None:
-    for key, report in found.report.items():
-        projection = found.project[key]
+def totals(found: Told) -> None:
+    """Counts, the tax and the trajectory, with their intervals."""
+    for key, live in found.live.items():
+        report, projection = found.report[key], found.project[key]
+        assert live.ok + live.failed == report["trials"] == projection["trials"]
+        assert live.failed == report["failures"] == projection["failures"]
+        assert ("runner_distorted" in report["flags"]) == ("runner_distorted" in projection["flags"])
         for end in ("value", "low", "high"):
             assert same(report["tax_per_success_ns"][end] / S, projection["tax_worker_hours"][end])
         assert same(sum(ns or 0.0 for ns in report["tax_by_cause_ns"].values()), report["tax_per_success_ns"]["value"])
@@ -142,9 +132,9 @@ def test_the_tax_and_the_trajectory_are_the_same_with_their_intervals(found: Tol
             assert equal(trajectory[name]["value"], projection["trajectory_s"][name])
 
 
-def test_csv_says_what_json_says(found: Told) -> None:
-    for name, whole in (("report.csv", found.report), ("project.csv", found.project)):
-        rows = list(csv.DictReader(io.StringIO(found.texts[name])))
+def columns(found: Told) -> None:
+    for name, whole in (("report", found.report), ("project", found.project)):
+        rows = list(csv.DictReader(io.StringIO(found.csv[name])))
         assert len(rows) == len(whole)
         for row in rows:
             for column, text in row.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 
 from costmodel import load
+from costmodel.statistics.quantiles import effective_count
+from costmodel.statistics.repetitions import RunKey
 from costmodel.workload.pool import Pool
 from taxtui.report.answer.measured import recorded
 from taxtui.report.measured.record import record
 from taxtui.report.measured.rows import MeasuredRow, namesakes, rows_of
-from taxtui.report.measured.samples import column, read_samples
+from taxtui.report.measured.samples import Column, column, read_samples, summarize
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
@@ -30,32 +33,18 @@ def cells_of(tmp_path: Path, *files: tuple[Sequence[list[list[Any]]], Sequence[l
     return read_samples(paths)[0]
 
 
-def only(found: Sequence[Pool]) -> Pool:
-    assert len(found) == 1
-    return found[0]
-
-
 def values(of: Pool, name: str) -> list[int]:
     return column(of.successes, name).values.tolist()
 
 
-def mark(number: int, name: str, at_ns: int) -> list[Any]:
-    return [4, number, name, at_ns, 0]
-
-
 def test_every_duration_of_a_trial(tmp_path: Path) -> None:
+    phases_ms = {"create": 200, "ready": 50, "ready_again": 7, "queued": 500, "cleanup": 80}
+    commands_ms = {"actions": [40, 50, 60], "runs": [30, 45, 20], "thinks": [0, 1000, 2000], "gaps": [3, 1, 2]}
     events = trial(
         1,
-        create=200 * MS,
-        ready=50 * MS,
-        ready_again=7 * MS,
+        **{name: ms * MS for name, ms in phases_ms.items()},
+        **{name: [ms * MS for ms in each] for name, each in commands_ms.items()},
         setup=[(300 * MS, 280 * MS), (100 * MS, 90 * MS)],
-        actions=[40 * MS, 50 * MS, 60 * MS],
-        runs=[30 * MS, 45 * MS, 20 * MS],
-        thinks=[0, 1000 * MS, 2000 * MS],
-        gaps=[3 * MS, 1 * MS, 2 * MS],
-        queued=500 * MS,
-        cleanup=80 * MS,
         extra=11 * MS,
     )
     start = 1000 * S
@@ -63,31 +52,18 @@ def test_every_duration_of_a_trial(tmp_path: Path) -> None:
     events[3:3] = [
         [5, 1, "preload", create + 257 * MS, 11 * MS],
         [5, 1, "setup", create + 268 * MS, 400 * MS],
-        mark(1, "started", create - 1 * MS),  # of a request that was throttled
-        mark(1, "accepted", create + 20 * MS),
-        mark(1, "running", create + 150 * MS),
-        mark(1, "started", create + 160 * MS),
+        [4, 1, "started", create - 1 * MS, 0],  # of a request that was throttled
+        [4, 1, "accepted", create + 20 * MS, 0],
+        [4, 1, "running", create + 150 * MS, 0],
+        [4, 1, "started", create + 160 * MS, 0],
     ]
-    found = only(cells_of(tmp_path, ([events], [])))
+    [found] = cells_of(tmp_path, ([events], []))
     trajectory = 200 + 50 + 11 + 400 + 3 + 40 + 1 + 50 + 2 + 60
     expected = {
-        "create": 200,
-        "ready": 50,
-        "orchestration": 150,
-        "preload": 11,
-        "setup": 400,
-        "work": 95 + 370,
-        "dispatch_total": 55 + 30,
-        "unsplit": 0,
-        "harness": 6,
-        "cold_start": 250,
-        "fresh_episode": 661,
-        "trajectory": trajectory,
-        "ready_again": 7,
-        "queued": 500,
-        "think": 3000,
-        "held": trajectory + 500 + 3000,
-        "cleanup": 80,
+        **phases_ms,
+        **{"orchestration": 150, "preload": 11, "setup": 400, "cold_start": 250, "fresh_episode": 661},
+        **{"work": 95 + 370, "dispatch_total": 55 + 30, "unsplit": 0, "harness": 6, "think": 3000},
+        **{"trajectory": trajectory, "held": trajectory + 500 + 3000},
     }
     assert {name: values(found, name) for name in expected} == {name: [ms * MS] for name, ms in expected.items()}
     assert values(found, "amortized_per_action") == [round(trajectory * MS / 3)]
@@ -99,7 +75,7 @@ def test_every_duration_of_a_trial(tmp_path: Path) -> None:
 @pytest.mark.parametrize("second", [-1, 2 * S + 1, 900 * S], ids=["unknown", "a bit too long", "much too long"])
 def test_a_run_that_is_unknown_or_cannot_be_is_never_guessed(tmp_path: Path, second: int) -> None:
     known, unknown = trial(0, runs=[S // 2] * 3), trial(1, actions=[S, 2 * S, 3 * S], runs=[S // 4, second, S])
-    found = only(cells_of(tmp_path, ([known, unknown], [])))
+    [found] = cells_of(tmp_path, ([known, unknown], []))
     assert values(found, "run") == [S // 2] * 3 + [S // 4, S]
     assert values(found, "dispatch") == [S // 2] * 3 + [3 * S // 4, 2 * S]
     assert column(found.successes, "run").sizes.tolist() == [3, 2]
@@ -111,14 +87,6 @@ def test_a_run_that_is_unknown_or_cannot_be_is_never_guessed(tmp_path: Path, sec
     assert "run_time_unknown" in row.flags
 
 
-def test_warm_ups_cancelled_and_interrupted_trials_do_not_count(tmp_path: Path) -> None:
-    outcomes = ["ok", "failed", "timeout", "cancelled", "interrupted", "something new"]
-    trials = [trial(number, outcome=outcome) for number, outcome in enumerate(outcomes)]
-    found = only(cells_of(tmp_path, ([*trials, trial(9, warm_up=True)], [])))
-    assert (len(found.trials), MeasuredRow(found).failed) == (4, 3)
-    assert len(values(found, "trajectory")) == 1
-
-
 def test_equal_cells_pool_across_files_and_others_never_do(tmp_path: Path) -> None:
     found = cells_of(
         tmp_path,
@@ -127,11 +95,7 @@ def test_equal_cells_pool_across_files_and_others_never_do(tmp_path: Path) -> No
         ([trial(0)], [cell(0, bracket_cost_ns=5), cell(0, bracket_cost_ns=6)]),
     )
     assert [len(one.trials) for one in found] == [3, 1, 1]
-    assert [one.sources for one in found] == [
-        ["0.msgpack", "1.msgpack", "2.msgpack"],
-        ["0.msgpack"],
-        ["1.msgpack"],
-    ]
+    assert [" ".join(one.sources) for one in found] == ["0.msgpack 1.msgpack 2.msgpack", "0.msgpack", "1.msgpack"]
     rows = rows_of(found)
     assert sum(row.label == "STAND-IN docker" for row in rows) == 1
     differing = namesakes(rows)
@@ -142,7 +106,8 @@ def test_equal_cells_pool_across_files_and_others_never_do(tmp_path: Path) -> No
 def test_tax_and_failures(tmp_path: Path) -> None:
     good = [trial(n, create=n * S, runs=[S // 2] * 3, setup=[(2 * S, S)], thinks=[0, S, S]) for n in range(1, 6)]
     bad = [trial(n, actions=[S], outcome="failed", extra=(n - 5) * S) for n in (6, 7)]
-    row = MeasuredRow(only(cells_of(tmp_path, (good + bad, []))))
+    [found] = cells_of(tmp_path, (good + bad, []))
+    row = MeasuredRow(found)
     told = record(row, ("tax",), recorded([load(tmp_path / "0.msgpack")])[0])
     held = [n * S + S + 2 * S + 3 * S + 2 * S for n in range(1, 6)] + [2 * S + S + S + extra * S for extra in (1, 2)]
     think, work = 5 * 2 * S, 5 * (3 * S // 2 + S)
@@ -171,16 +136,7 @@ def test_reasons_to_doubt_a_row(tmp_path: Path) -> None:
     cells, sources = read_samples([path])
     assert not sources[0].whole
     expected = ["no_success", "stand_in", "incomplete_recording", "preload_in_trial"]
-    assert MeasuredRow(only(cells)).flags == [*expected, "arrival burst", "think 8s", "acquire reset"]
-
-
-def test_what_is_missing_makes_a_recording_incomplete(tmp_path: Path) -> None:
-    lost_start, lost_middle, short = trial(0)[1:], trial(1), trial(2, actions=[S, S])
-    lost_middle[3][3] = 1  # its first action is index 1
-    for number, broken in enumerate((lost_start, lost_middle, short)):
-        cells, sources = read_samples([write(tmp_path / f"{number}.msgpack", [broken, trial(5)])])
-        assert not sources[0].whole
-        assert len(only(cells).trials) == 1
+    assert MeasuredRow(*cells).flags == [*expected, "arrival burst", "think 8s", "acquire reset"]
 
 
 def test_environments_are_compared_with_a_flag(tmp_path: Path) -> None:
@@ -191,3 +147,28 @@ def test_environments_are_compared_with_a_flag(tmp_path: Path) -> None:
         ("T2", "local", "environment_differs"),
         ("T0", "docker"),
     }
+
+
+STUDENT = {4: 2.776445, 19: 2.093024}
+"""Two-sided 95 % quantiles by degrees of freedom, from printed tables."""
+
+
+def test_the_worth_of_clusters_is_korn_and_graubards() -> None:
+    trials = [[1, 1, 1, 9], [1, 1, 9, 9], [1, 1, 1, 1], [9, 9, 9, 1], [1, 1, 9, 9]]
+    share = 12 / 20
+    shares = [3 / 4, 2 / 4, 4 / 4, 1 / 4, 2 / 4]
+    variance = sum((one - share) ** 2 for one in shares) / 4 / 5  # of the mean of five equal clusters
+    worth = share * (1 - share) / variance * (STUDENT[19] / STUDENT[4]) ** 2
+    assert effective_count(trials, 1) == math.floor(worth)
+    assert effective_count(trials[:2], 1) == 2
+    assert effective_count([[1, 2]] * 50, 1) == 100  # every cluster alike: no worse than independent values
+
+
+def test_the_mean_of_durations_is_not_negative() -> None:
+    column = Column()
+    for value in (1, 1, 1000):
+        column.add(array("q", [value]))
+    summary = summarize(column, [(RunKey("a", 0), 0)] * 3)
+    assert summary is not None
+    assert summary.mean.value == 334
+    assert summary.mean.low == 0

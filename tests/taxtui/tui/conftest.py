@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Hashable, Iterator
@@ -22,7 +23,7 @@ from taxtui.sandboxes import registry
 from taxtui.tui.setup.screen import SetupScreen
 from tests.support import waiting
 from tests.support.cost_model.simulating import simulate_once
-from tests.taxtui.tui.shelf import filled
+from tests.taxtui.tui import story
 
 
 async def idle(*args: float) -> None:
@@ -71,7 +72,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clone: Path) -> Iterator[None]:
-    """The zone, the colours, the installed substrates and the recordings are the test's, not the machine's."""
+    """Zone, colours, substrates and recordings are the test's, not the machine's."""
     monkeypatch.chdir(clone)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
@@ -99,4 +100,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def shelf(folder: Path) -> Path:
-    return filled(folder)
+    """Three recordings, a and b and c from the newest to the oldest."""
+    for number, name in enumerate("cba"):
+        run = story.run(4, finish=name != "b")
+        run[1] = story.clock(unix_ns=story.UNIX_NS + number * 10**9)
+        path = story.record(folder / f"{name}.msgpack", run)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return folder

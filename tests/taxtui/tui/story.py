@@ -19,21 +19,13 @@ UNIX_NS = 1_700_000_000 * S
 
 
 def header(cells: list[dict[str, Any]], **more: Any) -> events.Header:
-    return events.Header(
-        events.MAGIC, 1, "7f3a0c11", {"name": "story", "cells": cells, **more}, {"python": "3.11", "kernel": "6.1"}
-    )
+    plan = {"name": "story", "cells": cells, **more}
+    return events.Header(events.MAGIC, 1, "7f3a0c11", plan, {"python": "3.11", "kernel": "6.1"})
 
 
 def planned(substrate: str, tier: str = "T0", actions: int = 10, trials: int = 20, **options: str) -> dict[str, Any]:
-    return {
-        "substrate": {"name": substrate, "options": options},
-        "tier": {"name": tier},
-        "actions": actions,
-        "mode": "exec",
-        "concurrency": 1,
-        "trials": trials,
-        "warmup": 1,
-    }
+    place = {"substrate": {"name": substrate, "options": options}, "tier": {"name": tier}}
+    return {**place, "actions": actions, "mode": "exec", "concurrency": 1, "trials": trials, "warmup": 1}
 
 
 def cell(key: int, substrate: str, variant: str = "", tier: str = "T0", actions: int = 10) -> events.Cell:
@@ -116,26 +108,12 @@ def run(trials: int = 20, *, until: int | None = None, finish: bool = True) -> l
             create_ns = round(40 * MS * scale * rng.lognormvariate(0, 0.25))
             durations_ns = [round(2 * MS * scale * rng.lognormvariate(0, 0.4)) for _ in range(10)]
             runs_ns = [min(round(1.2 * MS * rng.lognormvariate(0, 0.1)), duration) for duration in durations_ns]
-            bad = which == 1 and index % 7 == 6 and index > 0
-            ending: dict[str, Any] = {}
-            if bad:
-                ending = {
-                    "outcome": events.FAILED,
-                    "phase": "create",
-                    "error": "Throttled",
-                    "message": "429, waited 4 s",
-                }
-            happened = trial(
-                key,
-                which,
-                at_ns,
-                create_ns=create_ns,
-                ready_ns=round(20 * MS * scale),
-                durations_ns=[] if bad else durations_ns,
-                runs_ns=[] if bad else runs_ns,
-                warm_up=index < 0,
-                **ending,
-            )
+            how: dict[str, Any] = {"durations_ns": durations_ns, "runs_ns": runs_ns}
+            if which == 1 and index % 7 == 6 and index > 0:
+                how = {"durations_ns": [], "runs_ns": [], "outcome": events.FAILED, "phase": "create"}
+                how |= {"error": "Throttled", "message": "429, waited 4 s"}
+            starting: dict[str, Any] = {"create_ns": create_ns, "ready_ns": round(20 * MS * scale)}
+            happened = trial(key, which, at_ns, warm_up=index < 0, **starting, **how)
             ended = happened[-1]
             assert isinstance(ended, events.TrialEnded)
             told += happened

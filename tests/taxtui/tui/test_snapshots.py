@@ -18,14 +18,10 @@ from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.setup.panels import PickList
 from taxtui.tui.setup.screen import SetupScreen
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import looking_at, shown, until
-from tests.taxtui.tui.earlier import only_here
-from tests.taxtui.tui.feeds import StoryRun, app, priced
-from tests.taxtui.tui.shelf import text
+from tests.taxtui.tui.driving import StoryRun, app, looking_at, priced, shown, text, until
 from tests.taxtui.tui.story import record
 
 SMALL, LARGE = (80, 24), (160, 50)
-in_both_sizes = pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x50"])
 Compare = Callable[..., bool]
 Look = Callable[[Pilot[None]], Awaitable[None]]
 
@@ -39,9 +35,6 @@ def press(*keys: str) -> Look:
         await pilot.pause()
 
     return look
-
-
-# ------------------------------------------------------------------------------------------------------------ Live
 
 
 def running() -> Feed:
@@ -78,24 +71,14 @@ def test_live(snap_compare: Compare, state: str) -> None:
     assert snap_compare(app(feed()), terminal_size=size, run_before=press("2"))
 
 
-def test_help(snap_compare: Compare) -> None:
-    assert snap_compare(app(running()), terminal_size=SMALL, press=("question_mark",))
-
-
 def test_no_color(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert snap_compare(app(running()), terminal_size=SMALL)
 
 
-# ----------------------------------------------------------------------------------------------------------- Setup
-
-
 @pytest.mark.parametrize(("state", "size"), [("free", LARGE), ("paid", SMALL)], ids=["free", "paid"])
-def test_setup(
-    snap_compare: Compare, state: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    record(tmp_path / "earlier.msgpack")
-    only_here(tmp_path, monkeypatch)
+def test_setup(snap_compare: Compare, state: str, size: tuple[int, int], only_recordings: Path) -> None:
+    record(only_recordings / "earlier.msgpack")
 
     async def look(pilot: Pilot[None]) -> None:
         screen = pilot.app.screen
@@ -110,32 +93,18 @@ def test_setup(
     assert snap_compare(TaxtuiApp(None, priced), terminal_size=size, run_before=look)
 
 
-# --------------------------------------------------------------------------------------------- Results, Projection
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return record(tmp_path / "story.msgpack", story.run(120))
 
 
-@in_both_sizes
-@pytest.mark.parametrize("table", [0, 3])
+@pytest.mark.parametrize(("table", "size"), [(0, SMALL), (3, LARGE)], ids=["0-80x24", "3-160x50"])
 def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int, int]) -> None:
     look = press("3", *["right_square_bracket"] * table, "down")
     assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
 
 
-def test_of_failures_only(snap_compare: Compare, tmp_path: Path) -> None:
-    told = [story.header([story.planned("docker", trials=12)]), story.clock(), story.cell(0, "docker", "runc")]
-    failure = {"outcome": "failed", "phase": "create", "error": "Throttled", "message": "429"}
-    for number in range(12):
-        told += story.trial(number, 0, number * 10**9, durations_ns=[], **failure)  # type: ignore[arg-type]
-    failing = record(tmp_path / "failing.msgpack", told)
-    assert snap_compare(looking_at(failing), terminal_size=SMALL, run_before=press("3"))
-
-
-@in_both_sizes
-def test_projection(snap_compare: Compare, path: Path, size: tuple[int, int]) -> None:
+def test_projection(snap_compare: Compare, path: Path) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await press("4")(pilot)
         pilot.app.screen.query_one(FormPanel).values |= {
@@ -145,10 +114,7 @@ def test_projection(snap_compare: Compare, path: Path, size: tuple[int, int]) ->
         pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
         await press("down")(pilot)
 
-    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
-
-
-# ------------------------------------------------------------------------------------------------------ Recordings
+    assert snap_compare(looking_at(path), terminal_size=SMALL, run_before=look)
 
 
 @pytest.fixture
@@ -187,24 +153,18 @@ def every_state(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return folder
 
 
-@in_both_sizes
-def test_recordings(snap_compare: Compare, size: tuple[int, int], every_state: Path) -> None:
+def test_recordings(snap_compare: Compare, every_state: Path) -> None:
     feed = StoryRun(story.run(400, until=120, finish=False))
     feed.path = every_state / "20231115t061320z-1b22c3d4.msgpack"
-    assert snap_compare(app(feed), terminal_size=size, run_before=press("5", "down", "down"))
+    assert snap_compare(app(feed), terminal_size=SMALL, run_before=press("5", "down", "down"))
 
 
-# ------------------------------------------------------------------------------------------------------- too small
-
-
-@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5"])
-async def test_a_terminal_that_is_too_small_shows_the_size_that_is_needed_and_nothing_else(key: str) -> None:
-    async with app(running()).run_test(size=(80, 24)) as pilot:
-        await pilot.press(key)
-        await pilot.pause()
-        for width, height in ((60, 18), (79, 24), (80, 23)):
+async def test_a_terminal_that_is_too_small_shows_the_size_that_is_needed_and_nothing_else() -> None:
+    async with app(running()).run_test(size=SMALL) as pilot:
+        for key, width, height in (("1", 60, 18), ("2", 79, 24), ("3", 80, 23), ("4", 60, 18), ("5", 79, 24)):
+            await pilot.press(key)
             await pilot.resize_terminal(width, height)
             needed = f"taxtui needs 80x24; this terminal is {width}x{height}"
             await until(pilot, lambda: " ".join(text(pilot).split()) == needed)  # noqa: B023  # awaited at once
-        await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: "Setup" in text(pilot) or "1" in text(pilot))
+            await pilot.resize_terminal(*SMALL)
+            await until(pilot, lambda: "taxtui needs" not in text(pilot))

@@ -4,22 +4,74 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+import time
+import uuid
 from pathlib import Path
+from typing import Final, Self
 
 import pytest
 
 from costmodel.recording.follower import read_events
 from taxtui.live.state import RunState
-from tests.support.waiting import block_until
-from tests.taxtui.tui.terminal import Terminal
+from tests.support import waiting
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow]
 BARS = "██"
 WITHOUT_DOCKER = {"DOCKER_HOST": "unix:///nowhere"}
 """Trials in containers take many times as long."""
 HOURS = r"T\d \d+ exec +[\d,.]+ +[±(][\d,.…)]+"
+BETWEEN_LOOKS_S: Final = 0.2
+SDKS: Final = ("aiohttp", "asyncssh", "boto3", "inspect_ai", "kubernetes", "swerex")
+WITHOUT_SDKS: Final = f"import sys; sys.modules.update(dict.fromkeys({SDKS}))\n"
+"""A ``sitecustomize``: Setup asks every substrate, and importing all SDKs takes longer than everything else."""
+
+
+class Terminal:
+    """``taxtui`` in a tmux pane of its own server, in ``folder``; each of its interpreters begins with ``site``."""
+
+    def __init__(self, folder: Path, site: str = "", **env: str) -> None:
+        self._tmux = ["tmux", "-L", f"taxtui-{uuid.uuid4().hex[:8]}", "-f", "/dev/null"]
+        self._folder, first = folder, folder / "first"
+        first.mkdir()
+        (first / "sitecustomize.py").write_text(WITHOUT_SDKS + site)
+        settings = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "XDG_DATA_HOME": str(folder), **env}
+        variables = [f"{name}={value}" for name, value in {**settings, "PYTHONPATH": str(first)}.items()]
+        command = shlex.join(["env", *variables, sys.executable, "-m", "taxtui"])
+        self._line = f"{command}; echo EXIT=$?; cat"
+
+    def __enter__(self) -> Self:
+        self.tmux("new-session", "-d", "-s", "s", "-x", "80", "-y", "24", "-c", str(self._folder), self._line)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
+
+    def keys(self, *keys: str) -> None:
+        self.tmux("send-keys", "-t", "s", *keys)
+
+    def resize(self, width: int, height: int) -> None:
+        self.tmux("resize-window", "-t", "s", "-x", str(width), "-y", str(height))
+
+    def until(self, pattern: str) -> re.Match[str]:
+        """Wait until the screen shows this; fail with what it shows instead."""
+        while True:
+            shown = self.tmux("capture-pane", "-p", "-t", "s")
+            if found := re.search(pattern, shown):
+                return found
+            assert "EXIT=" in pattern or "Traceback" not in shown, shown
+            waiting.still(f"/{pattern}/ on\n{shown}")
+            time.sleep(BETWEEN_LOOKS_S)
+
+    def tmux(self, *words: str) -> str:
+        return subprocess.run(
+            [*self._tmux, *words], env={**os.environ, "LANG": "C.UTF-8"}, stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
 
 
 def folded(path: Path) -> RunState:
@@ -66,7 +118,7 @@ def test_killing_the_interface_leaves_a_cancelled_and_cleaned_up_run(tmp_path: P
         terminal.until(r"[1-9]\d*/40")
         terminal.end()
     (path,) = (tmp_path / "recordings").glob("*.msgpack")
-    block_until(lambda: folded(path).outcome, "the run is told to stop")
+    waiting.block_until(lambda: folded(path).outcome, "the run is told to stop")
     state = folded(path)
     assert state.outcome in ("cancelled", "interrupted")
     assert not state.open

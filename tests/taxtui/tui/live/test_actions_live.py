@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from taxtui.live import catalogue
 from taxtui.live.cell_state import FACETS
@@ -16,8 +15,7 @@ from taxtui.tui.live.panels import LogView
 from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.live.screen import LiveScreen
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, focus, live, running, until
-from tests.taxtui.tui.feeds import app
+from tests.taxtui.tui.driving import SIZE, app, focus, live, running, text, until
 from tests.taxtui.tui.story import record
 
 
@@ -28,28 +26,9 @@ def replay(tmp_path: Path) -> Iterator[ReplayFeed]:
     feed.close()
 
 
-def shown(pilot: Pilot[None]) -> str:
-    return pilot.app.export_screenshot().replace("&#160;", " ")
-
-
-async def test_a_measurement_is_paused_and_cancelled_and_its_report_copied() -> None:
+async def test_a_measurement_is_shown_by_durations_paused_and_cancelled_and_its_report_copied() -> None:
     feed = running()
     async with app(feed).run_test(size=SIZE) as pilot:
-        await pilot.press("y")
-        assert pilot.app.clipboard == f"taxtui report {catalogue.path_text(feed.path)}"
-        await pilot.press("p")
-        await pilot.pause()
-        assert "PAUSED" in shown(pilot)
-        await pilot.press("p", "c", "escape")
-        assert feed.sent == ["pause", "resume"]
-        await pilot.press("c", "y")
-        await pilot.pause()
-        assert feed.sent == ["pause", "resume", "cancel"]
-        assert "CLEANING UP" in shown(pilot)
-
-
-async def test_brackets_show_each_duration_of_all_substrates_with_the_workload() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
         chart = pilot.app.screen.query_one(Chart)
         await until(pilot, lambda: chart.curves)
         assert [curve.name for curve in chart.curves] == ["○ local:bwrap", "● docker:runc"]
@@ -59,6 +38,17 @@ async def test_brackets_show_each_duration_of_all_substrates_with_the_workload()
             assert str(chart.border_title).startswith(facet.replace("_", " "))
         await pilot.press("left_square_bracket")
         assert live(pilot).facet == len(FACETS) - 1
+        await pilot.press("y")
+        assert pilot.app.clipboard == f"taxtui report {catalogue.path_text(feed.path)}"
+        await pilot.press("p")
+        await pilot.pause()
+        assert "PAUSED" in text(pilot)
+        await pilot.press("p", "c", "escape")
+        assert feed.sent == ["pause", "resume"]
+        await pilot.press("c", "y")
+        await pilot.pause()
+        assert feed.sent == ["pause", "resume", "cancel"]
+        assert "CLEANING UP" in text(pilot)
 
 
 async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_log_line(replay: ReplayFeed) -> None:
@@ -66,10 +56,10 @@ async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_lo
         await until(pilot, lambda: replay.over)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
-        assert "Slowest trials · local:bwrap T0 x 10 exec" in shown(pilot)
+        assert "Slowest trials · local:bwrap T0 x 10 exec" in text(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
-        assert "local:bwrap T0 x 10 exec · ok" in shown(pilot)
+        assert "local:bwrap T0 x 10 exec · ok" in text(pilot)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
         await pilot.press("escape")
@@ -81,8 +71,8 @@ async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_lo
         log.put(failed)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
-        assert f"Trial #{log.items[failed].trial}" in shown(pilot)
-        assert "Throttled: 429, waited 4 s" in shown(pilot)
+        assert f"Trial #{log.items[failed].trial}" in text(pilot)
+        assert "Throttled: 429, waited 4 s" in text(pilot)
         await pilot.press("escape", "h")
         await until(pilot, lambda: any(note.title == "Page written" for note in pilot.app._notifications))
     assert replay.path.with_suffix(".html").read_text().startswith("<!doctype html>")

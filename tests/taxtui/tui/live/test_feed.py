@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -10,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from costmodel.errors import SourceError
+from costmodel.recording import events
 from costmodel.recording.events import Event
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import PREFIX, FrameParser
+from taxtui.errors import SubstrateUnavailable
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
 from taxtui.tui.live.feed import RunFeed, RunStarter
 from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.live.summary import farewell
+from taxtui.tui.setup import lookups
 from tests.support.waiting import block_until
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, finished, live
-from tests.taxtui.tui.driving import until as until_holds
-from tests.taxtui.tui.feeds import app
-from tests.taxtui.tui.shelf import text
 
 STAND_IN = """
 import sys
@@ -50,7 +51,6 @@ sys.exit(130)
 
 @pytest.fixture
 def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunStarter:
-    """One whose children are the stand-in."""
     script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
     start = RunStarter.start
@@ -113,7 +113,6 @@ EVENTS = story.run(20)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A recording with one frame per event."""
     path = tmp_path / "story.msgpack"
     path.write_bytes(b"".join(b"".join(Sealer().seal([event])) for event in EVENTS))
     return path
@@ -121,7 +120,6 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The clock of a replay."""
     at = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: at[0])
     return at
@@ -132,14 +130,6 @@ def fold(events: Sequence[Event]) -> RunState:
     for event in events:
         state.apply(event)
     return state
-
-
-def to_the_end(feed: ReplayFeed) -> RunState:
-    while feed.advance():
-        pass
-    assert feed.over
-    feed.close()
-    return feed.state
 
 
 @pytest.mark.parametrize("speed", [0.5, 7.0, 100.0, 0.0])
@@ -175,21 +165,6 @@ def test_a_replay_shows_no_event_before_its_instant_and_none_while_paused(path: 
     feed.close()
 
 
-async def test_the_last_frame_of_a_replay_equals_the_last_frame_of_the_measurement(path: Path) -> None:
-    run, feed = finished(), ReplayFeed(path)
-    run.path = feed.path
-    frames = []
-    for each in (run, feed):
-        async with app(each).run_test(size=SIZE) as pilot:
-            await until_holds(pilot, lambda: live(pilot).over)
-            lines = text(pilot).split("\n")
-            frames.append([line.rstrip() for line in lines[1:]])  # the status differs
-    feed.close()
-    assert feed.state == run.state
-    assert frames[1] == frames[0]
-    assert any("20/20" in line for line in frames[0])
-
-
 def test_a_damaged_recording_is_shown_up_to_the_damage(path: Path) -> None:
     frames = [offset for offset, _ in FrameParser().feed(path.read_bytes())]
     offset = frames[len(frames) // 2]
@@ -200,17 +175,44 @@ def test_a_damaged_recording_is_shown_up_to_the_damage(path: Path) -> None:
     with pytest.raises(SourceError):
         read_events(path, intact.apply)
     feed = ReplayFeed(path)
-    assert to_the_end(feed) == intact
+    while feed.advance():
+        pass
+    assert feed.over
+    feed.close()
+    assert feed.state == intact
     assert any(cell.ok for cell in intact.cells.values())
     assert feed.damage == f"damaged at byte {offset}: checksum mismatch"
 
 
-@pytest.mark.parametrize(
-    ("data", "words"), [(b"no", "not a taxtui recording"), (b"", "the file is empty"), (None, "cannot read")]
-)
-def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path, data: bytes | None, words: str) -> None:
-    path = tmp_path / "x"
-    if data is not None:
-        path.write_bytes(data)
-    with pytest.raises(SourceError, match=words):
-        ReplayFeed(path)
+async def test_the_rows_of_the_check_are_read_and_cleaned_and_a_failure_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "taxtui" / "__main__.py"  # runs in place of the real one
+    program.parent.mkdir()
+    (program.parent / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"name": "docker", "ok": True, "detail": "ready,\x1b[2J 27.1", "capabilities": {"paid": True}, "new": 1},
+        {"name": "ecs", "ok": True, "prices": "aws-\x1b[2Jfargate"},
+        {"name": "ec2", "ok": False, "detail": "no", "fix": "do"},
+    ]
+    program.write_text(f"print({json.dumps(rows)!r})")
+    found = await lookups.check()
+    assert list(found) == ["docker", "ecs", "ec2"]
+    assert found["ecs"].prices == "aws-�[2Jfargate"
+    assert (found["docker"].detail, found["docker"].paid) == ("ready,�[2J 27.1", True)
+    assert (found["ec2"].ok, found["ec2"].fix, found["ec2"].paid) == (False, "do", False)
+    program.write_text('raise SystemExit("Traceback\\nsomething\\nboom")')
+    with pytest.raises(SubstrateUnavailable, match=r"taxtui doctor: boom$"):
+        await lookups.check()
+
+
+def test_the_farewell_has_the_answer_the_end_the_file_and_the_next_command(tmp_path: Path) -> None:
+    *told, end = story.run(20)
+    told += [*story.trial(900, 0, 10**9, outcome=events.CANCELLED), story.health(1, lag_p99_ns=6_000_000), end]
+    path = story.record(tmp_path / "x.msgpack", told)
+    text = farewell(fold(told), path)
+    assert "docker:runc exec runs" in text
+    assert "finished after 0:16: 38 ok, 2 failed, 1 cut off\nthe runner was disturbed (loop lag)" in text
+    assert text.endswith(f"{path}\nnext: taxtui project {path}")
+    assert farewell(fold([]), tmp_path / "missing.msgpack").startswith("incomplete after 0:00: 0 ok")

@@ -8,37 +8,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
 from textual.widgets import Static
 
 from costmodel import Row
-from taxtui.commands.project import command
 from taxtui.tui.command_dialog import CommandProgress
 from taxtui.tui.dialogs import Choose, Tell
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
+from tests.support.command_line import printed
 from tests.support.cost_model.simulating import run_coarsely
-from tests.taxtui.tui.driving import SIZE, looking_at, until
+from tests.taxtui.tui.driving import SIZE, looking_at, projection, until
 from tests.taxtui.tui.story import record
 
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here looks at how exact a simulation is."""
     run_coarsely(monkeypatch)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return record(tmp_path / "story.msgpack")
-
-
-def projection(pilot: Pilot[None]) -> ProjectionScreen:
-    screen = pilot.app.screen
-    assert isinstance(screen, ProjectionScreen)
-    return screen
 
 
 def panel(pilot: Pilot[None]) -> FormPanel:
@@ -59,7 +51,7 @@ async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers
     await until(pilot, holds)
 
 
-async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_values(path: Path) -> None:
+async def test_4_projects_as_the_command_line_does_follows_arrows_and_typed_values_and_w_explains(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await answered(pilot)
@@ -68,8 +60,8 @@ async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_
         await pilot.press("y")
         words = shlex.split(pilot.app.clipboard)
         assert words == ["taxtui", "project", str(path)]
-        printed = CliRunner().invoke(command, [*words[2:], "--format", "json"])
-        assert all(hours and repr(hours.value) in printed.output for hours in before)
+        told = printed(*words[1:], "--format", "json")
+        assert all(hours and repr(hours.value) in told for hours in before)
 
         await pilot.press("right")
         await answered(pilot, trajectories=2_000_000)
@@ -90,6 +82,13 @@ async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_
         await pilot.press("enter", *"5", "escape")
         await answered(pilot, trajectories=77, workers=250)
 
+        await pilot.press("w")
+        await until(pilot, lambda: pilot.app.screen.query("#told"))
+        text = str(pilot.app.screen.query_one("#told", Static).render())
+        assert all(word in text for word in ("local:bwrap", "docker:runc", "N, trajectories"))
+        await pilot.pause()
+        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
+
 
 async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_line(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
@@ -99,28 +98,13 @@ async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_li
         panel(pilot).values["train_seconds"] = "60"
         projection(pilot).ask()
         await until(pilot, lambda: projection(pilot).refusal)
-        printed = CliRunner().invoke(
-            command, [str(path), "--trajectories=1000000", "--workers=500", "--train-seconds=60"]
-        )
-        assert str(printed.exception) == projection(pilot).refusal
+        size = ("--trajectories=1000000", "--workers=500")
+        assert printed("project", path, *size, "--train-seconds=60", code=2) == projection(pilot).refusal
         assert "add --batch B" in str(projection(pilot).query_one("#words", Static).render())
         assert rows(pilot) == before  # what was answered last stays
         assert projection(pilot).has_class("-refused")  # dim
         await pilot.press("enter", *"x", "enter")
         await until(pilot, lambda: "is no count" in projection(pilot).refusal)
-
-
-@pytest.mark.parametrize("size", [SIZE, (120, 40)])
-async def test_w_explains_the_rows_within_the_width_of_the_terminal(path: Path, size: tuple[int, int]) -> None:
-    async with looking_at(path).run_test(size=size) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        await pilot.press("w")
-        await until(pilot, lambda: pilot.app.screen.query("#told"))
-        text = str(pilot.app.screen.query_one("#told", Static).render())
-        assert all(word in text for word in ("local:bwrap", "docker:runc", "N, trajectories"))
-        await pilot.pause()
-        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
 
 
 async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

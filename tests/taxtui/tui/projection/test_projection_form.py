@@ -1,16 +1,60 @@
-"""The form of the Projection screen: the same options, parser and refusals as ``taxtui project``."""
+"""Answers of the Projection screen before and after the simulations."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from costmodel.analysis.project import project
+from costmodel.recording.reader import load
 from taxtui.commands.project import command
 from taxtui.options.training import OPTIONS, TYPED
+from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector
+from tests.taxtui.tui import story
+from tests.taxtui.tui.story import S, record
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tiers at two lengths, on two substrates: two families of works."""
+    cells = [(tier, actions, name) for tier in ("T0", "T1") for actions in (10, 20) for name in ("local", "docker")]
+    told = [story.header([story.planned(name, tier, actions, 4) for tier, actions, name in cells]), story.clock()]
+    told += [story.cell(key, name, "", tier, actions) for key, (tier, actions, name) in enumerate(cells)]
+    for number in range(4 * len(cells)):
+        key = number % len(cells)
+        slow = 3 if cells[key][2] == "docker" else 1
+        durations = [slow * (5 + number % 3) * story.MS] * cells[key][1]
+        told += story.trial(number, key, number * S, create_ns=(40 + number) * story.MS, durations_ns=durations)
+    return record(tmp_path_factory.mktemp("families") / "families.msgpack", told)
+
+
+def parts_of(path: Path, **typed: str) -> list[Answered]:
+    return list(Projector().answers(ProjectionAsked((path,), {"trajectories": "2k", **typed})))
+
+
+def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: Path) -> None:
+    first = next(Projector().answers(ProjectionAsked((path,), {"think": "lognormal:8s,0.6"})))
+    known = project([load(path)], first.training_run)
+    assert first.coarse
+    for coarse, sure in zip(first.rows, known, strict=True):
+        assert coarse.worker_hours is not None
+        assert sure.worker_hours is not None
+        assert coarse.worker_hours.value == pytest.approx(sure.worker_hours.value, rel=1e-3)
+
+
+@pytest.mark.parametrize("more", [{}, {"actions": "15"}, {"full_speed": "local"}, {"create_rate": "2"}])
+def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
+    *parts, last = parts_of(path, **more)
+    assert [part.coarse for part in parts] == [True] * len(parts)
+    assert len(parts) == (2 if "create_rate" in more else 0)  # at once, then after each tier and mode
+    assert [record_of(row) for row in last.rows] == [record_of(row) for row in project([load(path)], last.training_run)]
+    assert not last.coarse
 
 
 def test_every_option_of_the_cost_model_is_in_the_panel_once_and_the_most_common_come_first() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from taxtui.live import catalogue
 from taxtui.tui.live.screen import LiveScreen
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, until
-from tests.taxtui.tui.feeds import app
-from tests.taxtui.tui.shelf import names, open_shelf, taxtui, text
+from tests.taxtui.tui.driving import SIZE, StoryRun, app, here, names, open_shelf, said, taxtui, text, until
 from tests.taxtui.tui.story import record
 
 
@@ -53,3 +53,68 @@ def test_in_a_clone_the_first_answer_is_about_the_reference(clone: Path) -> None
     newest = catalogue.newest(succeeded=True)
     assert newest is not None
     assert newest.name == "run.msgpack"
+
+
+async def test_during_a_measurement_no_other_recording_is_opened(shelf: Path) -> None:
+    feed = StoryRun(story.run(20, until=10, finish=False))
+    feed.path = shelf / "b.msgpack"
+    async with app(feed).run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        assert [entry.state for entry in screen.entries] == ["complete", "running", "complete"]
+        await pilot.press("home", "enter")
+        await until(pilot, lambda: "a measurement is running" in said(pilot))
+        assert taxtui(pilot).feed is feed
+        here(pilot)
+
+
+async def test_a_vanished_file_is_reported_and_leaves_the_list(shelf: Path) -> None:
+    async with app().run_test(size=(120, 40)) as pilot:
+        screen = await open_shelf(pilot)
+        for key in ("enter", "h", "d"):
+            pilot.app.clear_notifications()
+            path = shelf / f"{names(screen)[0]}.msgpack"
+            content = path.read_bytes()
+            path.unlink()
+            await pilot.press("home", key)
+            await until(pilot, lambda: f"{path} does not exist any more" in said(pilot))  # noqa: B023  # awaited at once
+            await until(pilot, lambda: len(names(screen)) == 2)
+            here(pilot)
+            path.write_bytes(content)
+            await pilot.press("r")
+            await until(pilot, lambda: len(names(screen)) == 3)
+
+
+async def test_a_file_that_is_not_a_recording_is_shown_on_no_other_screen(shelf: Path) -> None:
+    (shelf / "a.msgpack").write_bytes(b"hello")
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        for key in ("enter", "h", "d", "3", "5", "4"):
+            pilot.app.clear_notifications()
+            await pilot.press("home", key)
+            if key != "5":
+                await until(pilot, lambda: said(pilot) == "recordings/a.msgpack is not a recording")
+        assert taxtui(pilot).chosen == ()
+
+
+async def test_an_empty_folder_says_how_to_make_a_recording(folder: Path) -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        assert "ctrl+r" in text(pilot)
+        assert "taxtui run" in text(pilot)
+        await pilot.press("enter", "h", "d", "y", "escape")
+        await pilot.pause()
+        here(pilot)
+        assert not pilot.app._notifications
+        record(folder / "first.msgpack")
+        await pilot.press("r")
+        await until(pilot, lambda: "first" in text(pilot))
+
+
+async def test_a_folder_that_cannot_be_read_is_one_line(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        assert "cannot list recordings: Permission denied" in text(pilot)

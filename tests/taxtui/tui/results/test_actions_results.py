@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import html
+import re
 import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
-from taxtui.commands.compare import command as compare
-from taxtui.commands.report import command
+from taxtui.report.answer.measured import summary
 from taxtui.report.bars import Bar
+from taxtui.report.numbers import plus_minus
+from taxtui.report.page import content
 from taxtui.tui.dialogs import Choose, Tell, columns
 from taxtui.tui.results.model import TABLES
-from taxtui.tui.results.screen import ResultsScreen, TableTab
+from taxtui.tui.results.screen import TableTab
 from taxtui.tui.section_table import AnswerTable
 from taxtui.tui.stacked_bars import StackedBars
+from tests.support.command_line import printed
+from tests.support.documents.page_recordings import recordings
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, looking_at, until
+from tests.taxtui.tui.driving import SIZE, looking_at, results, until
 from tests.taxtui.tui.story import record
 
 
@@ -33,12 +37,6 @@ def other(tmp_path: Path) -> Path:
     return record(tmp_path / "earlier.msgpack", story.run(30), "an-earlier-run")
 
 
-def results(pilot: Pilot[None]) -> ResultsScreen:
-    screen = pilot.app.screen
-    assert isinstance(screen, ResultsScreen)
-    return screen
-
-
 def table(pilot: Pilot[None]) -> AnswerTable:
     return pilot.app.screen.query_one(AnswerTable)
 
@@ -48,7 +46,6 @@ def lines(pilot: Pilot[None]) -> list[str]:
 
 
 async def shown(pilot: Pilot[None], words: str) -> None:
-    """Wait until the head of the table contains these words."""
     await until(
         pilot, lambda: results(pilot).settled and words in " ".join(line.plain for line in table(pilot).heading)
     )
@@ -94,8 +91,8 @@ async def test_brackets_and_tabs_go_through_the_tables_of_taxtui_report(path: Pa
         await shown(pilot, "Tax")
         await pilot.click(next(tab for tab in results(pilot).query(TableTab) if tab.table == "cold-start"))
         await shown(pilot, "Cold start: create request")
-        printed = CliRunner().invoke(command, [str(path), "--table", "cold-start"]).output
-        values = [line.split()[2:] for line in printed.splitlines() if line.startswith(("local", "docker"))]
+        told = printed("report", path, "--table", "cold-start")
+        values = [line.split()[2:] for line in told.splitlines() if line.startswith(("local", "docker"))]
         drawn = [line.split()[2:] for line in lines(pilot)]
         assert len(values) == 2
         assert all(value in drawn for value in values)
@@ -121,5 +118,51 @@ async def test_d_shows_what_compare_prints_of_an_earlier_recording(
         await pilot.press("y")
         words = shlex.split(pilot.app.clipboard)
         assert words[:3] == ["taxtui", "compare", "recordings/earlier.msgpack"]
-        printed = CliRunner().invoke(compare, words[2:], env={"COLUMNS": str(columns(pilot.app))}).stdout
-        assert str(pilot.app.screen.query_one("#told", Static).render()).split() == printed.split()
+        monkeypatch.setenv("COLUMNS", str(columns(pilot.app)))
+        shown = str(pilot.app.screen.query_one("#told", Static).render())
+        assert shown.split() == printed(*words[1:]).split()
+
+
+ASKED = ["--trajectories", "1000000", "--workers", "500"]
+SHIPPED = Path(__file__).parents[4] / "recordings"
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+async def on_screen(path: Path, key: str) -> tuple[str, list[str]]:
+    """The sentence of a screen, and the ratios of its table, each with its interval."""
+
+    def said(pilot: Pilot[None]) -> str:
+        return str(pilot.app.screen.query_one("#said", Static).render())
+
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press(key)
+        await until(pilot, lambda: said(pilot) and pilot.app.screen.settled)  # type: ignore[attr-defined]
+        found = pilot.app.screen.query_one(AnswerTable).answer
+        assert found is not None
+        ratios = [entry.ratio for line in found.lines for entry in line.entries if entry.ratio]
+        return words(said(pilot)).removeprefix("≈ "), [plus_minus(one, unit="x") for one in ratios]
+
+
+@pytest.mark.parametrize("name", ["short", "page"])
+async def test_the_answer_is_the_same_everywhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "inline_svg", lambda panel: "")  # the words are looked at, not the pictures
+    path = recordings(tmp_path)[0] if name == "page" else SHIPPED / f"{name}.msgpack"
+    reported, projected, summed_up = printed("report", path), printed("project", path, *ASKED), summary(path)
+    sentence = words(reported.split("\n\n")[0])
+    assert words(projected.split("\n\n")[0]) == sentence
+    assert words(summed_up.split("\n\n")[-2]) == sentence
+    for key in ("3", "4"):
+        said, ratios = await on_screen(path, key)
+        assert said == sentence
+        for told in (reported, projected, summed_up):
+            compared = re.findall(r"[\d.]+x +[±(][\d.…]+\)?", told.split("\n\n±")[0])
+            assert sorted(map(words, compared)) == sorted(ratios)
+    for name, asked in (("report", []), ("project", ASKED)):
+        out = tmp_path / f"{name}.html"
+        printed(name, path, *asked, "--html", out)
+        page = words(html.unescape(re.sub("<[^>]+>", " ", out.read_text())))
+        assert sentence in page
+        assert all(ratio in page for ratio in ratios)

@@ -18,16 +18,12 @@ from taxtui.tui.live import feed as feed_module
 from taxtui.tui.live.feed import RunStarter
 from taxtui.tui.setup.panels import PickList
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import SIZE, live, setup, until
-from tests.taxtui.tui.feeds import ANSWERS, StoryRun, answers, app, priced
-from tests.taxtui.tui.shelf import said
+from tests.taxtui.tui.driving import ANSWERS, SIZE, StoryRun, answers, app, live, priced, said, setup, text, until
 
 
 def shown(pilot: Pilot[None]) -> str:
     """The screen as text, its lines joined by one space each."""
-    strips = pilot.app.screen._compositor.render_strips()
-    lines = ("".join(segment.text for segment in strip).strip("│ ") for strip in strips)
-    return " ".join(lines)
+    return " ".join(line.strip("│ ") for line in text(pilot).split("\n"))
 
 
 async def pick(pilot: Pilot[None], **picked: Sequence[str]) -> None:
