@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from costmodel.recording.events import Event, Health
-from costmodel.recording.follower import read_events
+from costmodel import Event, Health, read_events
 from tests.benchmarks.bench_workers import rate
 from tests.support import paced_fake
 

@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from costmodel.recording.events import ACTION, Actions, Cell, Event, TrialStarted
-from costmodel.recording.follower import Follower, read_events
+from costmodel import Actions, Cell, Event, Follower, TrialStarted, read_events
+from costmodel.recording.events import ACTION
 
 WITHOUT_DOCKER = {**os.environ, "DOCKER_HOST": "unix:///nonexistent"}
 DEADLINE_S = 300

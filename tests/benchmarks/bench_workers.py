@@ -19,8 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from costmodel.recording.events import Actions, Clock, Event, PhaseEnded, TrialStarted
-from costmodel.recording.follower import read_events
+from costmodel import Actions, Clock, Event, PhaseEnded, TrialStarted, read_events
 from tests.support import paced_fake
 from tests.support.standins.ray_cluster import TwoNodes
 

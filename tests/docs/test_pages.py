@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
+import subprocess
+import sys
 import tomllib
 import types
 from collections.abc import Iterator
@@ -135,3 +138,38 @@ def test_every_guarantee_names_a_test_that_exists() -> None:
         assert (ROOT / path).is_file(), guarantee
         names = [node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if hasattr(node, "name")]
         assert name in names, guarantee
+
+
+# -- The site is built, strictly and without a network --------------------------------------------------------------
+
+pytestmark = pytest.mark.slow
+NOWHERE = "http://127.0.0.1:9"  # what asks for anything from outside is refused
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    proxies = {name: NOWHERE for name in ("http_proxy", "https_proxy", "all_proxy")}
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    done = subprocess.run(
+        build,
+        cwd=ROOT,
+        env=os.environ | proxies | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    wanted = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
+    assert wanted <= {path.relative_to(site) for path in site.rglob("*.html")}
+
+
+def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
+    fetched = re.compile(
+        r"""<(?:script|img|iframe|link rel="(?:stylesheet|preconnect)")[^>]*(?:src|href)="https?:[^"]*"""
+    )
+    assert {path.name: found for path in site.rglob("*.html") if (found := fetched.findall(path.read_text()))} == {}

@@ -10,7 +10,8 @@ import statistics
 from collections.abc import Callable
 from random import Random
 
-from costmodel.statistics.intervals import mean_interval, student_t
+from costmodel import mean_interval
+from costmodel.statistics.intervals import student_t
 
 TRIALS = (30, 100, 300)
 REPEATS = 2_000

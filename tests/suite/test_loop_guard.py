@@ -2,9 +2,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
 
 import pytest
 
+from taxtui import cli
+from tests.support.chaos import processes
+from tests.support.chaos.cases import UNREADABLE, judged
+from tests.support.chaos.strikes import Victim
+from tests.support.command_line import Home
+from tests.support.fuzz import hostile
 from tests.support.loop_guard import THREADS, TICK_S, LoopGuard
 
 
@@ -35,3 +43,39 @@ def test_only_what_blocks_the_loop_is_reported_and_where() -> None:
 
 async def test_every_coroutine_here_is_watched(request: pytest.FixtureRequest) -> None:
     assert "unblocked_loop" in request.fixturenames
+
+
+# -- That chaos would notice: what its verdicts call a failure, and that a seed repeats a case ----------------------
+
+OURS = f'Traceback (most recent call last):\n  File "{cli.__file__}", line 1, in main\nKeyError: 1\n'
+PYTHON_S = 'Traceback (most recent call last):\n  File "<frozen runpy>", line 1, in x\nKeyboardInterrupt\n'
+IN_A_CHECKOUT = (
+    'Traceback (most recent call last):\n  File "/x/taxtui/.venv/site.py", line 1, in x\nKeyboardInterrupt\n'
+)
+
+
+def test_a_recording_that_cannot_be_read_is_a_failure_unless_somebody_else_wrote_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    assert judged(path) == ([], [])
+    data = hostile.GOLDEN.read_bytes()
+    path.write_bytes(data)
+    problems, events = judged(path)
+    assert problems == []
+    assert events
+    path.write_bytes(data[:40] + b"?" + data[41:])
+    assert [problem for problem, _ in judged(path)[0]] == [UNREADABLE]
+    assert judged(path, tampered=True)[0] == []
+
+
+def test_codes_that_are_not_promised_and_tracebacks_of_ours_are_failures(tmp_path: Path) -> None:
+    victim = Victim(Home(tmp_path / "home"), tmp_path / "r.msgpack", Random(1), signals={9})
+    for code, said, problems in (
+        (0, "", 0),
+        (-9, "", 0),
+        (-11, "", 1),
+        (120, "", 1),
+        (1, OURS, 1),
+        (1, PYTHON_S, 0),  # struck before a line of ours ran
+        (1, IN_A_CHECKOUT, 0),
+    ):
+        assert len(processes.exit_problems(code, said, victim)) == problems

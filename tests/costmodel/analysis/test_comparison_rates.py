@@ -1,42 +1,35 @@
-"""How often a check is wrong where the truth is known; tests/studies/study_compare.py has the large version."""
+"""How often a check is wrong where the truth is known; tests/studies/study_power.py has the large version."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.studies.study_power import best_power
-from tests.support.compared import Repetitions, metrics, noisy_checks, noisy_rates, rates, simulated_pairs
+from tests.support.compared import metrics, noisy_checks, noisy_rates, rates, repetition_pairs
 from tests.support.cost_model.repeated import AA
 
 
-@pytest.mark.slow
 def test_equal_runs_raise_no_false_alarm_and_20_per_cent_are_found() -> None:
     for limit in (0.0, 0.10):
-        alarms = rates(simulated_pairs(40, 3, 0.05), metrics(limit))
-        assert alarms.regressed <= 0.05, (limit, alarms)
-    found = rates(simulated_pairs(40, 3, 0.02, "slower by 20 %"), metrics(0.05))
-    assert found.regressed >= 0.90, found
-    equal = rates(simulated_pairs(10, 6, 0.02), metrics(0.10))
-    assert equal.passed >= 0.90, equal
+        assert noisy_checks(40, 3, 0.05, 1.0, limit=limit).regressed <= 0.05
+    assert noisy_checks(40, 3, 0.02, 1.2, limit=0.05, sigma=0.05).regressed >= 0.90
+    assert noisy_checks(10, 6, 0.02, 1.0, limit=0.10, sigma=0.05).passed >= 0.90
+    found = noisy_checks(30, 3, 0.05, 1.2, limit=0.10, sigma=0.05)
+    assert found.any_worse >= 0.7
+    assert found.regressed >= found.any_worse - 0.04, "a check of one cell finds as much as a comparison"
 
 
 @pytest.mark.parametrize("runs", [1, 3])
 def test_real_repetitions_never_fail_a_check_of_39_metrics(runs: int) -> None:
-    result = rates(Repetitions(AA).pairs(runs), metrics(0.0))
+    result = rates(repetition_pairs(AA, runs), metrics(0.0))
     assert result.regressed == 0
     assert result.worse <= 0.025
 
 
 def test_equal_recordings_of_many_cells_fail_a_check_in_at_most_5_percent() -> None:
-    result = noisy_checks(30, 3, 0.06, 1.0, cells=13)
+    result = noisy_checks(20, 3, 0.06, 1.0, cells=13)
     assert result.regressed <= 0.05
     assert result.any_worse > 0.05  # the 95 % intervals alone
-
-
-def test_a_check_of_one_cell_finds_as_much_as_a_comparison() -> None:
-    result = rates(simulated_pairs(30, 3, 0.05, "slower by 20 %"), metrics(0.10))
-    assert result.any_worse >= 0.7
-    assert result.regressed >= result.any_worse - 0.04
 
 
 def test_the_repetitions_that_compare_asks_for_find_the_change() -> None:

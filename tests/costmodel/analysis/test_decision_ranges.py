@@ -11,11 +11,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Precision, TrainingRun
-from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between
-from costmodel.analysis.thresholds import input_effects
+from costmodel import MOVE, STAY, Decision, Precision, Recording, TrainingRun, decide_between, input_effects
+from costmodel.analysis.decision import CANNOT_TELL
 from costmodel.providers import plausible_ranges
-from costmodel.recording.reader import Recording
 from taxtui.cli import app
 from taxtui.report.decision.sections import page
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
@@ -49,9 +47,9 @@ def decided(
     stated: frozenset[str] = STATED,
     **of_it: float,
 ) -> Decision:
-    asked = replace(training_run, create_rate=10.0, create_burst=600, **of_it)  # type: ignore[arg-type]
+    asked = replace(training_run, create_rate=10.0, create_burst=600, **of_it)
     if "create_rate" not in stated:
-        asked = replace(training_run, **of_it)  # type: ignore[arg-type]
+        asked = replace(training_run, **of_it)
     candidate = candidate_at(recording, f"daytona:{there or KNOWN}", asked, stated)
     return decide_between(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
 

@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from costmodel import FLOOR_LIMIT_NS, Row, TrainingRun, answer_of, compare, load, parse_metric, project, read_recording
 from costmodel.analysis.baseline import with_baseline
-from costmodel.analysis.compared_metrics import parse_metric
-from costmodel.analysis.comparison import compare
-from costmodel.analysis.project import project
-from costmodel.analysis.ranking import answer_of
-from costmodel.projection.row import Row
-from costmodel.recording.reader import load, read_recording
-from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
-from costmodel.training.run import TrainingRun
+from costmodel.recording.runner_health import LAG_LIMIT_NS
 from taxtui.cli import app
 from taxtui.report.answer.measured import summary
 from taxtui.report.headline import sentence

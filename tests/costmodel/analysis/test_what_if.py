@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Images, Think, TrainingRun, load, load_prices
-from costmodel.analysis.project import behind
-from costmodel.analysis.what_if import Saving, what_if
-from costmodel.errors import CostModelError
+from costmodel import CostModelError, Images, Saving, Think, TrainingRun, behind, load, load_prices, what_if
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from tests.support.cost_model.costmodel_files import S, trial, write

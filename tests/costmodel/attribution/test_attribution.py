@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from costmodel import (
-    Attribution,
-    Images,
-    Interval,
-    Row,
-    Think,
-    TrainingRun,
-    TrainingRunError,
-    load,
-    load_prices,
-    project,
-)
+from costmodel import Alternatives, Basis, Images, Interval, Pool, Recording, load, load_prices, pools, project
 from costmodel.attribution import replications
+from costmodel.attribution.assumptions import POISONED, REQUESTED, STEP_MODEL_RULES, assumptions
+from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.attribution.resamples import interval_of
-from costmodel.projection.row import CAUSES, Share
+from costmodel.errors import TrainingRunError
+from costmodel.projection.row import CAUSES, Attribution, Row, Share
 from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import sample_steps
-from costmodel.workload.pool import pools
-from tests.support.cost_model.attributed_worlds import AMOUNTS, holds, recorded, two_sided
-from tests.support.cost_model.attributed_worlds import attributed as attributed_run
+from costmodel.training.run import Think, TrainingRun
+from tests.studies.study_attribution import AMOUNTS, holds, recorded, two_sided
+from tests.studies.study_attribution import attributed as attributed_run
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.stepping import parts, trials_of
 
@@ -58,7 +51,7 @@ def attributed(file: Path, prices: Path | None = None, **asked: Any) -> Attribut
 def same(tmp_path: Path) -> Path:
     """Trials of 9 s: create 2, ready 1, three commands of 1.25 s that ran for 1 s, gaps of 0.75 s; clean-up 4."""
     each = {"runs": [S] * 3, "actions": [S * 5 // 4] * 3, "gaps": [S * 3 // 4] * 3, "cleanup": 4 * S}
-    return write(tmp_path / "same.msgpack", [trial(n, **each) for n in range(12)])  # type: ignore[arg-type]
+    return write(tmp_path / "same.msgpack", [trial(n, **each) for n in range(12)])
 
 
 @pytest.fixture
@@ -246,12 +239,12 @@ def test_intervals_hold_the_truth_even_if_steps_differ_as_much_as_trials_leave_o
 
 
 def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
-    (pool,) = pools([load(varied)])  # type: ignore[list-item]
+    (pool,) = pools([load(varied)])
     assert pool.trials
     images = {"nodes": 4, "pods_per_node": 4, "images": Images.between(1, 3, 300), "pull_gb_s": 0.5}
     for count in (1, 7, 160, 161, 5000, 160_000):
         for more in ({}, {"create_rate": 1.0}, images, {"policy": "async"}):
-            asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
+            asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)
             world = RandomStream(asked, trials_of([parts(work=1)]), None, 0)
             plan = sample_steps(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
@@ -298,3 +291,102 @@ def test_intervals_hold_the_truth_where_repetitions_differ(tmp_path: Path) -> No
         for unit in ("step_s", "worker_hours"):
             assert sum(holds(one[amount], truth[amount], unit) for one in found) >= 8, (amount, unit)
     assert all(two_sided(one["sandbox"], "step_s") for one in found)
+
+
+# -- What an attribution says that it rests on ----------------------------------------------------------------------
+
+ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")
+
+
+def stated(scale: int = 1, **asked: Any) -> dict[str, tuple[str, str]]:
+    training_run = TrainingRun(**{"trajectories": 1000, "workers": 64, "prompts": 4, "group_size": 4} | asked)
+    found = assumptions(training_run, ASSUMED, failures=3, trials=1200, scale=scale)
+    assert len({one.name for one in found}) == len(found)
+    return {one.name: (one.value, one.source) for one in found}
+
+
+def test_what_is_asked_for_is_told_with_its_unit_and_what_is_usual_is_not() -> None:
+    found = stated(train_s=60.0, gpus=8, gpu_usd_hour=2.5, timeout_s=900.0, include_cleanup=True)
+    assert found["train_s"] == ("60 s", REQUESTED)
+    assert found["gpu_usd_hour"] == ("2.5 $ an hour", REQUESTED)
+    assert found["timeout_s"] == ("900 s", REQUESTED)
+    assert found["include_cleanup"] == ("yes", REQUESTED)
+    assert "policy" not in found
+
+
+def test_failures_are_measured() -> None:
+    assert stated()["failure_rate"] == ("3 of 1,200 attempts", "measured")
+
+
+def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
+    assert stated(failure_rate=0.05)[POISONED] == ("19%, 1 − (1 − 0.05)^4", REQUESTED)
+    assert stated(failure_rate=0.05, failure_burst=2)[POISONED] == ("10%, 1 − (1 − 0.05)^2", REQUESTED)
+    assert stated()[POISONED] == ("1%, 1 − (1 − 0.0025)^4", "measured")
+    assert POISONED not in stated(failure_rate=0.0)
+    assert POISONED not in stated(prompts=None, group_size=None, batch=16)
+
+
+def test_images_bring_along_what_nobody_said_about_them() -> None:
+    nodes = {"nodes": 4, "pods_per_node": 16, "images": Images.of([2.0, 4.0])}
+    found = stated(**nodes, pull_gb_s=0.1)
+    assert found["placement"][1] == STEP_MODEL_RULES
+    assert found["pull_gb_s"] == ("0.1 GB/s", REQUESTED)
+    chosen = stated(**nodes, placement="prepulled")
+    assert chosen["placement"] == ("prepulled", REQUESTED)
+
+
+# -- Two places in the same random worlds: what both share cancels, and runs that are not the same are no -----------
+
+PAIRED = TrainingRun(
+    trajectories=64, workers=8, batch=8, group_size=4, gpus=2, gpu_usd_hour=3600.0, think=Think(5 * S, 0.5), run_sd=0.0
+)
+"""8 steps; two GPUs cost $2 a second."""
+PAIRED_ON_NODES = replace(PAIRED, nodes=2, pods_per_node=4, images=Images.between(2, 8, 50), pull_gb_s=1.0)
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Pool]:
+    """One creates 10 s longer than the other, else they are alike."""
+    trials = [trial(n, create=2 * S, runs=[S // 2] * 3) for n in range(8)]
+    trials += [trial(n, cell=1, create=12 * S, runs=[S // 2] * 3) for n in range(10, 18)]
+    return list(
+        pools(
+            [load(write(tmp_path_factory.mktemp("pairs") / "r.msgpack", trials, cell(0), cell(1, substrate="local")))]
+        )
+    )
+
+
+def test_what_both_share_cancels(cells: list[Pool]) -> None:
+    same = run_difference(Alternatives(cells[0], PAIRED, None), Alternatives(cells[0], PAIRED, None))
+    assert same.usd == (0.0, 0.0, 0.0)
+    slower = run_difference(Alternatives(cells[1], PAIRED, None), Alternatives(cells[0], PAIRED, None))
+    assert slower.usd.value == pytest.approx(8 * 10 * 2, rel=1e-6)  # steps, s, $ a second: think times are the same
+    assert slower.usd.low == pytest.approx(slower.usd.value)
+    assert slower.worker_hours.value == pytest.approx(64 * 10 / 3600, rel=1e-6)
+
+
+def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> None:
+    one, other = Alternatives(cells[0], PAIRED_ON_NODES, None), Alternatives(cells[0], PAIRED, None)
+    pulls, back = run_difference(one, other), run_difference(other, one)
+    assert pulls.usd.value > 0
+    assert back.usd.value == pytest.approx(-pulls.usd.value)
+    shared: Shared = {}
+    assert run_difference(one, other, shared=shared) == pulls
+    assert run_difference(other, one, shared=shared) == back, "what both have is simulated once, and is the same"
+
+
+def test_other_steps_or_other_nodes_are_not_paired(cells: list[Pool]) -> None:
+    run = Alternatives(cells[0], PAIRED, None)
+    assert run_difference(run, Alternatives(cells[0], replace(PAIRED, trajectories=32), None)) is None
+    nodes = Alternatives(cells[0], PAIRED_ON_NODES, None)
+    assert run_difference(nodes, Alternatives(cells[0], replace(PAIRED_ON_NODES, nodes=3), None)) is None
+
+
+def test_other_runs_are_resampled_each_for_themselves(cells: list[Pool], tmp_path: Path) -> None:
+    trials = [trial(n, create=(2 + n % 5) * S, runs=[S // 2] * 3) for n in range(20)]
+    files = [write(tmp_path / f"{name}.msgpack", trials, cell(0), run_id=name) for name in ("one", "two")]
+    found = [load(file) for file in files]
+    one, two = (next(iter(pools([file]))) for file in found if isinstance(file, Recording))
+    apart_ = run_difference(Alternatives(one, PAIRED, None), Alternatives(two, PAIRED, None))
+    assert apart_.usd.value == 0  # the same trials, drawn alike
+    assert apart_.usd.low < 0  # but who knows whether the runs were

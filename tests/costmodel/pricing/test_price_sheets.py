@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import PriceError, Row, TrainingRun, load, load_prices, project
-from costmodel.pricing.sheet import PARTS, SHIPPED_PRICES, Meter, priced_cell
+from costmodel import (
+    SHIPPED_PRICES,
+    NoPrice,
+    PriceError,
+    Row,
+    TrainingRun,
+    load,
+    load_prices,
+    pools,
+    priced_cell,
+    project,
+)
+from costmodel.pricing.sheet import PARTS, Meter
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import Cost
-from costmodel.workload.pool import pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 HOUR = 3600 * S
@@ -293,3 +305,20 @@ def test_in_steps_a_run_is_billed_by_the_same_rates(tmp_path: Path, keys: str, u
     found = row(tmp_path, keys, trials, 'source = ["a", "b"]\n', **steps)
     assert found.attribution is not None
     assert found.cost.sandbox_usd == pytest.approx(usd, rel=0.01)
+
+
+def test_a_price_of_its_variant_is_stale_after_a_year_and_a_missing_one_is_named(tmp_path: Path) -> None:
+    """A variant without a price of its own has that of its substrate."""
+    own = '[[sandbox]]\nsubstrate = "docker"\nvariant = "runsc"\nsource = "x"\nminimum_s = 0\nincrement_s = 1\n'
+    prices = load_prices(sheet(tmp_path, f"usd_per_hour = 1\n{own}usd_per_hour = 7.5\n[worker]\nusd_per_hour = 0.5"))
+    assert prices.worker_usd_hour == 0.5
+    plain, runsc, kata = (priced_cell("docker", variant, 1.0, 1024) for variant in ("", "runsc", "kata"))
+    assert [prices.sandbox(one).usd_hour(one) for one in (plain, runsc, kata)] == [1, 7.5, 1]
+    today = datetime.datetime.now(datetime.UTC).date()
+    for days, stale in ((365, False), (366, True)):
+        assert msgspec.structs.replace(prices.sandbox(plain), date=today - datetime.timedelta(days)).stale == stale
+    with pytest.raises(NoPrice) as raised:
+        prices.sandbox(priced_cell("modal", "gpu", 1.0, 1024))
+    assert raised.value.problem == "ours has no price for modal:gpu"
+    assert raised.value.stanza.startswith('[[sandbox]]\nsubstrate = "modal"\nvariant = "gpu"')
+    assert str(raised.value) == f"{raised.value.problem}; add to it\n\n{raised.value.stanza}"

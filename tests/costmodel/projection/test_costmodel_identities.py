@@ -9,14 +9,12 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from costmodel import POLICIES, Interval, RecordedTrial, TrainingRun, mean_interval
 from costmodel.pricing.sheet import billed_ns
 from costmodel.projection.wall_clock import limits, run_in_time
 from costmodel.recording.breakdown import Measures, Split
-from costmodel.recording.trial import RecordedTrial
 from costmodel.simulation.attempts import Retries, with_retries
 from costmodel.statistics.distribution import Distribution
-from costmodel.statistics.intervals import Interval, mean_interval
-from costmodel.training.run import POLICIES, TrainingRun
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import at_length
 

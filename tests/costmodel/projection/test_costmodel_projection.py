@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Interval, Row, SourceError, Think, load, load_prices, project
-from costmodel.training.length import Length
+from costmodel import Interval, Length, Row, SourceError, Think, load, load_prices, project
 from tests.support.asking import HOUR, ask, hours, one
 from tests.support.cost_model.costmodel_files import S, cell, frame, header, health, trial, write
 from tests.support.cost_model.simulating import attribute_coarsely

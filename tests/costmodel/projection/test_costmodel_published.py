@@ -6,16 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import (
-    PriceError,
-    SourceError,
-    TrainingRun,
-    TrainingRunError,
-    answer_of,
-    load,
-    load_prices,
-    project,
-)
+from costmodel import PriceError, SourceError, TrainingRun, TrainingRunError, answer_of, load, load_prices, project
 from costmodel.projection.diagnostics import option, used_by
 from taxtui.options.training import OPTIONS
 from taxtui.report.headline import sentence

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from costmodel import Precision, Recording, Row, TrainingRun, TrainingRunError, load, project
-from costmodel.projection import warnings
+from costmodel import Precision, Recording, Row, TrainingRun, TrainingRunError, load, load_provider, project, warnings
 from costmodel.projection.diagnostics import option, used_by
-from costmodel.providers.provider import load_provider
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Images, Precision, Recording, Row, Think, TrainingRun, load, project
+from costmodel import Alternatives, Attribution, Images, Recording, Row, Share, behind, load, pools, project, rows_of
 from costmodel.analysis.decision import Side, decide_between
-from costmodel.analysis.project import behind, rows_of
 from costmodel.attribution import replications
-from costmodel.projection.row import Share
-from costmodel.workload.pool import pools
-from costmodel.workload.rescaling import Alternatives
+from costmodel.training.run import Precision, Think, TrainingRun
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 LAB: dict[str, Any] = {

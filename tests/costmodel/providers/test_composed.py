@@ -14,12 +14,10 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Images, Recording, Row, SourceError, TrainingRun, TrainingRunError, load, load_prices, project
-from costmodel.analysis.project import rows_of
-from costmodel.pricing.sheet import Prices
+from costmodel import Images, Pool, Prices, Recording, Row, TrainingRun, load, load_prices, pools, project, rows_of
+from costmodel.errors import SourceError, TrainingRunError
 from costmodel.providers.estimation import estimated, workloads
 from costmodel.providers.provider import Provider, StartTime, load_provider
-from costmodel.workload.pool import Pool, pools
 from taxtui.cli import app
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 

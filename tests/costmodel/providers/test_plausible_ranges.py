@@ -7,11 +7,8 @@ from random import Random
 
 import pytest
 
-from costmodel import load_prices
+from costmodel import Recording, load_prices, load_provider, poisoned_groups
 from costmodel.providers.plausible_ranges import Candidate, Input, figures
-from costmodel.providers.provider import load_provider
-from costmodel.recording.reader import Recording
-from costmodel.training.run import poisoned_groups
 from tests.support.cost_model.decision_worlds import RUN, candidate_at, record
 
 ASKED = replace(RUN, failure_rate=0.05)

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from costmodel import SourceError, load
+from costmodel import Recording, SourceError, load
 from costmodel.recording.breakdown import UNKNOWN, Split
-from costmodel.recording.reader import Recording
 from tests.support.cost_model.costmodel_files import S, cell, frame, header, health, trial, write
 
 

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Exposure, Recording, TrainingRun, load, pools, project
-from costmodel.recording.events import Health
-from costmodel.recording.runner_health import WorkerFitness
+from costmodel import Exposure, Health, Recording, TrainingRun, WorkerFitness, load, pools, project
 from taxtui.cli import app
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from costmodel import Precision, TrainingRun
-from costmodel.simulation.makespan import expected_max, makespan_bounds, renewal_makespan
+from costmodel import Precision, TrainingRun, expected_max, makespan_bounds
+from costmodel.simulation.makespan import renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
 from costmodel.statistics.distribution import Distribution
 from tests.support.cost_model.stepping import parts, parts_of, stepped, trials_of

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costmodel import expected_max, makespan_bounds
 from costmodel.simulation.makespan import (
     expected_makespan,
-    expected_max,
     list_makespan,
-    makespan_bounds,
     out_of_step,
     random_makespan,
     renewal_makespan,

@@ -10,10 +10,10 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Interval, Precision, TrainingRun
+from costmodel import Interval, Precision, TrainingRun, expected_max
 from costmodel.projection.tail_limits import TailLimits, tail_limits
 from costmodel.projection.wall_clock import WallClockLimits, limits, run_in_time
-from costmodel.simulation.makespan import expected_makespan, expected_max, list_makespan
+from costmodel.simulation.makespan import expected_makespan, list_makespan
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
 from taxtui.report.numbers import duration
@@ -27,7 +27,7 @@ HOUR = 3600
 def tail(law: Distribution, excess: int = 0, end_ns: float = 2 * S, **asked: float | None) -> TailLimits:
     """Limits of 512 jobs on 512 workers."""
     exact = Precision(tolerance=1e-12)
-    training_run = TrainingRun(trajectories=512, workers=512, precision=exact, **asked)  # type: ignore[arg-type]
+    training_run = TrainingRun(trajectories=512, workers=512, precision=exact, **asked)
     return tail_limits(law, 512, end_ns, training_run, excess=excess)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Images, Think, TrainingRunError
+from costmodel import Images, Think
 from costmodel.simulation.attempts import Parts, suspended_parts
 from costmodel.simulation.cluster import NodeSet
 from costmodel.training.run import Suspension
@@ -148,20 +148,3 @@ def test_recycling_agrees_with_the_published_example(sigma: float) -> None:
     assert fresh.wall_ns / S == pytest.approx(944, rel=0.05)
     assert recycled.wall_ns / S == pytest.approx(416, rel=0.1)
     assert 50 <= recycled.attempts - recycled.hits <= 100
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"resume_s": 1.0}, "a suspension needs its threshold"),
-        ({"suspend_after_s": 1.0}, "depends on each pause of the model: add --think"),
-        ({"recycle_s": 1.0, "include_cleanup": True}, "does not go with include_cleanup"),
-        ({"recycle_s": 1.0, "warm_pool": 2, "refill_s": 1.0}, "does not go with warm_pool"),
-        ({"build_s": 1.0}, "each image is built on its first use: add --images"),
-        ({"builders": 2}, "add --build-seconds"),
-        ({"build_s": 1.0, "built_images": 7} | IMAGES, "at most the 6 images"),
-    ],
-)
-def test_a_life_cycle_without_an_answer_is_refused(more: dict[str, object], message: str) -> None:
-    with pytest.raises(TrainingRunError, match=message):
-        training_run(**more)

@@ -9,18 +9,22 @@ from statistics import stdev
 
 import pytest
 
-from costmodel.analysis.comparison import INCONCLUSIVE, compare
-from costmodel.analysis.project import project
-from costmodel.errors import TrainingRunError
-from costmodel.recording.reader import Recording, read_recording
+from costmodel import INCONCLUSIVE, Recording, TrainingRun, TrainingRunError, compare, pools, project, read_recording
 from costmodel.statistics.intervals import Interval, correlation_time, mean_interval, student_t
-from costmodel.statistics.repetitions import Assumed, RunKey, assumed, basis, between, estimate, interval
-from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, judge
-from costmodel.training.run import TrainingRun
-from costmodel.workload.pool import pools
+from costmodel.statistics.repetitions import (
+    WITHIN_ONLY,
+    Assumed,
+    Estimate,
+    RunKey,
+    assumed,
+    basis,
+    between,
+    estimate,
+    interval,
+)
+from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, judge, paired_log_ratio, ratio
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.cost_model.repeated import everything, rates
-from tests.support.cost_model.simulated_runs import TRUTH, estimated, measured
+from tests.support.cost_model.repeated import TRUTH, estimated, estimated_trials, measured, rates
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 ONCE = TrainingRun(trajectories=1, workers=1)
@@ -96,14 +100,14 @@ def test_verdicts() -> None:
     def run(name: str, mean: float, runs: int = 1) -> object:
         return estimated([[mean - 0.1, mean, mean + 0.1] * 10] * runs, name)
 
-    told = judge(run("r", 11.1), run("s", 10.0), seven).verdict  # type: ignore[arg-type]
+    told = judge(run("r", 11.1), run("s", 10.0), seven).verdict
     assert (told.kind, told.reason) == (CANNOT_TELL, "from one run each (runs differ by ±19 %)")
     assert told.tie is None
-    told = judge(run("r", 11.1, 2), run("s", 10.0), seven).verdict  # type: ignore[arg-type]
+    told = judge(run("r", 11.1, 2), run("s", 10.0), seven).verdict
     assert told.reason.startswith("from two runs and one run")
-    assert judge(run("r", 15.0), run("s", 10.0), seven).verdict.kind == DIFFERS  # type: ignore[arg-type]
-    assert judge(run("r", 10.01), run("s", 10.0), seven).verdict.kind == TIE  # type: ignore[arg-type]
-    inside = judge(run("r", 11.1), run("r", 10.0), seven)  # type: ignore[arg-type]
+    assert judge(run("r", 15.0), run("s", 10.0), seven).verdict.kind == DIFFERS
+    assert judge(run("r", 10.01), run("s", 10.0), seven).verdict.kind == TIE
+    inside = judge(run("r", 11.1), run("r", 10.0), seven)
     assert inside.verdict.kind == DIFFERS
     single = estimated([[1.0]])
     assert judge(single, single, seven).verdict.kind == UNKNOWN
@@ -176,7 +180,84 @@ def test_six_real_repetitions(name: str) -> None:
 )
 def test_what_is_assumed_of_runs_is_what_the_shipped_ones_show(substrate: str, names: list[str]) -> None:
     cells = pools(read_recording(RECORDINGS / f"{name}.msgpack") for name in names)
-    told = [everything(pool) for pool in cells if pool.identity.substrate == substrate]
+    told = [estimated_trials(pool.trials) for pool in cells if pool.identity.substrate == substrate]
     repeated = [one for one in told if len(one.parts) > 1]
     assert round(math.sqrt(between(repeated)), 2) == assumed(substrate).sd
     assert f"runs of {len(repeated)} cells" in assumed(substrate).source
+
+
+# -- Two cells of the same runs are compared by the logarithm of their ratio, in which drift of the machi -----------
+
+OF_DOCKER = assumed("docker")
+RUN_S = (9.6, 17.0, 20.4)
+"""Mean times of three repetitions on a busy machine: the drift that made 2.8 times as slow a tie."""
+
+
+def drifting(rng: Random, runs: tuple[float, ...], blocks: int, truth: float, apart: float = 0.0) -> list[Estimate]:
+    """Two drifting that share a drift, the first ``truth`` times as slow; ``apart``: the sd of that between runs."""
+    one: list[list[float]] = []
+    other: list[list[float]] = []
+    for run_s in runs:
+        state, own = rng.gauss(0, 0.3), math.exp(rng.gauss(0, apart))
+        one.append([])
+        other.append([])
+        for _ in range(blocks):
+            state = 0.8 * state + rng.gauss(0, 0.2)
+            one[-1].append(run_s * truth * own * math.exp(state + rng.gauss(0, 0.1)))
+            other[-1].append(run_s * math.exp(state + rng.gauss(0, 0.1)))
+    return [estimated(one), estimated(other)]
+
+
+def test_what_is_slower_in_every_block_is_no_tie_however_the_machine_drifts() -> None:
+    docker, nspawn = drifting(Random(4), RUN_S, 8, 2.7, apart=0.1)
+    found = ratio(docker, nspawn, OF_DOCKER)
+    assert found.value == docker.value / nspawn.value
+    assert found.low > 1.5
+    assert found.high < 5
+    judged = judge(docker, nspawn, OF_DOCKER)
+    assert judged.verdict.kind == DIFFERS
+    assert judged.value.low > 0, "the difference says what its ratio says"
+
+
+def test_a_drift_that_both_share_cancels() -> None:
+    rng = Random(1)
+    drift = [math.exp(rng.gauss(0, 1)) for _ in range(20)]
+    found = ratio(estimated([[3 * one for one in drift]]), estimated([drift]), OF_DOCKER)
+    assert found == pytest.approx((3, 3, 3))
+
+
+def test_which_one_comes_first_does_not_matter() -> None:
+    one, other = drifting(Random(2), (1.0, 2.0), 10, 1.5)
+    there, back = ratio(one, other, OF_DOCKER), ratio(other, one, OF_DOCKER)
+    assert there == pytest.approx((1 / back.value, 1 / back.high, 1 / back.low))
+
+
+def test_two_repetitions_whose_ratios_differ_decide_by_students_t_of_two() -> None:
+    """Each repetition alone is sure, and one says the contrary of the other."""
+    noise = [1.0, 1.01, 0.99, 1.0] * 5
+    one = estimated([[1.3 * each for each in noise], [0.9 * each for each in noise[1:] + noise[:1]]])
+    other = estimated([noise, noise])
+    assert judge(one, other, OF_DOCKER).verdict.kind == TIE
+    assert judge(one, other, WITHIN_ONLY).verdict.kind == DIFFERS, "an sd that is given stands in for what runs show"
+
+
+def test_what_has_no_logarithm_has_no_interval() -> None:
+    one, other = estimated([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]), estimated([[1.0, 2.0, 3.0]] * 2)
+    assert paired_log_ratio(one, other, OF_DOCKER) is None
+    assert judge(one, other, OF_DOCKER).verdict.kind == UNKNOWN
+    few = estimated([[1.0], [2.0]])
+    assert ratio(few, few, OF_DOCKER) == (1.0, None, None)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_equal_cells_are_said_to_differ_in_one_of_twenty(runs: int) -> None:
+    """The seeded A/A study, small: 300 pairs. 1,000 pairs with 30 blocks gave .045, .024 and .017."""
+    rounds = 300
+    false = planted = 0
+    for seed in range(rounds):
+        rng = Random(f"{runs}:{seed}")
+        level_s = tuple(math.exp(rng.gauss(0, 0.3)) for _ in range(runs))
+        false += judge(*drifting(rng, level_s, 15, 1.0), OF_DOCKER).verdict.kind == DIFFERS
+        planted += judge(*drifting(rng, level_s, 15, 1.5), OF_DOCKER).verdict.kind == DIFFERS
+    assert false <= 0.08 * rounds  # .05 and two and a half standard errors of so few
+    assert planted >= 0.9 * rounds

@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import Interval
+from costmodel import Interval, RecordedTrial
 from costmodel.workload.characterization import (
     hazard,
     poisson_interval,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from costmodel.projection.row import CAUSES, Attribution, GpuWaiting, Share
-from costmodel.statistics.intervals import Interval
-from costmodel.workload.rescaling import Assumption
+from costmodel import CAUSES, Assumption, Attribution, GpuWaiting, Interval, Share
 
 STEPS = 977
 

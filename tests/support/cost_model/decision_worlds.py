@@ -9,14 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel import Precision, TrainingRun, load
-from costmodel.analysis.bill import USD, Side
+from costmodel import USD, Precision, Recording, Side, Think, TrainingRun, behind, load, load_provider, rows_of
 from costmodel.analysis.decision import Decision, Savings, decide_between
-from costmodel.analysis.project import behind, cells_of, rows_of
+from costmodel.analysis.project import cells_of
 from costmodel.providers.plausible_ranges import Candidate
-from costmodel.providers.provider import load_provider
-from costmodel.recording.reader import Recording
-from costmodel.training.run import Think
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 RUN: Final = TrainingRun(

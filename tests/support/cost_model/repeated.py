@@ -1,17 +1,17 @@
-"""The six repetitions of scenarios/aa.toml, taken apart into recordings of their own."""
+"""Repetitions: those of scenarios/aa.toml taken apart, and simulated ones whose truth is known."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
+from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.recording.reader import read_recording
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.repetitions import Estimate, assumed, estimate, interval
-from costmodel.statistics.verdict import DIFFERS, judge
-from costmodel.workload.pool import Pool, pools
+from costmodel import DIFFERS, Estimate, Pool, RecordedTrial, RunKey, pools, read_recording
+from costmodel.statistics.repetitions import assumed, estimate, interval
+from costmodel.statistics.verdict import judge
 
 AA: Final = Path(__file__).parents[3] / "recordings" / "aa.msgpack"
 PLANTED: Final = {"local": ("local-5", "local-20"), "docker": ("docker-20",)}
@@ -28,21 +28,12 @@ class Rates(NamedTuple):
 
 def held(pool: Pool, repetitions: tuple[int, ...]) -> Estimate:
     """What a success held its worker for, in these repetitions."""
-    return _estimated([trial for trial in pool.trials if trial.run.repetition in repetitions])
+    return estimated_trials([trial for trial in pool.trials if trial.run.repetition in repetitions])
 
 
-def everything(pool: Pool) -> Estimate:
-    """The same over all runs."""
-    return _estimated(pool.trials)
-
-
-def _estimated(trials: Sequence[RecordedTrial]) -> Estimate:
+def estimated_trials(trials: Sequence[RecordedTrial]) -> Estimate:
     origins = [(trial.run, trial.block) for trial in trials]
-    return estimate([trial.measures.held_ns for trial in trials], list(map(_ok, trials)), origins)
-
-
-def _ok(trial: RecordedTrial) -> int:
-    return int(trial.ok)
+    return estimate([trial.measures.held_ns for trial in trials], [int(trial.ok) for trial in trials], origins)
 
 
 def rates(path: Path) -> Rates:
@@ -76,3 +67,42 @@ def _inside(slow: Pool, plain: Pool, runs: list[int]) -> list[bool]:
     """Whether each repetition alone tells the two apart."""
     assume = assumed(plain.identity.substrate)
     return [judge(held(slow, (run,)), held(plain, (run,)), assume).verdict.kind == DIFFERS for run in runs]
+
+
+# -- simulated: a run effect common to all cells, a machine state that drifts, independent noise -----------------------
+
+NEIGHBOURS: Final = 0.61
+"""How residuals of neighbouring trials of a run correlate; what the shipped recordings showed."""
+GONE_AFTER: Final = 100
+"""Trials after which next to nothing of that is left."""
+CELLS: Final = 20
+"""Of a run, whose trials alternate, as in the shipped recordings; the four here are among them."""
+SPREAD: Final = 0.10
+"""Of a cell's trials within a run, relative to their mean."""
+TRUTH: Final = {"a": 1.0, "b": 1.0, "slower by 5 %": 1.05, "slower by 20 %": 1.2}
+"""Cell → its mean."""
+
+
+def measured(rng: Random, runs: int, run_sd: float, trials: int = 100) -> dict[str, list[list[float]]]:
+    """Cell → the trials of each run, in time order; blocks of the cells alternate in random order."""
+    found: dict[str, list[list[float]]] = {cell: [] for cell in TRUTH}
+    kept = math.exp(-3 / GONE_AFTER * CELLS / len(TRUTH))  # of the state until a trial of one of these cells
+    for _ in range(runs):
+        effect = math.exp(rng.gauss(0, run_sd))
+        state = rng.gauss(0, 1)
+        own: dict[str, list[float]] = {cell: [] for cell in TRUTH}
+        for _ in range(trials):
+            for cell in rng.sample(list(TRUTH), len(TRUTH)):
+                state = kept * state + math.sqrt(1 - kept * kept) * rng.gauss(0, 1)
+                residual = math.sqrt(NEIGHBOURS) * state + math.sqrt(1 - NEIGHBOURS) * rng.gauss(0, 1)
+                own[cell].append(TRUTH[cell] * effect * max(0.1, 1 + SPREAD * residual))
+        for cell, values in own.items():
+            found[cell].append(values)
+    return found
+
+
+def estimated(runs: list[list[float]], name: str = "r") -> Estimate:
+    """One cell's mean, by run."""
+    origins = [(RunKey(name, number), block) for number, run in enumerate(runs) for block in range(len(run))]
+    values = [value for run in runs for value in run]
+    return estimate(values, [1] * len(values), origins)
