@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shlex
-import tempfile
 from pathlib import Path
 
 import click
@@ -57,21 +56,6 @@ def test_every_command_is_accepted_as_it_stands(line: str, tmp_path: Path, monke
         group.make_context("taxtui", arguments, parent=context, resilient_parsing=not arguments)
 
 
-def printed(line: str) -> str:
-    """What a command prints that is run in a folder which has what a checkout has; it must end with exit 0.
-
-    In this process: that ``taxtui`` is one of its own is tried in taxtui/commands, and most of what these commands
-    took was to import what draws a page.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("recordings", "scenarios"):
-            (Path(folder) / name).symlink_to(ROOT / name)
-        with contextlib.chdir(folder):
-            done = CliRunner().invoke(app, shlex.split(line)[1:])
-    assert done.exit_code == 0, f"{done.stderr}{done.exception!r}"
-    return done.stdout
-
-
 def cheap() -> list[str]:
     whole = [line for line in commands() if line.split()[1:] and line.split()[1] in CHEAP and "msgpack" in line]
     whole += [line for line in commands() if "essay" in line]
@@ -81,10 +65,16 @@ def cheap() -> list[str]:
 
 
 @pytest.mark.parametrize("line", cheap())
-def test_cheap_commands_run_as_written(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cheap_commands_run_as_written(line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a folder that has what a checkout has, and in this process: most of what they took was to import."""
     run_coarsely(monkeypatch)
     attribute_coarsely(monkeypatch)
-    assert printed(line).strip()
+    for name in ("recordings", "scenarios"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, shlex.split(line)[1:])
+    assert done.exit_code == 0, f"{done.stderr}{done.exception!r}"
+    assert done.stdout.strip()
 
 
 def test_the_targets_of_make_are_there() -> None:
@@ -113,10 +103,11 @@ def test_generated_tables_are_up_to_date(page: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("page", SHOWING, ids=name_of)
-def test_shown_outputs_are_up_to_date(page: Path) -> None:
-    everything = bool(os.environ.get("TAXTUI_REQUIRE_ALL"))  # elsewhere without the outputs that take a minute
-    assert reference.redrawn(text_of(page), long=everything) == text_of(page), "make reference"
+def test_shown_outputs_are_up_to_date() -> None:
+    """All in one process, which runs a command of two pages once; outputs that take a minute on demand alone."""
+    long = bool(os.environ.get("TAXTUI_LONG_OUTPUTS"))
+    for page in SHOWING:
+        assert reference.redrawn(text_of(page), long=long) == text_of(page), f"make reference: {name_of(page)}"
 
 
 @pytest.mark.slow

@@ -9,10 +9,9 @@ import re
 import subprocess
 import sys
 import tomllib
-import types
-from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -66,24 +65,18 @@ def test_every_substrate_has_a_page() -> None:
     assert {page_of(name) for name in SUBSTRATES} == set((DOCS / "substrates").glob("*.md"))
 
 
-def own_reader() -> types.ModuleType:
-    [source] = blocks("recording-format.md", "python")
-    module = types.ModuleType("own_reader")
-    exec(compile(source, "recording-format.md", "exec"), module.__dict__)
-    return module
-
-
 @pytest.mark.parametrize("name", ["small", "run"])
 def test_the_reader_of_the_format_page_reads_what_taxtui_reads(name: str) -> None:
-    path = ROOT / "recordings" / f"{name}.msgpack"
-    told = []
+    path, told = ROOT / "recordings" / f"{name}.msgpack", []
     with Follower(path) as follower:
         while batch := follower.poll():
             told += [msgspec.msgpack.decode(msgspec.msgpack.encode(event)) for event in batch]
-    reader = own_reader()
-    read = [event for event in reader.events(path) if event[0] != LINK]
+    [source] = blocks("recording-format.md", "python")
+    reader: dict[str, Any] = {}
+    exec(compile(source, "recording-format.md", "exec"), reader)
+    read = [event for event in reader["events"](path) if event[0] != LINK]
     assert read == [event[: len(raw)] for raw, event in zip(read, told, strict=True)]  # fields were appended since
-    assert 0 < reader.mean_held_s(path) < 60
+    assert 0 < reader["mean_held_s"](path) < 60
 
 
 def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: Path) -> None:
@@ -116,17 +109,12 @@ def test_every_value_of_the_shipped_question_has_a_source() -> None:
 PAGE = re.compile(r"(?<![\w*./-])[\w./-]+\.md\b")
 
 
-def mentions() -> Iterator[tuple[Path, str]]:
-    """Each file of the product with each page that it names."""
+def test_every_page_that_code_mentions_is_in_the_repository() -> None:
     for folder in ("costmodel", "taxtui", "scenarios"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".py", ".toml", ".tcss"):
-                for page in PAGE.findall(path.read_text(encoding="utf-8")):
-                    yield path.relative_to(ROOT), page
-
-
-def test_every_page_that_code_mentions_is_in_the_repository() -> None:
-    assert [(str(path), page) for path, page in mentions() if not (ROOT / page.lstrip("/")).is_file()] == []
+                pages = PAGE.findall(path.read_text(encoding="utf-8"))
+                assert [page for page in pages if not (ROOT / page.lstrip("/")).is_file()] == [], path
 
 
 def test_every_guarantee_names_a_test_that_exists() -> None:
@@ -142,34 +130,16 @@ def test_every_guarantee_names_a_test_that_exists() -> None:
 
 # -- The site is built, strictly and without a network --------------------------------------------------------------
 
-pytestmark = pytest.mark.slow
-NOWHERE = "http://127.0.0.1:9"  # what asks for anything from outside is refused
 
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    proxies = {name: NOWHERE for name in ("http_proxy", "https_proxy", "all_proxy")}
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    done = subprocess.run(
-        build,
-        cwd=ROOT,
-        env=os.environ | proxies | {"NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.mark.slow
+def test_the_site_has_every_page_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
+    """It is built strictly and without a network: what asks for anything from outside is refused."""
+    environment = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "all_proxy")}
+    environment |= os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return folder
-
-
-def test_every_page_is_there(site: Path) -> None:
     wanted = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
-    assert wanted <= {path.relative_to(site) for path in site.rglob("*.html")}
-
-
-def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
-    fetched = re.compile(
-        r"""<(?:script|img|iframe|link rel="(?:stylesheet|preconnect)")[^>]*(?:src|href)="https?:[^"]*"""
-    )
-    assert {path.name: found for path in site.rglob("*.html") if (found := fetched.findall(path.read_text()))} == {}
+    assert wanted <= {path.relative_to(tmp_path) for path in tmp_path.rglob("*.html")}
+    tags = r"""<(?:script|img|iframe|link rel="(?:stylesheet|preconnect)")[^>]*(?:src|href)="https?:[^"]*"""
+    assert {path.name: told for path in tmp_path.rglob("*.html") if (told := re.findall(tags, path.read_text()))} == {}

@@ -33,22 +33,18 @@ LAWS: list[tuple[str, Callable[[Random], float], float]] = [
 def covered(draw: Callable[[Random], float], mean: float, size: int) -> tuple[float, float, float]:
     """Shares of repeats in which Hall's, Student's and the clustered interval (10 blocks) hold the mean."""
     rng = Random(size)
-    hall = student = blocks = 0
+    held = [0, 0, 0]
     for _ in range(REPEATS):
         sample = [draw(rng) for _ in range(size)]
         found = mean_interval(sample)
-        assert found.low is not None
-        assert found.high is not None
-        hall += found.low <= mean <= found.high
         half = student_t(size - 1) * statistics.stdev(sample) / math.sqrt(size)
-        student += abs(found.value - mean) <= half
         shifts = [rng.gauss(0, 0.2) for _ in range(10)]
         clusters = [i * 10 // size for i in range(size)]
         shifted = mean_interval([x + shifts[c] for x, c in zip(sample, clusters, strict=True)], clusters)
-        assert shifted.low is not None
-        assert shifted.high is not None
-        blocks += shifted.low <= mean <= shifted.high
-    return hall / REPEATS, student / REPEATS, blocks / REPEATS
+        held[0] += found.low <= mean <= found.high
+        held[1] += abs(found.value - mean) <= half
+        held[2] += shifted.low <= mean <= shifted.high
+    return held[0] / REPEATS, held[1] / REPEATS, held[2] / REPEATS
 
 
 def main() -> str:

@@ -168,15 +168,7 @@ def test_what_never_succeeds_is_caught_by_failures_though_it_has_no_durations(tm
 def test_a_percentile_that_the_trials_do_not_support_says_how_many_it_needs(tmp_path: Path) -> None:
     result = checked(new(tmp_path), base(tmp_path), "--metric", "p95:cold_start", "--format", "json")
     assert isinstance(result.exception, TooLittleData)
-    [found] = json.loads(result.stdout)
-    assert found["reason"] == "needs 72 values, has 48 before"
-
-
-def test_a_metric_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
-    options = ("--metric", "mean:trajectory=60%", "--metric", "mean:held_per_success", "--format", "json")
-    result = checked(new(tmp_path, 1.3), base(tmp_path), *options)
-    limits = {one["metric"]: (one["limit"], one["beyond_limit"]) for one in json.loads(result.stdout)}
-    assert limits == {"mean:trajectory": (0.6, False), "mean:held_per_success": (0.1, True)}
+    assert json.loads(result.stdout)[0]["reason"] == "needs 72 values, has 48 before"
 
 
 def test_equal_cells_alone_are_compared_and_the_others_are_named(tmp_path: Path) -> None:
@@ -196,19 +188,18 @@ def test_equal_cells_alone_are_compared_and_the_others_are_named(tmp_path: Path)
     assert [case.get("classname") for case in cases] == ["docker Tgone 3 exec c1", "docker Tnew 3 exec c1"]
 
 
-def test_what_a_cell_ran_on_may_differ_and_is_said(tmp_path: Path) -> None:
-    before = base(tmp_path, environment="env1", image="sha256:1")
-    result = checked(new(tmp_path, environment="env2", image="sha256:2"), before)
-    assert result.exception is None
-    assert "Different on the two sides: environment, image." in " ".join(result.stdout.split())
-
-
-def test_runs_of_several_files_pool_on_each_side(tmp_path: Path) -> None:
+def test_runs_of_several_files_pool_on_each_side_and_what_they_ran_on_may_differ(tmp_path: Path) -> None:
     before = [str(recorded(tmp_path / f"b{n}.msgpack", runs=1, seed=n, environment=f"env{n}")) for n in range(4)]
+    after = new(tmp_path, 1.3, image="sha256:2")
     pooled = [part for path in before[1:] for part in ("--pool-before", path)]
-    result = CliRunner().invoke(command, [before[0], str(new(tmp_path)), *pooled, "--fail-above", "10%"])
-    assert result.exception is None, result.output
-    assert "measured over 8 runs" in " ".join(result.stdout.split())
+    metrics = ("--metric", "mean:trajectory=60%", "--metric", "mean:held_per_success")
+    result = checked(after, Path(before[0]), *pooled, *metrics)
+    text = " ".join(result.stdout.split())
+    assert "measured over 8 runs" in text
+    assert "Different on the two sides: environment, image." in text
+    data = json.loads(checked(after, Path(before[0]), *pooled, *metrics, "--format", "json").stdout)
+    limits = {one["metric"]: (one["limit"], one["beyond_limit"]) for one in data}
+    assert limits == {"mean:trajectory": (0.6, False), "mean:held_per_success": (0.1, True)}
 
 
 @pytest.mark.parametrize(
@@ -217,10 +208,25 @@ def test_runs_of_several_files_pool_on_each_side(tmp_path: Path) -> None:
         (["a", "b", "--junit", "x.xml"], "--junit needs --fail-above; add --fail-above 10%"),
         (["a", "--fail-above", "10%"], "--fail-above compares two recordings; give BEFORE and AFTER"),
         (["a", "--metric", "x"], "--metric compares two recordings; give BEFORE and AFTER"),
+        (["BEFORE", "AFTER"], "new.msgpack and base.msgpack share no cell"),
+        (["BEFORE", "BEFORE"], "hold the same run"),
+        (["BEFORE", "AFTER", *["--metric", "p50:action"] * 2], "--metric p50:action is given twice"),
+        (["BEFORE", "AFTER", "--metric", "p50:acton"], "quantities of p50 are create, ready"),
+        (
+            ["BEFORE", "AFTER", "--metric", "median:action"],
+            "write mean:QUANTITY, a percentile as p50:QUANTITY, or fail",
+        ),
+        (["BEFORE", "AFTER", "--metric", "p0:action"], "write mean:QUANTITY"),
+        (["BEFORE", "AFTER", "--metric", "mean"], "quantities of mean are create"),
+        (["BEFORE", "AFTER", "--metric", "p50:held_per_success"], "quantities of p50 are create"),
     ],
 )
-def test_options_that_need_another(options: list[str], message: str) -> None:
-    assert str(CliRunner().invoke(command, options).exception) == message
+def test_what_cannot_be_compared_is_refused_with_exit_2(tmp_path: Path, options: list[str], message: str) -> None:
+    paths = {"BEFORE": str(base(tmp_path)), "AFTER": str(new(tmp_path, tier="other"))}
+    result = CliRunner().invoke(command, [paths.get(word, word) for word in options])
+    assert isinstance(result.exception, TrainingRunError | UsageError), result.output
+    assert (result.exception.exit_code, result.stdout) == (2, "")
+    assert message in str(result.exception)
 
 
 def test_a_tier_selects_cells(tmp_path: Path) -> None:
@@ -230,39 +236,6 @@ def test_a_tier_selects_cells(tmp_path: Path) -> None:
     assert {row["tier"] for row in json.loads(chosen.stdout)} == {"T0"}
     refused = checked(other, one, "-t", "T9")
     assert str(refused.exception).startswith("no row is of --tier T9; there are T0, T2")
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("p50:acton", "quantities of p50 are create, ready"),
-        ("median:action", "write mean:QUANTITY, a percentile as p50:QUANTITY, or failure_rate; quantities are create"),
-        ("p0:action", "write mean:QUANTITY"),
-        ("mean", "quantities of mean are create"),
-        ("p50:held_per_success", "quantities of p50 are create"),
-    ],
-)
-def test_an_unknown_metric_lists_the_known(name: str, told: str) -> None:
-    with pytest.raises(TrainingRunError) as refused:
-        parse_metric(name, 0.1)
-    assert told in str(refused.value)
-    assert refused.value.exit_code == 2
-
-
-def test_what_cannot_be_compared_is_refused_with_exit_2(tmp_path: Path) -> None:
-    before, after = base(tmp_path), new(tmp_path, tier="other")
-    no_cell = checked(after, before)
-    same_run = checked(before, before)
-    twice = checked(after, before, "--metric", "p50:action", "--metric", "p50:action=5%")
-    for result, told in (
-        (no_cell, "new.msgpack and base.msgpack share no cell"),
-        (same_run, "hold the same run"),
-        (twice, "--metric p50:action is given twice"),
-    ):
-        assert isinstance(result.exception, TrainingRunError | UsageError), result.output
-        assert (result.exception.exit_code, result.stdout) == (2, "")
-        assert told in str(result.exception)
-    assert checked(after, before, "--fail-above", "10").exit_code == 2
 
 
 def test_failure_rates_without_a_failure_are_counted_and_not_shown(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from taxtui.errors import TaxtuiError
 from taxtui.report.decision.sections import page as page_of
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from tests.support.cost_model.attributed import attribution
-from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
 
 DEMAND = TrainingRun(
     trajectories=1000, workers=10, batch=100, gpus=8, gpu_usd_hour=2.0, nodes=2, pods_per_node=16, think=Think(S)
@@ -199,11 +199,7 @@ def test_with_one_side_free_there_is_no_verdict(cells: list[Pool], tmp_path: Pat
         check_prices(billed[0], free[1])
     check_prices(*free)  # GPUs alone, on both
     check_prices(billed[0], Alternatives(cells[1], TrainingRun(trajectories=9, workers=9), None))  # worker-hours
-    sheet = tmp_path / "prices.toml"
-    sheet.write_text(
-        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nminimum_s = 0\nincrement_s = 1\nsource = "us"\n'
-        "usd_per_vcpu_hour = 0\nusd_per_egress_gib = 1\n"
-    )
+    sheet = price_sheet(tmp_path, "usd_per_vcpu_hour = 0\nusd_per_egress_gib = 1")
     paid_for_otherwise = Alternatives(cells[0], DEMAND, load_prices(sheet))
     with pytest.raises(TrainingRunError, match="docker costs nothing here and kubernetes is billed"):
         check_prices(paid_for_otherwise, billed[1])

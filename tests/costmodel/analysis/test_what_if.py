@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from costmodel import CostModelError, Images, Saving, Think, TrainingRun, behind, load, load_prices, what_if
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
-from tests.support.cost_model.costmodel_files import S, trial, write
-from tests.support.cost_model.step_cases import SHEET
+from tests.support.cost_model.costmodel_files import S, price_sheet, trial, write
 
 STEPS: dict[str, Any] = {"trajectories": 160, "workers": 4, "prompts": 2, "group_size": 8}
 STEPS |= {"gpus": 8, "gpu_usd_hour": 9.0}
@@ -28,9 +27,8 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def effect(recording: Path, action: str, **more: Any) -> Saving:
     training_run = TrainingRun(**STEPS | {"run_sd": 0.0} | more)
-    sheet = recording.with_name("sheet.toml")
-    sheet.write_text(SHEET)
-    [one] = behind([load(recording)], training_run, load_prices(sheet), ())
+    prices = load_prices(price_sheet(recording.parent, "usd_per_hour = 3600"))
+    [one] = behind([load(recording)], training_run, prices, ())
     [found] = what_if(one, [action])
     return found
 
@@ -65,10 +63,6 @@ def test_an_input_that_is_not_stated_has_its_published_range(recording: Path) ->
     assert found.step_s.low < found.step_s.value < found.step_s.high
 
 
-def test_recycling_saves_nothing_where_each_rollout_has_a_worker(recording: Path) -> None:
-    assert effect(recording, "recycle", workers=16, recycle_s=0.5).step_s == (0.0, 0.0, 0.0)
-
-
 def test_builds_before_the_run_save_the_first_uses(recording: Path) -> None:
     places = {"images": Images.of([1.0] * 4), "placement": "prepulled", "nodes": 1, "pods_per_node": 8}
     found = effect(recording, "prebuild", build_s=300.0, builders=1, **places)
@@ -92,12 +86,11 @@ def test_a_question_without_an_answer_is_one_line(recording: Path, words: list[s
 
 
 def test_the_command_prints_a_row_per_action(recording: Path) -> None:
-    words = ["--trajectories", "160", "--workers", "4", "--prompts", "2", "--group-size", "8"]
-    words += ["--what-if", "fork,recycle"]
-    words += ["--set", "fork_s=0.5"]
-    text = CliRunner().invoke(app, ["project", str(recording), *words]).stdout
+    words = ["project", str(recording), "--trajectories", "160", "--workers", "4", "--prompts", "2"]
+    words += ["--group-size", "8", "--what-if", "fork,recycle", "--set", "fork_s=0.5"]
+    text = CliRunner().invoke(app, words).stdout
     assert "contamination" in text
     assert "assumed: recycle_s 0 to 5.00 s" in text
-    rows = json.loads(CliRunner().invoke(app, ["project", str(recording), *words, "--format", "json"]).stdout)
+    rows = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).stdout)
     assert [row["action"] for row in rows] == ["fork", "recycle"]
     assert rows[0]["s_per_step"]["value"] > 0

@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import PriceError, SourceError, TrainingRun, TrainingRunError, answer_of, load, load_prices, project
-from costmodel.projection.diagnostics import option, used_by
-from taxtui.options.training import OPTIONS
 from taxtui.report.headline import sentence
-from tests.support.cost_model.asked_training_runs import ASKED
-from tests.support.cost_model.costmodel_files import trial, write
 
 PUBLISHED = 'provenance = "published"\n'
 ROW = f'{PUBLISHED}\n[[rows]]\nsubstrate = "x"\nactions = 7\ntrajectory_s = 5\n'
@@ -39,13 +35,8 @@ def test_the_essays_table() -> None:
         (printed,) = row.assumptions
         assert printed.value == f"{latency:g} s for 50 actions"
         assert printed.source.endswith("(no date is known)")
-        assert (
-            row.worker_hours.low,
-            row.wall_clock_hours.low,
-            row.tax_worker_hours,
-            row.by_cause_worker_hours,
-            row.trials,
-        ) == (None,) * 5
+        unknown = (row.worker_hours.low, row.wall_clock_hours.low, row.tax_worker_hours, row.by_cause_worker_hours)
+        assert (*unknown, row.trials) == (None,) * 5
 
 
 def test_the_papers_table_2() -> None:
@@ -64,24 +55,6 @@ def test_other_lengths_are_unknown_not_guessed() -> None:
     rows = project([essay, load(SHIPPED / "paper.toml")], TrainingRun(trajectories=10, workers=1, actions=150))
     assert [row.worker_hours is None for row in rows] == [True] * 5 + [False] * 2
     assert "length_unknown" in rows[0].flags
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path, name: str) -> None:
-    """A recording beside the published rows changes nothing."""
-    sources = [load(write(tmp_path / "run.msgpack", [trial(n) for n in range(3)])), load(SHIPPED / "essay.toml")]
-    usual = {"trajectories": 1000, "workers": 5}
-    training_run = TrainingRun(**usual | ASKED[name])
-    if name not in used_by("published"):
-        with pytest.raises(TrainingRunError, match=r"^essay\.toml holds published latencies") as error:
-            project(sources, training_run)
-        assert f"{option(name)}" in str(error.value)
-        assert "\n" not in str(error.value)
-        assert option(name) in {text for one in OPTIONS for text in one.opts}
-        return
-    rows, before = project(sources, training_run)[-5:], project(sources, TrainingRun(**usual))[-5:]
-    # the printed length is the only one; nothing is simulated
-    assert (rows == before) == (name in ("actions", "precision"))
 
 
 def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
@@ -112,6 +85,7 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
         (ROW + SECOND.replace("= 7", "= 0"), r":12: rows\[2\].actions: expected `int` >= 1"),
         (ROW.replace('substrate = "x"\n', ""), "missing required field `substrate`; add substrate = "),
         (f"{PUBLISHED}cpu = 2\n{SECOND}", r":2: cpu: unknown key; did you mean 'cpus'\?"),
+        (ROW + SECOND, r"bad\.toml: rows: row 2 is x x 7 once more; keep one of them"),
     ],
 )
 def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -120,13 +94,6 @@ def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None
     with pytest.raises(SourceError, match=message) as error:
         load(path)
     assert "\n" not in str(error.value)
-
-
-def test_the_same_row_twice_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "twice.toml"
-    path.write_text(ROW + SECOND)
-    with pytest.raises(SourceError, match=r"twice\.toml: rows: row 2 is x x 7 once more; keep one of them"):
-        load(path)
 
 
 def test_the_same_row_in_two_files_is_no_pair_to_compare(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from costmodel import Recording, load_prices, load_provider, poisoned_groups
+from costmodel import Recording, TrainingRun, load_prices, poisoned_groups
 from costmodel.providers.plausible_ranges import Candidate, Input, figures
 from tests.support.cost_model.decision_worlds import RUN, candidate_at, record
 
@@ -19,8 +19,10 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return record(tmp_path_factory.mktemp("ranges") / "run.msgpack", Random(1), [0.2], [1.0], 30)
 
 
-def named(candidate: Candidate) -> dict[str, Input]:
-    return {one.name: one for one in candidate.inputs}
+def named(
+    recording: Recording, provider: str, asked: TrainingRun = ASKED, stated: frozenset[str] = frozenset()
+) -> dict[str, Input]:
+    return {one.name: one for one in candidate_at(recording, provider, asked, stated).inputs}
 
 
 def test_every_shipped_figure_has_an_address_and_a_date() -> None:
@@ -31,7 +33,7 @@ def test_every_shipped_figure_has_an_address_and_a_date() -> None:
 
 
 def test_a_providers_own_figures_count_before_those_of_others(recording: Recording) -> None:
-    own = named(candidate_at(recording, "daytona", ASKED))["dispatch"]
+    own = named(recording, "daytona")["dispatch"]
     assert (own.best, own.worst, own.of_others) == (0.06, 1.13, False)
     assert all("podflare: " not in source for source in own.sources)
 
@@ -47,41 +49,40 @@ def test_without_a_range_of_its_own_a_provider_gets_the_widest_of_all(recording:
     printed = [one for one in figures() if one.input == "dispatch"]
     widest = min(one.low for one in printed), max(one.high for one in printed)
     for name in ("e2b", "modal"):  # a single value, and none
-        found = named(candidate_at(recording, name, ASKED))["dispatch"]
+        found = named(recording, name)["dispatch"]
         assert (found.best, found.worst, found.of_others) == (*widest, True)
 
 
 def test_a_stated_input_has_no_range(recording: Recording) -> None:
-    assert "failure_rate" not in named(candidate_at(recording, "daytona", ASKED, frozenset({"failure_rate"})))
-    stated = named(candidate_at(recording, "e2b:profile=e2b-pro,dispatch=100ms..300ms,slowdown=1", ASKED))
+    assert "failure_rate" not in named(recording, "daytona", ASKED, frozenset({"failure_rate"}))
+    stated = named(recording, "e2b:profile=e2b-pro,dispatch=100ms..300ms,slowdown=1")
     assert "limits" not in stated
     assert "work_speed" not in stated
     assert (stated["dispatch"].best, stated["dispatch"].worst) == (0.1, 0.3)
-    assert "limits" not in named(candidate_at(recording, "e2b", replace(ASKED, quota=12)))
+    assert "limits" not in named(recording, "e2b", replace(ASKED, quota=12))
 
 
 def test_a_rate_of_both_places_is_assumed_at_a_provider_and_not_known(recording: Recording) -> None:
-    found = named(candidate_at(recording, "daytona", ASKED))["failure_rate"]
+    found = named(recording, "daytona")["failure_rate"]
     assert (found.assumed, found.best, found.worst) == (0.05, 0.0, 0.16)
 
 
 def test_plans_go_from_loose_to_tight_with_the_disputed_one(recording: Recording) -> None:
-    daytona = named(candidate_at(recording, "daytona", ASKED))["limits"]
+    daytona = named(recording, "daytona")["limits"]
     assert [daytona.label(value) for value in (daytona.best, daytona.worst)] == [
         "daytona (10 creates a second)",
         "daytona-disputed (0.0333 creates a second)",
     ]
-    e2b = named(candidate_at(recording, "e2b", ASKED))["limits"]
+    e2b = named(recording, "e2b")["limits"]
     assert [e2b.short(number) for number in (0, 1, 2)] == ["e2b-pro-1100", "e2b-pro", "e2b-hobby"]
 
 
 def test_sizes_of_images_make_the_time_of_a_pull(recording: Recording) -> None:
-    pool, provider = candidate_at(recording, "daytona", ASKED).pool, load_provider("daytona")
-    asked = replace(ASKED, nodes=None, pods_per_node=None, node_usd_hour=None)
-    plain = named(Candidate(pool, provider, asked, None))["image"]
-    sized = named(Candidate(pool, provider, asked, None, images_gb=[2.0, 8.0]))["image"]
-    assert (plain.best, plain.worst) == (0.0, 3.1)
-    assert (sized.best, sized.worst) == (0.0, pytest.approx(5 / 0.065))
+    plain = candidate_at(recording, "daytona", ASKED)
+    sized = Candidate(plain.pool, plain.provider, plain.training_run, None, images_gb=[2.0, 8.0])
+    for candidate, worst in ((plain, 3.1), (sized, 5 / 0.065)):
+        [image] = [one for one in candidate.inputs if one.name == "image"]
+        assert (image.best, image.worst) == (0.0, pytest.approx(worst))
 
 
 def test_other_inputs_go_into_the_training_run_and_the_price(recording: Recording) -> None:

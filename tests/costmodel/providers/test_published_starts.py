@@ -15,9 +15,6 @@ from costmodel.providers import plausible_ranges
 FACTS = {facts.name: facts for facts in published_figures()}
 
 
-FIGURES = [figure for facts in FACTS.values() for figure in facts.figures]
-
-
 @pytest.mark.parametrize("name", FACTS)
 def test_every_figure_that_ships_has_a_source_a_date_and_a_licence(name: str) -> None:
     facts = FACTS[name]
@@ -31,32 +28,28 @@ def test_every_figure_that_ships_has_a_source_a_date_and_a_licence(name: str) ->
         assert own or figure.source == facts.source
 
 
-def test_percentiles_of_times_to_the_first_command_are_of_all_samples() -> None:
-    latest = {
-        (start.substrate, start.concurrency): start
-        for start in FACTS["computesdk.toml"].starts
-        if str(start.date) == "2026-05-05"
-    }
-    assert (latest["daytona", 100].p95, latest["e2b", 100].p50, latest["runloop", 100].p95) == (0.741, 0.822, 12.483)
-
-
 def test_a_range_of_a_decision_is_within_the_figures_of_its_provider() -> None:
     compared = 0
     for span in plausible_ranges.figures():
         if span.input == "dispatch":
-            own = [one for one in FIGURES if (one.quantity, one.substrate) == ("dispatch", span.provider)]
+            every = [figure for facts in FACTS.values() for figure in facts.figures]
+            own = [one for one in every if (one.quantity, one.substrate) == ("dispatch", span.provider)]
             values = [value for one in own for value in (one.value, one.min, one.p50, one.max) if value is not None]
             assert min(values) <= span.low <= span.high <= max(values)
             compared += 1
     assert compared > 3
 
 
-def test_starts_answer_nothing_alone(tmp_path: Path) -> None:
-    path = tmp_path / "starts.toml"
-    path.write_text('provenance = "published"\nsource = "a"\ndate = 2026-01-01\n[[starts]]\nsubstrate = "x"\np50 = 1\n')
-    starts = load(path)
-    with pytest.raises(SourceError, match=r"starts\.toml holds no latency of a trajectory .* --compose x"):
-        project([starts], TrainingRun(trajectories=10, workers=1))
+def test_starts_and_figures_answer_nothing_alone_and_say_what_they_are_for(tmp_path: Path) -> None:
+    starts = "[[starts]]\nsubstrate = 'x'\np50 = 1\n"
+    for rest, said in (
+        (starts, r"acme\.toml holds no latency of a trajectory .* --compose x"),
+        (f"{FIGURE}value = 1\n", r"acme\.toml has figures for the page of taxtui site only, and no latency"),
+    ):
+        path = tmp_path / "acme.toml"
+        path.write_text(f"{HEAD}source = 'a'\n{rest}")
+        with pytest.raises(SourceError, match=said):
+            project([load(path)], TrainingRun(trajectories=10, workers=1))
 
 
 def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path) -> None:
@@ -67,13 +60,6 @@ def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path)
     assert [one.identity.cpu_milli for one in facts.rows] == [2000, 500]
     printed = [row.assumptions[0].source for row in project([facts], TrainingRun(trajectories=10, workers=1))]
     assert printed == ["a (2026-01-01)", "b (2025-05-05)"]
-
-
-def test_figures_answer_nothing_and_say_what_they_are_for(tmp_path: Path) -> None:
-    path = tmp_path / "acme.toml"
-    path.write_text(f"{HEAD}source = 'a'\n{FIGURE}value = 1\n")
-    with pytest.raises(SourceError, match=r"acme\.toml has figures for the page of taxtui site only, and no latency"):
-        project([load(path)], TrainingRun(trajectories=10, workers=1))
 
 
 FIGURE = '[[figures]]\nsubstrate = "x"\nquantity = "dispatch"\nunit = "s"\nmeasure = "round trip"\n'

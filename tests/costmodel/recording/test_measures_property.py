@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,21 +128,15 @@ def test_the_share_of_the_tax_does_not_fall_where_sandboxes_compete(tmp_path: Pa
     assert sum(parts) == crowd["tax_per_success_ns"]["value"] == pytest.approx((3 + 0.3 + 3) * S)
 
 
-def test_report_and_project_say_the_same(tmp_path: Path) -> None:
-    path = both_cells(tmp_path)
-    for row, told in zip(
-        project([load(path)], TrainingRun(trajectories=3600, workers=1), each_level=True), reported(path), strict=True
-    ):
+def test_report_and_project_say_the_same_and_at_another_length_contention_keeps_its_share(tmp_path: Path) -> None:
+    path, asked = both_cells(tmp_path), TrainingRun(trajectories=3600, workers=1)
+    for row, told in zip(project([load(path)], asked, each_level=True), reported(path), strict=True):
         causes = row.by_cause_worker_hours
         assert causes.contention == pytest.approx(told["tax_by_cause_ns"]["contention"] / S)
         assert causes.work == pytest.approx(told["work_per_success_ns"] / S)
         assert row.tax_worker_hours.value == pytest.approx(told["tax_per_success_ns"]["value"] / S)
         assert sum(part or 0.0 for part in causes) == pytest.approx(row.worker_hours.value)
-
-
-def test_at_another_length_contention_keeps_its_share_of_the_run(tmp_path: Path) -> None:
-    rows = project([load(both_cells(tmp_path))], TrainingRun(trajectories=3600, workers=1, actions=6), each_level=True)
-    causes = rows[1].by_cause_worker_hours
+    causes = project([load(path)], replace(asked, actions=6), each_level=True)[1].by_cause_worker_hours
     assert (causes.contention, causes.work) == pytest.approx((6, 9))
 
 

@@ -22,28 +22,20 @@ durations = st.lists(st.integers(1, 10**11), min_size=1, max_size=20)
 laws = durations.map(Distribution.of)
 
 
-def expect(law: Distribution, jobs: int, workers: int, *, effort: float = 0.03, **asked: Any) -> SimulatedRun:
+def expect(law: Distribution, jobs: int, workers: int, effort: float = 0.03) -> SimulatedRun:
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
-    training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
+    training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision)
     return simulate_run(trials_of(parts_of(law)), training_run, law)
 
 
 def retried(
-    good: Sequence[int],
-    bad: Sequence[int],
-    jobs: int,
-    workers: int,
-    *,
-    startup: int = 0,
-    effort: float = 0.05,
-    **asked: Any,
+    good: Sequence[int], bad: Sequence[int], *, startup: int = 0, effort: float = 0.05, **asked: Any
 ) -> SimulatedRun:
     """Attempts of these ns, of which the second fail and ``startup`` is saved by a ready sandbox."""
     attempts = ([parts(create=startup / S, work=(ns - startup) / S) for ns in each] for each in (good, bad))
-    law = Distribution.of([*good, *bad])
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
-    training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
-    return simulate_run(trials_of(*attempts), training_run, law)
+    training_run = TrainingRun(precision=precision, **asked)
+    return simulate_run(trials_of(*attempts), training_run, Distribution.of([*good, *bad]))
 
 
 @few
@@ -85,28 +77,18 @@ def test_long_streams_end_where_the_renewal_form_says(jobs: int, sigma: float) -
 
 
 def test_a_burst_at_a_barrier_hits_the_stock_and_nothing_more() -> None:
-    pool = {"warm_pool": 8, "refill_s": 20.0, "startup": 3 * S}
-    found = retried([9 * S], [], 64, 64, **pool)
+    pool = {"workers": 64, "warm_pool": 8, "refill_s": 20.0, "startup": 3 * S}
+    found = retried([9 * S], [], trajectories=64, **pool)
     assert (found.hits.value, found.hits.error) == (8, 0)  # an eighth, whatever the steady state is
-    assert retried([9 * S], [], 128, 64, **pool).hits.value == 8  # all slots are taken when the second wave begins
-
-
-def test_pool_in_the_steady_state_of_many_workers_is_erlangs_loss() -> None:
-    rng = Random(3)
-    law = [round(S * rng.expovariate(1 / 40)) + 1 for _ in range(400)]
-    workers, slots, refill_s = 400, 30, 4.0
-    found = retried(law, [], 10**7, workers, warm_pool=slots, refill_s=refill_s, effort=4.0)
-    load = workers / (sum(law) / len(law) / S) * refill_s
-    lost = 1.0
-    for server in range(1, slots + 1):
-        lost = load * lost / (server + load * lost)
-    assert found.hits.value / found.attempts.value == pytest.approx(1 - lost, abs=0.01)
+    more = retried([9 * S], [], trajectories=128, **pool)
+    assert more.hits.value == 8  # all slots are taken when the second wave begins
 
 
 def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
     times = [20 * S + n for n in range(0, 10**9, 10**8)]
     rate, workers, saved = 1.0, 40, 10
-    found = retried(times, [], 10**7, workers, startup=saved * S, warm_pool=50, refill_rate=rate, effort=0.5)
+    pool = {"workers": workers, "warm_pool": 50, "refill_rate": rate}
+    found = retried(times, [], trajectories=10**7, startup=saved * S, effort=0.5, **pool)
     cold = sum(times) / len(times) / S
     assert found.hits.value / found.attempts.value == pytest.approx(rate * cold / (workers + rate * saved), rel=0.02)
 
@@ -115,12 +97,12 @@ def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
 @given(durations, durations, st.integers(1, 5), st.integers(0, 10**10), st.integers(1, 60))
 @example([1, 1, 1], [2], 5, 0, 1)
 def test_retries_are_walds_identity(good: list[int], bad: list[int], cap: int, backoff: int, jobs: int) -> None:
-    found = retried(good, bad, jobs, 5, max_attempts=cap, backoff_s=backoff / S)
+    asked = {"trajectories": jobs, "workers": 5, "max_attempts": cap, "backoff_s": backoff / S}
+    found = retried(good, bad, **asked)
     failure = len(bad) / (len(good) + len(bad))
     attempts = jobs * (1 - failure**cap) / (1 - failure)
-    assert abs(found.attempts.value - attempts) <= 3 * found.attempts.error + 0.2 * attempts * (
-        found.attempts.error == 0
-    )
+    slack = 0.2 * attempts * (found.attempts.error == 0)
+    assert abs(found.attempts.value - attempts) <= 3 * found.attempts.error + slack
     mean = (sum(good) + sum(bad)) / (len(good) + len(bad))
     held = found.attempts.value * mean + (found.attempts.value - jobs) * backoff
     assert abs(found.held_ns.value - held) <= 3 * found.held_ns.error + 0.05 * held + 5

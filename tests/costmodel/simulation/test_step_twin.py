@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -147,14 +146,6 @@ def test_nodes_that_never_fill_and_throttles_that_never_bind_change_nothing(
         other = stepped(training_run(**usual | more), trials, steps=3, seed=seed)
         for one, another in zip(plain, other, strict=True):
             assert one == pytest.approx(another)
-
-
-def test_the_last_of_a_step_is_the_order_statistic() -> None:
-    """Of n exponentials the longest has the mean Hₙ, the n-th harmonic number; as quantiles, well above the trials."""
-    quantiles = [parts(work=-math.log(1 - (n + 0.5) / 500)) for n in range(500)]
-    steps = stepped(training_run(batch=16), quantiles, steps=2000)
-    mean = sum(step.wall_ns / S for step in steps) / len(steps)
-    assert mean == pytest.approx(sum(1 / k for k in range(1, 17)), rel=0.03)
 
 
 # -- long streams ------------------------------------------------------------------------------------------------------

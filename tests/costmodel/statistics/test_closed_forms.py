@@ -25,6 +25,8 @@ def test_strata_ascend_and_keep_the_whole_and_its_mean(pauses: int, sigma: float
     assert means == sorted(means)
     mean = math.fsum(one.weight * one.mean for one in strata) / WHOLE
     assert mean == pytest.approx(pauses * math.exp(sigma**2 / 2), rel=1e-12)
+    assert strata_of_sum(0, sigma, 4) == ((WHOLE, 0.0),), "who does not pause does not think"
+    assert strata_of_sum(pauses, 0.0, 4) == ((WHOLE, pauses),), "pauses without spread are their median"
 
 
 def test_a_stratum_of_one_pause_is_between_its_quantiles() -> None:
@@ -40,11 +42,6 @@ def test_a_stratum_of_one_pause_is_between_its_quantiles() -> None:
         )
         assert low - cell <= one.mean <= high + cell
         below += one.weight
-
-
-def test_nobody_who_does_not_pause_thinks_and_pauses_without_spread_are_their_median() -> None:
-    assert strata_of_sum(0, 1.0, 4) == ((WHOLE, 0.0),)
-    assert strata_of_sum(7, 0.0, 4) == ((WHOLE, 7.0),)
 
 
 # -- One curve through the levels of concurrency that were measured, and how far beyond them it can be be -----------
@@ -126,8 +123,7 @@ def test_intervals() -> None:
 
 
 def test_ratios_and_differences() -> None:
-    ratio = ratio_interval([10, 20, 3, 30], [1, 1, 0, 1])
-    assert ratio.value == 21
+    assert ratio_interval([10, 20, 3, 30], [1, 1, 0, 1]).value == 21
     a, b = Interval(10, 8, 13), Interval(4, 3, 6)
     assert difference(a, b) == Interval(6, 6 - math.hypot(2, 2), 6 + math.hypot(3, 1))
     assert difference(a, Interval(4)) == Interval(6)

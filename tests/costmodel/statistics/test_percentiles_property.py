@@ -36,17 +36,6 @@ def test_the_closest_ranks_whose_risk_is_at_most_a_fortieth_on_each_side(count: 
     assert high == min((rank for rank in range(1, count + 1) if 1 - risk[rank] <= TAIL), default=None)
 
 
-@untimed
-@given(st.integers(1_000, 1_000_000), permille)
-def test_large_samples_agree_with_the_normal_approximation(count: int, thousandths: int) -> None:
-    p = thousandths / 1000
-    low, high = rank_limits(count, p)
-    half = 1.959964 * math.sqrt(count * p * (1 - p))
-    skew = 3.0  # the next term of the expansion is below 2 ranks, and ranks are whole
-    assert low is None or abs(low - (count * p - half)) <= skew
-    assert high is None or abs(high - (count * p + half)) <= skew
-
-
 def test_what_percentiles_need() -> None:
     assert [least_count(p) for p in (0.5, 0.95, 0.99)] == [6, 72, 368]
     for p, needed in ((Fraction(1, 2), 6), (Fraction(19, 20), 72), (Fraction(99, 100), 368)):
@@ -84,18 +73,6 @@ def test_monotone_in_every_value_and_in_the_percentage(values: list[int], index:
 
 
 @untimed
-@given(clustered, st.integers(1, 1000), durations, st.sampled_from([0.5, 0.95, 0.99]))
-def test_scale_and_shift_equivariant(trials: list[list[int]], factor: int, shift: int, p: float) -> None:
-    values = [value for trial in trials for value in trial]
-    moved = [factor * value + shift for value in values]
-    at = sorted(values)[len(values) // 2]
-    worth = effective_count(trials, at)
-    assert worth == effective_count([[factor * value + shift for value in own] for own in trials], factor * at + shift)
-    plain, other = percentile(sorted(values), p, worth), percentile(sorted(moved), p, worth)
-    assert other[:3] == tuple(None if end is None else factor * end + shift for end in plain[:3])
-
-
-@untimed
 @given(clustered)
 def test_actions_are_worth_between_one_value_and_all_of_them(trials: list[list[int]]) -> None:
     values = [value for trial in trials for value in trial]
@@ -109,8 +86,8 @@ def test_actions_are_worth_between_one_value_and_all_of_them(trials: list[list[i
     assert found.needs * worth >= 72 * len(values)
 
 
-@untimed
-@given(st.lists(durations, min_size=3, max_size=40, unique=True), st.integers(2, 9))
-def test_trials_that_repeat_one_value_are_worth_no_more_than_their_number(values: list[int], size: int) -> None:
-    repeated = [[value] * size for value in values]
-    assert effective_count(repeated, sorted(values)[len(values) // 2 - 1]) < len(values)
+def test_large_samples_agree_with_the_normal_approximation() -> None:
+    for count, p in itertools.product((1_000, 54_321, 1_000_000), (0.005, 0.5, 0.95, 0.99)):
+        half = 1.959964 * math.sqrt(count * p * (1 - p))
+        for found, wanted in zip(rank_limits(count, p), (count * p - half, count * p + half), strict=True):
+            assert found is None or abs(found - wanted) <= 3  # the next term is below 2 ranks, and ranks are whole

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from statistics import stdev
 
 import pytest
 
-from costmodel import INCONCLUSIVE, Recording, TrainingRun, TrainingRunError, compare, pools, project, read_recording
-from costmodel.statistics.intervals import Interval, correlation_time, mean_interval, student_t
+from costmodel import INCONCLUSIVE, Recording, TrainingRun, compare, pools, project, read_recording
+from costmodel.statistics.intervals import correlation_time, mean_interval, student_t
 from costmodel.statistics.repetitions import (
     WITHIN_ONLY,
     Assumed,
@@ -22,8 +23,8 @@ from costmodel.statistics.repetitions import (
     estimate,
     interval,
 )
-from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, judge, paired_log_ratio, ratio
-from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, Finding, judge, paired_log_ratio, ratio
+from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.repeated import TRUTH, estimated, estimated_trials, measured, rates
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -31,22 +32,15 @@ ONCE = TrainingRun(trajectories=1, workers=1)
 USUAL = assumed("local")
 
 
-def both(found: Interval) -> tuple[float, float]:
-    return found.low, found.high
-
-
-def test_blocks_of_equal_values_give_students_interval_of_the_blocks() -> None:
+def test_equal_blocks_and_equal_runs_give_students_interval_of_their_means() -> None:
+    """With equal counts and little variance within, random effects are the t interval of the runs' means."""
     blocks = [1.0, 2.0, 4.0, 9.0]
     found = mean_interval([value for value in blocks for _ in range(10)], [at for at in range(4) for _ in range(10)])
     half = student_t(3) * stdev(blocks) / 2
-    assert (found.value, *both(found)) == pytest.approx((4.0, 4.0 - half, 4.0 + half))
-
-
-def test_equal_runs_give_students_interval_of_their_means() -> None:
-    """With equal counts and little variance within, random effects are the t interval of the runs' means."""
+    assert found == pytest.approx((4.0, 4.0 - half, 4.0 + half))
     means = [10.0, 11.0, 12.5]
     one = estimated([[mean - 1e-6, mean, mean + 1e-6] for mean in means])
-    low, high = both(interval(one, USUAL))
+    low, high = interval(one, USUAL)[1:]
     half = student_t(2) * stdev(means) / math.sqrt(3)
     assert (one.value - low, high - one.value) == pytest.approx((half, half), rel=1e-3)
     assert basis(one, USUAL).measured
@@ -57,15 +51,15 @@ def test_a_large_run_does_not_make_small_ones_certain() -> None:
     """Nearly all the trials are of one run: clustered by run, the others would seem to add next to nothing."""
     rng = Random(1)
     one = estimated([[rng.gauss(mean, 0.1) for _ in range(count)] for mean, count in ((9, 5), (10, 990), (11, 5))])
-    low, high = both(interval(one, USUAL))
+    low, high = interval(one, USUAL)[1:]
     assert low < 9
     assert high > 11
 
 
 def test_one_run_has_two_intervals_and_the_wider_one_says_what_it_assumes() -> None:
     one = estimated([[9.0, 10.0, 11.0] * 10])
-    low, high = both(one.within)
-    wide_low, wide_high = both(interval(one, Assumed(0.07, "a file")))
+    low, high = one.within[1:]
+    wide_low, wide_high = interval(one, Assumed(0.07, "a file"))[1:]
     factor = math.exp(1.959964 * 0.07)
     assert wide_low == pytest.approx(10 - math.hypot(10 - low, 10 * (1 - 1 / factor)))
     assert wide_high == pytest.approx(10 + math.hypot(high - 10, 10 * (factor - 1)))
@@ -76,7 +70,7 @@ def test_one_run_has_two_intervals_and_the_wider_one_says_what_it_assumes() -> N
 
 def test_time_that_is_spent_idle_on_purpose_has_no_run_effect() -> None:
     values, origins = [10.0] * 9, [(RunKey("r", 0), 0)] * 9
-    low, high = both(interval(estimate(values, [1] * 9, origins, idle=9.0), USUAL))
+    low, high = interval(estimate(values, [1] * 9, origins, idle=9.0), USUAL)[1:]
     factor = math.exp(1.959964 * USUAL.sd)
     assert (low, high) == pytest.approx((10 - (1 - 1 / factor), 10 + factor - 1), rel=1e-4)
 
@@ -97,18 +91,18 @@ def test_neighbours_that_correlate_are_worth_less() -> None:
 def test_verdicts() -> None:
     seven = Assumed(0.07, "a file")
 
-    def run(name: str, mean: float, runs: int = 1) -> object:
-        return estimated([[mean - 0.1, mean, mean + 0.1] * 10] * runs, name)
+    def judged(mean: float, runs: int = 1, name: str = "r") -> Finding:
+        one, other = (
+            estimated([[value - 0.1, value, value + 0.1] * 10] * count, of)
+            for value, count, of in ((mean, runs, name), (10.0, 1, "s"))
+        )
+        return judge(one, other, seven).verdict
 
-    told = judge(run("r", 11.1), run("s", 10.0), seven).verdict
-    assert (told.kind, told.reason) == (CANNOT_TELL, "from one run each (runs differ by ±19 %)")
-    assert told.tie is None
-    told = judge(run("r", 11.1, 2), run("s", 10.0), seven).verdict
-    assert told.reason.startswith("from two runs and one run")
-    assert judge(run("r", 15.0), run("s", 10.0), seven).verdict.kind == DIFFERS
-    assert judge(run("r", 10.01), run("s", 10.0), seven).verdict.kind == TIE
-    inside = judge(run("r", 11.1), run("r", 10.0), seven)
-    assert inside.verdict.kind == DIFFERS
+    told = judged(11.1)
+    assert (told.kind, told.reason, told.tie) == (CANNOT_TELL, "from one run each (runs differ by ±19 %)", None)
+    assert judged(11.1, 2).reason.startswith("from two runs and one run")
+    assert [judged(mean).kind for mean in (15.0, 10.01)] == [DIFFERS, TIE]
+    assert judged(11.1, name="s").kind == DIFFERS, "both of one run"
     single = estimated([[1.0]])
     assert judge(single, single, seven).verdict.kind == UNKNOWN
 
@@ -123,7 +117,7 @@ def test_rates_of_false_and_found_differences(run_sd: float) -> None:
         first, second = measured(rng, 3, run_sd, 40), measured(rng, 3, run_sd, 40)
         one, other = estimated(first["a"], "r"), estimated(second["a"], "s")
         false_across += judge(one, other, USUAL).verdict.kind == DIFFERS
-        low, high = both(interval(one, USUAL))
+        low, high = interval(one, USUAL)[1:]
         held += low <= TRUTH["a"] <= high
         alone = {name: estimated(runs[:1]) for name, runs in first.items()}
         false_inside += judge(alone["b"], alone["a"], USUAL).verdict.kind == DIFFERS
@@ -134,34 +128,29 @@ def test_rates_of_false_and_found_differences(run_sd: float) -> None:
     assert found_inside == rounds
 
 
-def repeated(path: Path, counts: tuple[int, ...], **identity: str) -> Recording:
-    """A recording of repetitions with so many trials each."""
-    numbers = [(number, run) for run, count in enumerate(counts) for number in range(count)]
+def repeated(path: Path, count: int) -> Recording:
+    """A recording of three repetitions with so many trials each."""
     trials = [
-        trial(k, create=(4 + number % 3 + run) * S, repetition=run, block=number)
-        for k, (number, run) in enumerate(numbers)
+        trial(count * run + n, create=(4 + n % 3 + run) * S, repetition=run, block=n)
+        for run in range(3)
+        for n in range(count)
     ]
-    return read_recording(write(path, trials, cell(**identity), run_id=path.name))
+    return read_recording(write(path, trials, run_id=path.name))
 
 
 def test_repetitions_of_one_recording_are_runs(tmp_path: Path) -> None:
-    (row,) = project([repeated(tmp_path / "a", (6, 6, 6))], ONCE)
+    recording = repeated(tmp_path / "a", 6)
+    (row,), (given,) = project([recording], ONCE), project([recording], replace(ONCE, run_sd=0.5))
     assert row.evidence.basis[:1] == (3,)
     assert row.evidence.basis.measured
     assert "few_runs" not in row.flags
-    (given,) = project([repeated(tmp_path / "b", (6, 6, 6))], TrainingRun(trajectories=1, workers=1, run_sd=0.5))
     assert (given.evidence.basis.sd, given.evidence.basis.measured) == (0.5, False)
-    widths = [high - low for low, high in (both(one.held_per_success_s or Interval(0)) for one in (row, given))]
+    widths = [one.held_per_success_s.high - one.held_per_success_s.low for one in (row, given)]
     assert widths[0] < widths[1]
-
-
-def test_too_little_has_no_interval_and_no_verdict(tmp_path: Path) -> None:
-    (row,) = project([repeated(tmp_path / "a", (1,))], ONCE)
-    assert row.held_per_success_s.low is None
-    change, *_ = compare([repeated(tmp_path / "a", (1,))], [repeated(tmp_path / "b", (9,))]).comparisons
+    few = read_recording(write(tmp_path / "one", [trial(0)], run_id="one"))
+    assert project([few], ONCE)[0].held_per_success_s.low is None
+    change, *_ = compare([few], [recording]).comparisons
     assert (change.verdict, change.reason) == (INCONCLUSIVE, "too few independent values for an interval")
-    with pytest.raises(TrainingRunError, match="run_sd must be a number of at least 0"):
-        TrainingRun(trajectories=1, workers=1, run_sd=-0.1)
 
 
 @pytest.mark.parametrize("name", ["aa", "drift"])
@@ -226,12 +215,6 @@ def test_a_drift_that_both_share_cancels() -> None:
     assert found == pytest.approx((3, 3, 3))
 
 
-def test_which_one_comes_first_does_not_matter() -> None:
-    one, other = drifting(Random(2), (1.0, 2.0), 10, 1.5)
-    there, back = ratio(one, other, OF_DOCKER), ratio(other, one, OF_DOCKER)
-    assert there == pytest.approx((1 / back.value, 1 / back.high, 1 / back.low))
-
-
 def test_two_repetitions_whose_ratios_differ_decide_by_students_t_of_two() -> None:
     """Each repetition alone is sure, and one says the contrary of the other."""
     noise = [1.0, 1.01, 0.99, 1.0] * 5
@@ -251,13 +234,13 @@ def test_what_has_no_logarithm_has_no_interval() -> None:
 
 @pytest.mark.parametrize("runs", [1, 2, 3])
 def test_equal_cells_are_said_to_differ_in_one_of_twenty(runs: int) -> None:
-    """The seeded A/A study, small: 300 pairs. 1,000 pairs with 30 blocks gave .045, .024 and .017."""
-    rounds = 300
+    """The seeded A/A study, small: 150 pairs. 1,000 pairs with 30 blocks gave .045, .024 and .017."""
+    rounds = 150
     false = planted = 0
     for seed in range(rounds):
         rng = Random(f"{runs}:{seed}")
         level_s = tuple(math.exp(rng.gauss(0, 0.3)) for _ in range(runs))
         false += judge(*drifting(rng, level_s, 15, 1.0), OF_DOCKER).verdict.kind == DIFFERS
         planted += judge(*drifting(rng, level_s, 15, 1.5), OF_DOCKER).verdict.kind == DIFFERS
-    assert false <= 0.08 * rounds  # .05 and two and a half standard errors of so few
+    assert false <= 0.1 * rounds  # .05 and two and a half standard errors of so few
     assert planted >= 0.9 * rounds

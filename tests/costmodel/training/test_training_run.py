@@ -14,17 +14,14 @@ IMAGES = Images.between(2, 8, 10)
 THERE: dict[str, object] = PODS | {"images": IMAGES, "placement": "prepulled"}
 
 
-@pytest.mark.parametrize(("sizes", "message"), [([], "1 to"), ([2, 0], "above 0"), ([-1.0], "above 0")])
-def test_images_refuse_nonsense(sizes: list[float], message: str) -> None:
-    with pytest.raises(TrainingRunError, match=message):
-        Images.of(sizes)
-
-
-def test_images_of_a_range_lie_evenly_in_it() -> None:
+def test_images_of_a_range_lie_evenly_in_it_and_nonsense_is_refused() -> None:
     assert Images.between(2, 8, 3).sizes_gb == (3, 5, 7)
     assert (IMAGES.count, IMAGES.total_gb, str(Images.between(4, 4, 2))) == (10, pytest.approx(50), "2 of 4 GB")
     with pytest.raises(TrainingRunError, match="smaller size comes first"):
         Images.between(8, 2, 3)
+    for sizes, message in (([], "1 to"), ([2, 0], "above 0"), ([-1.0], "above 0")):
+        with pytest.raises(TrainingRunError, match=message):
+            Images.of(sizes)
 
 
 @pytest.mark.parametrize(

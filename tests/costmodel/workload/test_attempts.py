@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-import costmodel
-from costmodel import Length, Recording, TrainingRun, load, pools, project, read_events
+from costmodel import Length, Recording, TrainingRun, TrainingRunError, load, pools, project, read_events
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.workload.length_extrapolation import FIRST_CYCLE, continued, extrapolation_error, later_change
 from costmodel.workload.pool import attempts
@@ -56,21 +56,14 @@ def test_an_attempt_at_the_recorded_length_is_the_trial(tmp_path: Path, name: st
             assert attempt.sandbox_ns == recorded.sandbox_ns + (measures.cleanup_ns or 0)
 
 
-def test_a_recording_without_trials_is_a_pool(tmp_path: Path) -> None:
+def test_a_recording_without_trials_is_a_pool_and_a_column_has_the_name_of_a_field(tmp_path: Path) -> None:
     found = load(write(tmp_path / "a", []))
-    assert found.trials == 0
     [pool] = pools([found])
-    assert pool.length == Length.constant(3)
-    assert pool.exposure is None
-    assert pool.waiting_ns is None
-
-
-def test_a_column_has_the_name_of_a_field(tmp_path: Path) -> None:
-    [pool] = pools([load(write(tmp_path / "a", [trial(n, runs=[UNKNOWN, S, S]) for n in range(4)]))])
+    assert (found.trials, pool.length, pool.exposure, pool.waiting_ns) == (0, Length.constant(3), None, None)
+    [pool] = pools([load(write(tmp_path / "b", [trial(n, runs=[UNKNOWN, S, S]) for n in range(4)]))])
     assert not pool.run_known
     sample = attempts(pool, None, PLAIN)
-    assert sample.run_ns == [UNKNOWN] * 4
-    assert sample.unsplit_ns == [3 * S] * 4
+    assert (sample.run_ns, sample.unsplit_ns) == ([UNKNOWN] * 4, [3 * S] * 4)
     with pytest.raises(AttributeError, match="runs_ns"):
         _ = sample.runs_ns
 
@@ -120,17 +113,14 @@ def test_what_the_later_cycles_still_change_by_widens_the_interval(tmp_path: Pat
 def test_the_shipped_recordings_predict_their_longer_lengths() -> None:
     steps = held_out()
     assert list(steps) == [(10, 50), (10, 150), (50, 150)]
-    long = [step.inside for _, step in steps[50, 150]]
+    long = [step.inside for step in steps[50, 150]]
     assert len(long) >= 16
     assert sum(long) >= 0.9 * len(long)
-    every = [step.inside for cells in steps.values() for _, step in cells]
+    every = [step.inside for cells in steps.values() for step in cells]
     assert sum(every) >= 0.95 * len(every)  # the intervals are of 95 %
-
-
-def test_from_ten_actions_the_shipped_recordings_are_flagged() -> None:
-    run = load(Path(__file__).parents[3] / "recordings" / "small.msgpack")
-    for row in project([run], TrainingRun(trajectories=100, workers=1, actions=50)):
-        assert "first_cycle_only" in row.flags
+    run = load(RECORDINGS / "small.msgpack")  # of ten actions
+    rows = project([run], TrainingRun(trajectories=100, workers=1, actions=50))
+    assert all("first_cycle_only" in row.flags for row in rows)
 
 
 # -- A cell whose trials each have a length of their own: read, shown, projected, and told from others --------------
@@ -145,14 +135,14 @@ def path(tmp_path: Path) -> Path:
     return write(tmp_path / "varied.msgpack", trials, cell(0, actions=0, length="recorded", cycle=1))
 
 
-def run(*words: str | Path) -> Result:
+def run(*words: str | Path) -> str:
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == 0, result.output
-    return result
+    return result.output
 
 
 def test_every_trial_counts_with_the_length_it_has(path: Path) -> None:
-    (row,) = costmodel.project([costmodel.load(path)], TrainingRun(trajectories=3600, workers=1))
+    (row,) = project([load(path)], TrainingRun(trajectories=3600, workers=1))
     assert (row.trials, row.failures) == (5, 1)
     assert row.length == Length(((2, 1), (3, 2), (8, 1)))
     assert row.actions == 4
@@ -161,37 +151,30 @@ def test_every_trial_counts_with_the_length_it_has(path: Path) -> None:
 
 
 def test_a_law_of_lengths_is_the_mixture_of_its_lengths(path: Path) -> None:
-    (pool,) = pools([costmodel.load(path)])
-    training_run = TrainingRun(trajectories=3600, workers=1)
-    found = attempts(pool, Length(((2, 3), (4, 1))), training_run)
+    recording, mixed = load(path), Length(((2, 3), (4, 1)))
+    (pool,) = pools([recording])
+    asked = TrainingRun(trajectories=3600, workers=1)
+    found = attempts(pool, mixed, asked)
     assert [(one.trial, one.actions, one.weight) for one in found[:4]] == [(0, 2, 3), (0, 4, 1), (1, 2, 3), (1, 4, 1)]
     assert [one.held_ns // S for one in found[:2]] == [5, 7]  # the first has two actions, the rest repeats them
-    mixed = costmodel.project(
-        [costmodel.load(path)], TrainingRun(trajectories=3600, workers=1, actions=Length(((2, 3), (4, 1))))
-    )
-    parts = [
-        costmodel.project([costmodel.load(path)], TrainingRun(trajectories=3600, workers=1, actions=n)) for n in (2, 4)
-    ]
-    hours = [row.worker_hours.value for (row,) in (mixed, *parts) if row.worker_hours]
+    rows = [project([recording], replace(asked, actions=length))[0] for length in (mixed, 2, 4)]
+    hours = [row.worker_hours.value for row in rows]
     assert hours[0] == pytest.approx((3 * hours[1] + hours[2]) / 4, rel=1e-9)
 
 
 def test_a_wide_law_is_dealt_out_without_moving_its_mean(path: Path) -> None:
-    (pool,) = pools([costmodel.load(path)])
-    found = attempts(pool, Length.between(1, 2000), TrainingRun(trajectories=1, workers=1))
-    good = [one for one in found if one.ok]
-    assert {one.trial for one in found} == set(range(5))
-    assert sum(one.actions * one.weight for one in good if one.trial < 4) / sum(
-        one.weight for one in good if one.trial < 4
-    ) == pytest.approx(1000.5, rel=0.03)
+    (pool,) = pools([load(path)])
+    found = attempts(pool, Length.between(1, 2000), PLAIN)
     weights = [sum(one.weight for one in found if one.trial == number) for number in range(5)]
     assert len(set(weights)) == 1
+    good = [one for one in found if one.ok]
+    assert sum(one.actions * one.weight for one in good) / sum(weights[:4]) == pytest.approx(1000.5, rel=0.03)
 
 
 def test_a_trajectory_without_an_action_goes_on_as_the_longest_of_its_cell(tmp_path: Path) -> None:
     trials = [trial(0, actions=()), trial(1, actions=[S] * 4), trial(2, actions=[2 * S] * 2)]
     path = write(tmp_path / "a.msgpack", trials, cell(0, actions=0, length="recorded", cycle=1))
-    (pool,) = pools([costmodel.load(path)])
+    (pool,) = pools([load(path)])
     found = attempts(pool, Length.constant(6), TrainingRun(trajectories=1, workers=1))
     assert [one.held_ns // S for one in found] == [3 + 6, 3 + 6, 3 + 12]
     assert [one.run_ns // S for one in found] == [6, 6, 12]
@@ -200,20 +183,19 @@ def test_a_trajectory_without_an_action_goes_on_as_the_longest_of_its_cell(tmp_p
 
 
 def test_what_is_shown_is_the_shortest_the_longest_and_the_mean(path: Path) -> None:
-    assert "T2 2-8 avg 4 exec c1" in run("report", path, "--table", "tax").output
-    told = run("project", path, "--trajectories", "100", "--workers", "1").output
+    assert "T2 2-8 avg 4 exec c1" in run("report", path, "--table", "tax")
+    told = run("project", path, "--trajectories", "100", "--workers", "1")
     assert "T2 2-8 avg 4 exec" in told
     assert "100 trajectories of 2-8 avg 4 actions" in told
-    assert "T2 x 2-8 avg 4 exec" in run("recordings", "info", path).output
+    assert "T2 x 2-8 avg 4 exec" in run("recordings", "info", path)
     state = RunState()
     read_events(path, state.apply)
-    assert state.cells[0].workload == "T2 x 2-8 avg 4"
-    assert state.cells[0].mean_actions == 4
+    assert (state.cells[0].workload, state.cells[0].mean_actions) == ("T2 x 2-8 avg 4", 4)
 
 
 def test_the_length_is_part_of_the_identity_and_fixed_cells_keep_their_ids(tmp_path: Path, path: Path) -> None:
-    fixed = costmodel.load(write(tmp_path / "fixed", [trial(0)], cell(0, actions=3)))
-    found = costmodel.load(path)
+    fixed = load(write(tmp_path / "fixed", [trial(0)], cell(0, actions=3)))
+    found = load(path)
     (one,), (other,) = fixed.cells, found.cells
     assert one.identity.cell_id == "51ef20c4"
     assert one.identity._replace(length="recorded").cell_id != one.identity.cell_id
@@ -224,7 +206,7 @@ def test_cells_of_other_lengths_are_not_ranked_against_each_other(tmp_path: Path
     cells = [cell(n, actions=0, length="recorded", substrate=name) for n, name in enumerate("abc")]
     trials = [trial(n, cell=n % 3, actions=[S] * (2 + n % 3 // 2)) for n in range(30)]
     path = write(tmp_path / "a.msgpack", trials, *cells)
-    rows = costmodel.project([costmodel.load(path)], TrainingRun(trajectories=9, workers=1, baseline="a"))
+    rows = project([load(path)], TrainingRun(trajectories=9, workers=1, baseline="a"))
     assert [row.versus is not None for row in rows] == [False, True, False]
 
 
@@ -235,5 +217,5 @@ def test_a_law_says_what_it_is() -> None:
     assert law == Length.weighted({9: 2, 31: 2, 7: 4})
     assert (str(law), str(Length.constant(1000))) == ("7-31 avg 13.5", "1,000")
     for bad in ({}, {3: 0}, {-1: 2}, {3: -1, 4: 5}):
-        with pytest.raises(costmodel.TrainingRunError):
+        with pytest.raises(TrainingRunError):
             Length.weighted(bad)

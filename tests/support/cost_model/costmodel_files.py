@@ -122,3 +122,22 @@ def write(
     counts = Counter(event[2] for event in ended if event[1] not in warm_ups)
     path.write_bytes(b"".join(frames + [frame([[10, "finished", counts]])] * complete))
     return path
+
+
+def price_sheet(
+    folder: Path,
+    keys: str,
+    *,
+    substrate: str = "docker",
+    minimum_s: float = 0,
+    increment_s: float = 0.000001,
+    worker: float = 0.0,
+) -> Path:
+    """A price sheet of one substrate with these ``keys``; ``worker``: dollars of a worker's hour."""
+    names = f'[[sandbox]]\nsubstrate = "{substrate}"\nsource = "x"\n'
+    path = folder / "sheet.toml"
+    path.write_text(
+        f"date = 2026-01-01\n{names}minimum_s = {minimum_s}\nincrement_s = {increment_s}\n{keys}\n"
+        f"[worker]\nusd_per_hour = {worker}\n"
+    )
+    return path

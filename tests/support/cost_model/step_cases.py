@@ -16,17 +16,13 @@ from costmodel.simulation.attempts import Trials
 from costmodel.simulation.state import StepTaken
 from costmodel.workload.pool import attempts
 from tests.support.asking import present
-from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
 from tests.support.cost_model.step_twin import StepFound, StepTwin
 from tests.support.cost_model.step_twin_parts import StepAsked, StepTrial
 
 ACTIONS: Final = 4
 TRIALS: Final = 16
 KINDS: Final = ("nodes", "images", "pool", "rate", "failures", "timeout", "think", "over", "trainer", "cleanup")
-SHEET: Final = (
-    'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_hour = 3600\nminimum_s = 0\nincrement_s = 0.000001\n'
-    'source = "a test"\n'
-)
 WIDE: Final = 3.5
 """Standard errors of a difference, of 16 worlds and of the twin's runs, that chance stays within in 99.9 %."""
 
@@ -279,7 +275,7 @@ def recorded(trials: Sequence[StepTrial], folder: Path) -> Recording:
         events.append([*own[:3], [5, number, "preload", start, _ns(one.preload_s)], *own[3:]])
     recording = load(write(folder / "case.msgpack", events, cell(actions=ACTIONS)))
     assert isinstance(recording, Recording)
-    (folder / "sheet.toml").write_text(SHEET)
+    price_sheet(folder, "usd_per_hour = 3600")
     return recording
 
 

@@ -21,8 +21,6 @@ Waiting = Generator[Any, Any, None]
 
 @dataclass
 class StepFound:
-    """What a run took."""
-
     wall_s: float = 0.0
     worker_s: float = 0.0  # what workers were held for
     billed_s: float = 0.0  # what sandboxes existed for
@@ -87,8 +85,6 @@ class StepTwin:
         self.completed: Any = None
         self.trained: list[Any] = []  # async: an event for each training
 
-    # -- prompts -----------------------------------------------------------------------------------------------------
-
     def named(self, *what: object) -> Random:
         """Draws that depend on what they are for alone, not on when that happens."""
         return Random(f"{self.seed}:{what}")
@@ -111,8 +107,6 @@ class StepTwin:
                 self.found.billed_s += one.create_s + one.ready_s + one.preload_s
                 self.found.counts["snapshots"] += 1
         return [self.prompt(min(group, rollouts - first)) for first in range(0, rollouts, group)]
-
-    # -- workers and one rollout ---------------------------------------------------------------------------------------
 
     def dispatch(self) -> None:
         """Whoever is free takes what is next; which of the workers does changes nothing."""
@@ -238,8 +232,6 @@ class StepTwin:
             self.pods.release(rollout.node, rollout.cleanup_s)
             rollout.node = None
 
-    # -- ends ----------------------------------------------------------------------------------------------------------
-
     def finish(self, rollout: Rollout, *, delivered: bool) -> None:
         """A rollout's last attempt is over."""
         self.let_worker_go(rollout)
@@ -307,8 +299,6 @@ class StepTwin:
         self.put_away(rollout)
         self.let_worker_go(rollout)
         rollout.doing = "done"
-
-    # -- steps ---------------------------------------------------------------------------------------------------------
 
     def phase(self, prompts: Iterable[Prompt], keep: int) -> Waiting:
         """One step's rollouts, from their start to the step's end."""

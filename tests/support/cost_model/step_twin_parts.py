@@ -19,8 +19,6 @@ POINTS: Final = 1 << 15
 
 @dataclass(frozen=True)
 class StepTrial:
-    """A recorded attempt, in seconds."""
-
     ok: bool
     create_s: float
     ready_s: float
@@ -32,8 +30,6 @@ class StepTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class StepAsked:
-    """A training run, in seconds and GB."""
-
     trials: Sequence[StepTrial]
     trajectories: int
     workers: int
@@ -73,7 +69,6 @@ class StepAsked:
 
     @property
     def limits(self) -> tuple[float | None, int | None]:
-        """Create rate and quota, as far as they are not taken away."""
         return (None, None) if "throttle" in self.without else (self.create_rate, self.quota)
 
     @property
@@ -84,19 +79,15 @@ class StepAsked:
 
     @property
     def image_pool(self) -> bool:
-        """Whether each prompt has ready sandboxes of its own."""
         return self.warm_pool is not None and self.refill_s is None and self.refill_rate is None
 
     @property
     def everywhere(self) -> bool:
-        """Whether every node holds every image."""
         return self.placement == "prepulled" or "image_pull" in self.without
 
 
 @dataclass(frozen=True)
 class Worked:
-    """One attempt as drawn."""
-
     ok: bool
     start_s: float  # create and ready
     work_s: float  # the rest, up to the end of the last action
@@ -226,7 +217,6 @@ class WarmPool:
         self._next_at = math.inf  # when what it is making is ready
 
     def take(self, prompt: Any) -> bool:
-        """Whether it is a hit."""
         asked = self._asked
         if asked.warm_pool is None:
             return False
@@ -277,7 +267,6 @@ class Pods:
         return event
 
     def leave(self, event: Any) -> None:
-        """Go away without one."""
         if event.triggered:
             self.release(event.value[0], 0.0)
         else:
