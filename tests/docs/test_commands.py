@@ -85,8 +85,6 @@ def test_the_targets_of_make_are_there() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-# -- README and docs show what the code says today; ``make reference`` writes them anew -----------------------------
-
 SHOWING = [page for page in reference.PAGES if reference.SHOWN.search(text_of(page))]
 GENERATED = [page for page in reference.PAGES if reference.GENERATED.search(text_of(page))]
 

@@ -6,6 +6,7 @@ import ast
 import importlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -15,11 +16,15 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
+from click.testing import CliRunner
+from kubernetes.client import models
 
 import costmodel
 from costmodel.recording import events
 from costmodel.recording.follower import Follower
 from taxtui import shipped
+from taxtui.cli import app
 from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, page_of, prose, text_of
 
@@ -128,9 +133,6 @@ def test_every_guarantee_names_a_test_that_exists() -> None:
         assert name in names, guarantee
 
 
-# -- The site is built, strictly and without a network --------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_the_site_has_every_page_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
     """It is built strictly and without a network: what asks for anything from outside is refused."""
@@ -143,3 +145,56 @@ def test_the_site_has_every_page_and_fetches_nothing_from_elsewhere(tmp_path: Pa
     assert wanted <= {path.relative_to(tmp_path) for path in tmp_path.rglob("*.html")}
     tags = r"""<(?:script|img|iframe|link rel="(?:stylesheet|preconnect)")[^>]*(?:src|href)="https?:[^"]*"""
     assert {path.name: told for path in tmp_path.rglob("*.html") if (told := re.findall(tags, path.read_text()))} == {}
+
+
+IN_CLUSTER = DOCS / "in-cluster"
+
+
+def manifest(name: str) -> dict[str, Any]:
+    [document] = yaml.safe_load_all((IN_CLUSTER / name).read_text())
+    assert isinstance(document, dict)
+    return document
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in IN_CLUSTER.glob("*.yaml")))
+def test_a_manifest_has_known_fields_of_the_right_types(name: str) -> None:
+    """Each field is known to its API, and of its type: unknown fields are refused."""
+    found = manifest(name)
+    if found["kind"] == "RayJob":
+        cluster = found["spec"]["rayClusterSpec"]
+        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+            models.V1PodTemplateSpec.model_validate(group["template"], strict=True)
+    else:
+        getattr(models, f"V1{found['kind']}").model_validate(found, strict=True)
+
+
+def test_what_they_run_is_a_command_of_taxtui() -> None:
+    [container] = manifest("job.yaml")["spec"]["template"]["spec"]["containers"]
+    ray = manifest("rayjob.yaml")["spec"]
+    job = manifest("canary.yaml")["spec"]["jobTemplate"]["spec"]
+    [canary] = job["template"]["spec"]["containers"]
+    assert job["backoffLimit"] == 0  # a canary above its limit is a result
+    for words in (container["args"], canary["args"], shlex.split(ray["entrypoint"])):
+        assert words[0] == "taxtui"
+        told = CliRunner().invoke(app, [*words[1:], "--help"])
+        assert told.exit_code == 0, told.output
+        asked = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
+        assert [option for option in asked if option not in told.output] == []
+
+
+def test_the_ray_job_has_a_node_for_each_worker_and_the_ray_of_the_image() -> None:
+    spec = manifest("rayjob.yaml")["spec"]
+    cluster, words = spec["rayClusterSpec"], shlex.split(spec["entrypoint"])
+    [group] = cluster["workerGroupSpecs"]
+    workers = int(words[words.index("--processes") + 1])
+    assert workers == group["replicas"] == group["minReplicas"] == group["maxReplicas"]
+    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    assert f"ARG RAY={cluster['rayVersion']}\n" in (IN_CLUSTER / "Dockerfile").read_text()
+    assert f"\nray=={cluster['rayVersion']} " in (ROOT / ".ci" / "constraints.txt").read_text()
+
+
+def test_the_image_copies_what_the_wheel_is_made_of() -> None:
+    copied = re.findall(r"^COPY (.+) \S+$", (IN_CLUSTER / "Dockerfile").read_text(), re.MULTILINE)
+    names = {name for line in copied for name in line.split()}
+    assert names == {"pyproject.toml", "README.md", "LICENSE", "taxtui", "costmodel", "scenarios", "recordings"}
+    assert [name for name in names if not (ROOT / name).exists()] == []

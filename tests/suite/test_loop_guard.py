@@ -45,9 +45,6 @@ async def test_every_coroutine_here_is_watched(request: pytest.FixtureRequest) -
     assert "unblocked_loop" in request.fixturenames
 
 
-# -- That chaos would notice: what its verdicts call a failure, and that a seed repeats a case ----------------------
-
-
 def test_a_recording_that_cannot_be_read_is_a_failure_unless_somebody_else_wrote_to_it(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
     assert judged(path) == ([], [])

@@ -119,13 +119,7 @@ def noisy_rates(rounds: int, repetitions: int, sd: float, slower: float, limit: 
 
 
 def noisy_checks(
-    rounds: int,
-    repetitions: int,
-    sd: float,
-    slower: float,
-    cells: int = 1,
-    limit: float = 0.0,
-    sigma: float = 0.3,
+    rounds: int, repetitions: int, sd: float, slower: float, cells: int = 1, limit: float = 0.0, sigma: float = 0.3
 ) -> Rates:
     """Check pairs of recordings of ``cells``, of which one is ``slower``, by the default metrics."""
 

@@ -121,13 +121,16 @@ def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: lis
     assert found.saving == versus.worker_hours
 
 
-def test_different_work_is_not_compared(rows: list[Row]) -> None:
+def test_different_work_and_a_place_without_a_number_are_not_compared(rows: list[Row]) -> None:
     longer = replace(rows[1], identity=rows[1].identity._replace(tier="T9"))
-    with pytest.raises(TrainingRunError, match="did different work, T2 3 and T9 3"):
-        decide_between(side(rows[0], PRICED, 60), side(longer, PRICED, 60))
     empty = replace(rows[1], worker_hours=None, attribution=None, flags=("no_success",))
-    with pytest.raises(TrainingRunError, match="there is no number for kubernetes: no_success"):
-        decide_between(side(rows[0], PRICED, 60), replace(side(rows[1], PRICED, 60), row=empty))
+    there = side(rows[1], PRICED, 60)
+    for other, told in (
+        (replace(there, row=longer), "did different work, T2 3 and T9 3"),
+        (replace(there, row=empty), "there is no number for kubernetes: no_success"),
+    ):
+        with pytest.raises(TrainingRunError, match=told):
+            decide_between(side(rows[0], PRICED, 60), other)
 
 
 # -- the page --------------------------------------------------------------------------------------------------
@@ -280,10 +283,7 @@ def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_
             ["--from", "daytona", "--to", "docker", "--compose", "daytona", "--tier", "T2"],
             "nothing was recorded of daytona; only the substrate of --to",
         ),
-        (
-            ["--to", "e2b"],
-            "2 measured substrates to move from; choose one with --from: docker, kubernetes",
-        ),
+        (["--to", "e2b"], "2 measured substrates to move from; choose one with --from: docker, kubernetes"),
         (
             ["--from", "docker", "--to", "nowhere", "--tier", "T2"],
             "nothing was recorded of nowhere; recorded: docker, kubernetes; --compose adds a provider",

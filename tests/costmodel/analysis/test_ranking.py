@@ -161,25 +161,8 @@ def test_what_is_not_known_of_both_is_no_reason(tmp_path: Path) -> None:
 # -- exec against session --------------------------------------------------------------------------------------
 
 
-def docker_alone(path: Path) -> Path:
-    """One work by exec and by session: 4 s and 1 s an action, of which one is work; slower from block to block."""
-    trials = [
-        trial(
-            2 * block + mode,
-            cell=mode,
-            create=S,
-            actions=[(4 - 3 * mode) * S * (8 + block) // 8 + block * block * S // 100] * 3,
-            runs=[S // 2] * 3,
-            block=block,
-        )
-        for block in range(8)
-        for mode in range(2)
-    ]
-    return write(path, trials, cell(0), cell(1, mode="session"))
-
-
 def test_one_substrate_alone_has_its_modes_in_the_headline(tmp_path: Path) -> None:
-    rows = rows_of(docker_alone(tmp_path / "a.msgpack"))
+    rows = rows_of(cells(tmp_path, ({}, 3), ({"mode": "session"}, 0)))
     found = answer_of(rows)
     [one] = found.modes
     exec_row, session_row = rows
@@ -207,9 +190,6 @@ def test_every_place_and_work_is_compared_in_table_and_json() -> None:
     assert answer["ratio_to_session"] == docker.ratio._asdict()
     assert answer["verdict_to_session"] == "differs"
     assert told[docker.session.identity.cell_id]["session"] is None
-
-
-# -- Rows beside one another: baselines and comparisons -------------------------------------------------------------
 
 
 def two_substrates(folder: Path, slow: int = 3, **other: Any) -> Path:

@@ -281,8 +281,6 @@ def test_images_bring_along_what_nobody_said_about_them() -> None:
     assert chosen["placement"] == ("prepulled", REQUESTED)
 
 
-# -- Two places in the same random worlds: what both share cancels, and runs that are not the same are no -----------
-
 PAIRED = TrainingRun(
     trajectories=64, workers=8, batch=8, group_size=4, gpus=2, gpu_usd_hour=3600.0, think=Think(5 * S, 0.5), run_sd=0.0
 )

@@ -68,31 +68,23 @@ def test_wall_clock_is_the_makespan_of_what_workers_do(tmp_path: Path) -> None:
     assert large.error <= 0.01 * large.value
 
 
-def test_a_cap_on_attempts_and_waits_between_them(tmp_path: Path) -> None:
+def test_a_cap_on_attempts_waits_between_them_and_a_timeout_that_fails_what_takes_longer(tmp_path: Path) -> None:
     file = write(tmp_path / "a", [trial(1), trial(2, actions=[S], outcome="failed")])
     row = one(file, max_attempts=2, backoff_s=10.0)
-    assert row.delivered == 0.75
-    assert row.attempts == 1.5
+    assert (row.delivered, row.attempts) == (0.75, 1.5)
     assert hours(row) == pytest.approx(0.75 * (6 + 4) + 0.5 * 10)
     assert row.by_cause_worker_hours.failed == pytest.approx(0.75 * 4 + 5)
     assert hours(one(file)) == pytest.approx(10)
-
-
-def test_a_timeout_fails_what_takes_longer(tmp_path: Path) -> None:
-    file = write(tmp_path / "a", [trial(1), trial(2, actions=[S, S, 20 * S])])
-    row = one(file, timeout_s=10.0)
-    assert (row.failures, hours(row)) == (1, pytest.approx(6 + 10))
+    late = one(write(tmp_path / "b", [trial(1), trial(2, actions=[S, S, 20 * S])]), timeout_s=10.0)
+    assert (late.failures, hours(late)) == (1, pytest.approx(6 + 10))
 
 
 def test_clean_up_counts_only_where_asked(tmp_path: Path) -> None:
     file = write(tmp_path / "a", [trial(1, cleanup=4 * S)])
-    assert hours(one(file)) == pytest.approx(6)
-    assert one(file).cleanup_share_left_out == pytest.approx(4 / 6)
-    assert hours(one(file, include_cleanup=True)) == pytest.approx(10)
-    assert one(file, include_cleanup=True).cleanup_share_left_out is None
-    for asked in (False, True):
-        latency = one(file, include_cleanup=asked).trajectory_s
-        assert latency.mean.value == pytest.approx(6), "a trajectory's latency is the same, whatever is asked"
+    for asked, held_s, left_out in ((False, 6, pytest.approx(4 / 6)), (True, 10, None)):
+        row = one(file, include_cleanup=asked)
+        assert (hours(row), row.cleanup_share_left_out) == (pytest.approx(held_s), left_out)
+        assert row.trajectory_s.mean.value == pytest.approx(6), "a trajectory's latency is the same, whatever is asked"
 
 
 def test_the_nearest_recorded_length_is_used(tmp_path: Path) -> None:
@@ -123,8 +115,7 @@ def test_think_time_can_be_replaced(tmp_path: Path) -> None:
 def test_a_warm_pool_saves_create_and_ready_of_its_hits(tmp_path: Path) -> None:
     file = write(tmp_path / "a", [trial(n) for n in range(3)])
     row = one(file, warm_pool=2, group_size=4)
-    assert row.warm_pool.hit == 0.5
-    assert hours(row) == pytest.approx(6 - 0.5 * 3)
+    assert (row.warm_pool.hit, hours(row)) == (0.5, pytest.approx(6 - 0.5 * 3))
     assert hours(one(file, warm_pool=10**4, refill_s=0.001)) == pytest.approx(3)
 
 

@@ -105,19 +105,17 @@ def test_a_start_is_as_slow_as_so_many_at_a_time_make_it_and_all_dates_are_its_r
 
 
 def test_limits_are_the_plans_unless_the_training_run_has_its_own(tmp_path: Path) -> None:
-    e2b = load_provider("e2b")
-    row = one(tmp_path, e2b, trajectories=10_000, workers=500)
-    assert row.evidence.usable_workers == 100
-    own = one(tmp_path, e2b, trajectories=10_000, workers=500, quota=400, create_rate=50.0)
-    assert own.evidence.usable_workers == 400
     (pool,) = workloads(pools([recorded(tmp_path)]))
     asked = TrainingRun(trajectories=10_000, workers=500)
-    limited = estimated(pool, e2b, asked, None).training_run
-    assert (limited.create_rate, limited.create_burst) == (5.0, 5)
-    limited = estimated(pool, e2b, replace(asked, create_rate=50.0), None).training_run
-    assert (limited.create_rate, limited.create_burst) == (50.0, 1)
-    hobby = one(tmp_path, load_provider("e2b:profile=e2b-hobby"), workers=500)
-    assert hobby.evidence.usable_workers == 20
+    for plan, own, usable, rate, burst in (
+        ("e2b", {}, 100, 5.0, 5),
+        ("e2b", {"quota": 400, "create_rate": 50.0}, 400, 50.0, 1),
+        ("e2b:profile=e2b-hobby", {}, 20, 1.0, 1),
+    ):
+        limited = estimated(pool, load_provider(plan), replace(asked, **own), None)
+        assert (limited.training_run.create_rate, limited.training_run.create_burst) == (rate, burst)
+        [row] = rows_of([limited])
+        assert row.evidence.usable_workers == usable
 
 
 def test_a_composed_row_is_billed_by_its_providers_sheet_and_cpu_time(tmp_path: Path) -> None:
@@ -131,14 +129,23 @@ def test_a_composed_row_is_billed_by_its_providers_sheet_and_cpu_time(tmp_path: 
     assert row.cost.sheet == "sheet.toml (2026-01-01)"
 
 
-def test_composed_rows_stand_beside_measured_ones_and_are_not_compared_with_them(tmp_path: Path) -> None:
-    recording = recorded(tmp_path)
-    training_run = TrainingRun(trajectories=1000, workers=10, baseline="docker")
-    measured, composed = project([recording], training_run, providers=[acme(tmp_path)])
+def test_composed_rows_stand_beside_measured_ones_uncompared_and_nothing_of_them_is_called_measured(
+    tmp_path: Path,
+) -> None:
+    recordings = [recorded(tmp_path, f"run-{number}") for number in range(3)]
+    asked = TrainingRun(trajectories=160, workers=16, batch=16, baseline="docker")
+    measured, composed = project(recordings, asked, providers=[acme(tmp_path)], effort=0.01)
     assert (measured.provenance, composed.provenance) == ("measured", "composed")
     assert composed.versus is None
     assert "provenance_differs" in composed.flags
-    assert measured.worker_hours == project([recording], training_run)[0].worker_hours
+    assert measured.worker_hours == project(recordings, asked, effort=0.01)[0].worker_hours
+    here, there = (
+        {found.name: (found.value, found.source) for found in row.attribution.assumptions}
+        for row in (measured, composed)
+    )
+    assert here["run-to-run sd"][1] == here["failure_rate"][1] == "measured"
+    assert there["run-to-run sd"][1] == "unmeasured: as where the work was recorded (measured)"
+    assert there["failure_rate"] == ("none", "unmeasured: give failure_rate of this place")
 
 
 def test_one_row_for_each_work_from_the_recording_that_tells_most(tmp_path: Path) -> None:
@@ -185,19 +192,6 @@ def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path:
     dispatch = row.attribution.causes["dispatch"]
     assert (dispatch.step_s.low, dispatch.step_s.high) == (None, None)
     assert dispatch.worker_hours.low * 3600 <= 160 * 3 * 0.1 * 1.01 < dispatch.worker_hours.value * 3600
-
-
-def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: Path) -> None:
-    recordings = [recorded(tmp_path, f"run-{number}") for number in range(3)]
-    training_run = TrainingRun(trajectories=160, workers=16, batch=16)
-    rows = project(recordings, training_run, providers=[acme(tmp_path)], effort=0.01)
-    for row in rows:
-        told = {found.name: (found.value, found.source) for found in row.attribution.assumptions}
-        if row.provenance == "measured":
-            assert told["run-to-run sd"][1] == told["failure_rate"][1] == "measured"
-        else:
-            assert told["run-to-run sd"][1] == "unmeasured: as where the work was recorded (measured)"
-            assert told["failure_rate"] == ("none", "unmeasured: give failure_rate of this place")
 
 
 @settings(max_examples=40, deadline=None)

@@ -184,31 +184,6 @@ def test_what_the_time_limit_ended_is_drawn_anew() -> None:
         assert sum(step.attempts for step in found) / 150 / 16 == pytest.approx(attempts, rel=0.04)
 
 
-def test_the_time_limit_is_over_clean_up_that_the_worker_waits_for() -> None:
-    trial = [parts(work=10, cleanup=4)]
-    limit = {"timeout_s": 12.0, "max_attempts": 1}
-    for include, delivered, held_s in ((False, 16, 10), (True, 0, 12)):
-        (step,) = stepped(training_run(include_cleanup=include, **limit), trial)
-        assert (step.delivered, step.held_ns / S) == (delivered, 16 * held_s)
-        assert step.usd * 3600 == pytest.approx(16 * 14)
-    (late,) = stepped(training_run(include_cleanup=True, **limit), [parts(work=15, cleanup=4)])
-    assert (late.held_ns / S, late.usd * 3600) == (16 * 12, pytest.approx(16 * 16))
-
-
-def test_a_group_is_redone_when_the_worker_that_failed_goes_on() -> None:
-    """One of two fails at 4 s and is cleaned up until 7 s; the other, which takes 10 s, is cut then or never."""
-    asked = training_run(prompts=1, group_size=2, workers=2, on_failure="resample", max_attempts=1)
-    for include, until in ((False, 4), (True, 7)):
-        found = stepped(
-            replace(asked, include_cleanup=include),
-            [parts(work=10, cleanup=3)],
-            [parts(unexplained=4, cleanup=3)],
-            steps=40,
-        )
-        assert {step.wall_ns / S for step in found} == {until, 10 + 3 * include}
-        assert {step.held_ns / S for step in found if step.wall_ns / S == until} == {2 * until}
-
-
 def test_a_pool_gives_what_it_has() -> None:
     pool = {"warm_pool": 8, "refill_s": 1.0}
     trial = [parts(create=4, ready=1, work=5)]
@@ -235,9 +210,6 @@ def test_a_resample_without_a_failure_still_draws_second_attempts() -> None:
     found = stepped(asked, trial, [failed], steps=20)
     assert sum(step.attempts for step in found) > 20 * 16
     assert sum(step.delivered for step in found) == 20 * 16
-
-
-# -- Mean staleness of fully asynchronous runs: the step model against the closed form in tests/support/s -----------
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Images, Row, Think, TrainingRun, load, project
+from costmodel import Think, TrainingRun, load, project
 from costmodel.simulation.attempts import Parts
 from tests.support.cost_model.costmodel_files import trial, write
 from tests.support.cost_model.step_cases import (
@@ -167,12 +166,7 @@ def a_stream(batch: int, rollouts: int, *, images: bool = False, staleness: int 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "stream",
-    [
-        a_stream(64, 64 * 40),
-        a_stream(1, 1_000),
-        a_stream(4, 4 * 240, images=True),
-        a_stream(16, 16 * 120, staleness=2),
-    ],
+    [a_stream(64, 64 * 40), a_stream(1, 1_000), a_stream(4, 4 * 240, images=True), a_stream(16, 16 * 120, staleness=2)],
     ids=["64 on 64", "64 on 1", "images", "staleness"],
 )
 def test_a_long_stream_is_told_as_its_twin_tells_it(stream: StepCase, tmp_path: Path) -> None:
@@ -181,32 +175,13 @@ def test_a_long_stream_is_told_as_its_twin_tells_it(stream: StepCase, tmp_path: 
         assert one.inside or abs(one.model - one.twin) < 0.02 * one.twin, str(one)
 
 
-def row_of(folder: Path, creates: list[float], **asked: Any) -> Row:
-    trials = [trial(n, create=round(create * S), runs=[S] * 3) for n, create in enumerate(creates)]
-    recording = load(write(folder / "stream.msgpack", trials))
-    (row,) = project([recording], TrainingRun(workers=64, **asked), effort=0.02)
-    return row
-
-
-def test_one_more_batch_is_little_more_time(tmp_path: Path) -> None:
-    rng = Random(1)
-    creates = [rng.uniform(0.2, 1) for _ in range(20)]
-    stream = {"batch": 4, "group_size": 4, "policy": "async", "run_sd": 0.0, **NODES}
-    images = {"images": Images.of((1.0, 2.0, 4.0, 8.0)), "pull_gb_s": 0.4}
-    few, more, many = (
-        row_of(tmp_path, creates, trajectories=count, **stream, **images).wall_clock_hours.value
-        for count in (64, 68, 256)
-    )
-    assert few <= more < 1.1 * few
-    assert more < many < 4 * few
-
-
 @pytest.mark.parametrize("policy", ["async", "sync"])
 def test_the_attribution_of_a_run_has_the_wall_clock_of_its_row(tmp_path: Path, policy: str) -> None:
     rng = Random(2)
-    creates = [rng.lognormvariate(0, 0.6) for _ in range(40)]
+    trials = [trial(n, create=round(rng.lognormvariate(0, 0.6) * S), runs=[S] * 3) for n in range(40)]
     gpus = {"gpus": 8, "gpu_usd_hour": 2.0, "train_s": 1.0}
-    row = row_of(tmp_path, creates, trajectories=2_048, batch=16, policy=policy, **gpus)
+    asked = TrainingRun(trajectories=2_048, workers=64, batch=16, policy=policy, **gpus)
+    (row,) = project([load(write(tmp_path / "a.msgpack", trials))], asked, effort=0.02)
     found, wall = row.attribution, row.wall_clock_hours
     assert found.run.step_s.value * found.steps / 3600 == pytest.approx(wall.value)
     assert found.run.worker_hours.value == pytest.approx(row.worker_hours.value)

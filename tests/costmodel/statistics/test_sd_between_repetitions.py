@@ -164,8 +164,7 @@ def test_six_real_repetitions(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("substrate", "names"),
-    [("local", ["drift"]), ("docker", ["drift"]), ("kubernetes", ["kubernetes", "kubernetes2"])],
+    ("substrate", "names"), [("local", ["drift"]), ("docker", ["drift"]), ("kubernetes", ["kubernetes", "kubernetes2"])]
 )
 def test_what_is_assumed_of_runs_is_what_the_shipped_ones_show(substrate: str, names: list[str]) -> None:
     cells = pools(read_recording(RECORDINGS / f"{name}.msgpack") for name in names)
@@ -174,8 +173,6 @@ def test_what_is_assumed_of_runs_is_what_the_shipped_ones_show(substrate: str, n
     assert round(math.sqrt(between(repeated)), 2) == assumed(substrate).sd
     assert f"runs of {len(repeated)} cells" in assumed(substrate).source
 
-
-# -- Two cells of the same runs are compared by the logarithm of their ratio, in which drift of the machi -----------
 
 OF_DOCKER = assumed("docker")
 RUN_S = (9.6, 17.0, 20.4)

@@ -109,9 +109,6 @@ def health(lag_p99: int = 1_000_000, cpu_permille: int = 100) -> list[Any]:
     return [8, 0, 0, lag_p99, lag_p99, cpu_permille, 1, 0, 800_000]
 
 
-FINISHED: Final = [10, "finished", {"ok": 1}]
-
-
 def write(
     path: Path, trials: Sequence[list[list[Any]]], *cells: list[Any], run_id: str = "run-1", complete: bool = True
 ) -> Path:

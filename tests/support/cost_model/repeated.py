@@ -14,7 +14,6 @@ from costmodel.statistics.repetitions import assumed, estimate, interval
 from costmodel.statistics.verdict import judge
 
 AA: Final = Path(__file__).parents[3] / "recordings" / "aa.msgpack"
-PLANTED: Final = {"local": ("local-5", "local-20"), "docker": ("docker-20",)}
 
 
 class Rates(NamedTuple):
@@ -40,33 +39,28 @@ def rates(path: Path) -> Rates:
     """What the acceptance asks of the recording."""
     cells = pools([read_recording(path)])
     runs = sorted({trial.run.repetition for pool in cells for trial in pool.trials})
+    by_tier = {(pool.identity.substrate, pool.identity.tier): pool for pool in cells}
+
+    def differs(one: Pool, other: Pool, some: tuple[int, ...], others: tuple[int, ...]) -> bool:
+        found = judge(held(one, some), held(other, others), assumed(one.identity.substrate))
+        return found.verdict.kind == DIFFERS
+
     verdicts, inside = [], []
     for pool in cells:
-        assume = assumed(pool.identity.substrate)
         for one, other in permutations(runs, 2):
-            first, second = held(pool, (one,)), held(pool, (other,))
-            found = interval(first, assume)
+            found = interval(held(pool, (one,)), assumed(pool.identity.substrate))
             if found.low is not None and found.high is not None:
-                inside.append(found.low <= second.value <= found.high)
+                inside.append(found.low <= held(pool, (other,)).value <= found.high)
             if one < other:
-                verdicts.append(judge(first, second, assume).verdict.kind == DIFFERS)
-    by_tier = {(pool.identity.substrate, pool.identity.tier): pool for pool in cells}
-    slow, plain = by_tier["local", "local-5"], by_tier["local", "sleep-0"]
-    twenty_inside = [
-        found
-        for substrate, tiers in PLANTED.items()
-        for found in _inside(by_tier[substrate, tiers[-1]], by_tier[substrate, "sleep-0"], runs)
+                verdicts.append(differs(pool, pool, (one,), (other,)))
+    twenty = [
+        differs(by_tier[substrate, f"{substrate}-20"], by_tier[substrate, "sleep-0"], (run,), (run,))
+        for substrate in ("local", "docker")
+        for run in runs
     ]
-    whole = judge(held(slow, tuple(runs)), held(plain, tuple(runs)), assumed("local")).verdict.kind == DIFFERS
-    return Rates(
-        sum(verdicts) / len(verdicts), sum(inside) / len(inside), sum(twenty_inside) / len(twenty_inside), whole
-    )
-
-
-def _inside(slow: Pool, plain: Pool, runs: list[int]) -> list[bool]:
-    """Whether each repetition alone tells the two apart."""
-    assume = assumed(plain.identity.substrate)
-    return [judge(held(slow, (run,)), held(plain, (run,)), assume).verdict.kind == DIFFERS for run in runs]
+    every = tuple(runs)
+    whole = differs(by_tier["local", "local-5"], by_tier["local", "sleep-0"], every, every)
+    return Rates(sum(verdicts) / len(verdicts), sum(inside) / len(inside), sum(twenty) / len(twenty), whole)
 
 
 # -- simulated: a run effect common to all cells, a machine state that drifts, independent noise -----------------------

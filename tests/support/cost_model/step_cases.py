@@ -29,8 +29,6 @@ WIDE: Final = 3.5
 
 @dataclass(frozen=True)
 class StepCase:
-    """One training run, for both."""
-
     kinds: tuple[str, ...]
     training_run: TrainingRun
     asked: StepAsked
@@ -253,9 +251,6 @@ def a_limits_case(seed: int) -> StepCase:
     return found.case(law, *kinds)
 
 
-# -- answers ---------------------------------------------------------------------------------------------------------
-
-
 def recorded(trials: Sequence[StepTrial], folder: Path) -> Recording:
     """Write a recording of these trials, beside a price sheet; what only the recording has takes no time."""
     events = []
@@ -279,14 +274,6 @@ def recorded(trials: Sequence[StepTrial], folder: Path) -> Recording:
     return recording
 
 
-def modelled(case: StepCase, folder: Path) -> Replications:
-    """What the step model finds."""
-    (pool,) = pools([recorded(case.asked.trials, folder)])
-    found = Replications(pool, Trials(pool, case.training_run), case.training_run, load_prices(folder / "sheet.toml"))
-    repeated([found], lambda: 0.0)
-    return found
-
-
 def _ns(seconds: float) -> int:
     return round(seconds * S)
 
@@ -305,7 +292,9 @@ QUANTITIES: Final[dict[str, tuple[Callable[[StepTaken], float], Callable[[StepFo
 
 def compared(case: StepCase, folder: Path, runs: int, causes: Sequence[str] = ()) -> Iterator[Compared]:
     """Every quantity of a case, and the wall-clock and worker time that each of ``causes`` costs, where it acts."""
-    found = modelled(case, folder)
+    (pool,) = pools([recorded(case.asked.trials, folder)])
+    found = Replications(pool, Trials(pool, case.training_run), case.training_run, load_prices(folder / "sheet.toml"))
+    repeated([found], lambda: 0.0)
     weights = found.sample.stands_for
     plain = [StepTwin(case.asked, f"{case.training_run.precision.seed}:{run}").run() for run in range(runs)]
 
