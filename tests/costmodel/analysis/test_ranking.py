@@ -233,25 +233,21 @@ def test_comparisons_across_places_are_flagged_and_across_provenance_refused(
     assert [one for one in row.flags if one.endswith("_differs")] == ([flag] if flag else [])
 
 
-# -- Places that are each asked their own ---------------------------------------------------------------------------
-
-HERE = TrainingRun(trajectories=100, workers=4, batch=20, precision=Precision(tolerance=0.2, effort=0.05))
-THERE = replace(HERE, train_s=30.0)
-
-
 def test_each_place_is_asked_its_own_and_compared_with_the_baseline_of_the_last(tmp_path: Path) -> None:
     cells = cell(0), cell(1, substrate="local"), cell(2, substrate="local", tier="T1", tier_digest="d1")
     trials = [trial(n, actions=(S + n,) * 3, cell=n % 3) for n in range(30)]
     recording = load(write(tmp_path / "run.msgpack", trials, *cells))
-    places = [SubstrateRun("local", THERE, None), SubstrateRun("", HERE, None)]
+    here = TrainingRun(trajectories=100, workers=4, batch=20, precision=Precision(tolerance=0.2, effort=0.05))
+    there = replace(here, train_s=30.0)
+    places = [SubstrateRun("local", there, None), SubstrateRun("", here, None)]
     rows = project_per_substrate([recording], places)
     alone = {
         spec: project([recording], training_run, wanted=lambda identity, spec=spec: identity.substrate == spec)
-        for spec, training_run in (("local", THERE), ("docker", HERE))
+        for spec, training_run in (("local", there), ("docker", here))
     }
     assert rows == [*alone["local"], *alone["docker"]]
     few = project_per_substrate([recording], places, wanted=lambda identity: identity.tier == "T1")
     assert [(row.identity.substrate, row.identity.tier) for row in few] == [("local", "T1")]
-    places[-1] = SubstrateRun("", replace(HERE, baseline="docker"), None)
+    places[-1] = SubstrateRun("", replace(here, baseline="docker"), None)
     [local] = project_per_substrate([recording], places, wanted=lambda identity: identity.tier == "T2")[:1]
     assert local.versus.label == "docker"

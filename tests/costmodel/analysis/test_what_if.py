@@ -47,13 +47,11 @@ def test_a_suspension_saves_up_to_a_price_of_a_suspended_sandbox(recording: Path
     think = {"think": Think(20 * S), "suspend_after_s": 1.0, "suspend_s": 1.0, "gpu_usd_hour": 0.0}
     found = effect(recording, "suspend", **think)
     assert found.step_s.value == pytest.approx(0, abs=1e-9)
-    assert found.usd.value == pytest.approx(
-        16 * 2 * 18, rel=0.01
-    )  # rollouts, pauses and suspended seconds, at $1 a second
+    slept_s = 16 * 2 * 18  # rollouts, pauses and suspended seconds, at $1 a second
+    assert found.usd.value == pytest.approx(slept_s, rel=0.01)
     price, resume = found.thresholds
     assert price.value == pytest.approx(3600, rel=0.01)
-    assert resume.field == "resume_s"
-    assert resume.value == pytest.approx(18, rel=0.1)
+    assert (resume.field, resume.value) == ("resume_s", pytest.approx(18, rel=0.1))
 
 
 def test_an_input_that_is_not_stated_has_its_published_range(recording: Path) -> None:

@@ -244,8 +244,6 @@ def test_intervals_hold_the_truth_where_repetitions_differ(tmp_path: Path) -> No
     assert all(two_sided(one["sandbox"], "step_s") for one in found)
 
 
-# -- What an attribution says that it rests on ----------------------------------------------------------------------
-
 ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")
 
 
@@ -275,10 +273,8 @@ def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
 def test_images_bring_along_what_nobody_said_about_them() -> None:
     nodes = {"nodes": 4, "pods_per_node": 16, "images": Images.of([2.0, 4.0])}
     found = stated(**nodes, pull_gb_s=0.1)
-    assert found["placement"][1] == STEP_MODEL_RULES
-    assert found["pull_gb_s"] == ("0.1 GB/s", REQUESTED)
-    chosen = stated(**nodes, placement="prepulled")
-    assert chosen["placement"] == ("prepulled", REQUESTED)
+    assert (found["placement"][1], found["pull_gb_s"]) == (STEP_MODEL_RULES, ("0.1 GB/s", REQUESTED))
+    assert stated(**nodes, placement="prepulled")["placement"] == ("prepulled", REQUESTED)
 
 
 PAIRED = TrainingRun(

@@ -91,6 +91,8 @@ def test_each_method_is_used_where_it_belongs() -> None:
     assert expected_makespan(Distribution.of([S]), 1_001, 100) == (11 * S, 0.0, "bounds")
     rare = expected_makespan(Distribution({20 * S: 999, 21 * S: 1}), 1501, 1000)
     assert rare.error_ns > 0, "a few identical replicates claim no certainty"
+    for law in ([20 * S], [5 * S] * 8 + [30 * S] * 2):
+        assert not out_of_step(Distribution.of(law), 2_000, 100, 2e-3), "lattices and equal jobs never lose step"
 
 
 def test_one_worker_no_work_and_as_many_workers_as_jobs() -> None:
@@ -103,11 +105,6 @@ def test_one_worker_no_work_and_as_many_workers_as_jobs() -> None:
     law = Distribution.of([1, 2, 3, 4])
     exact = sum(max(a, b) for a in range(1, 5) for b in range(1, 5)) / 16
     assert [expected_max(law, jobs) for jobs in (0, 1, 2, 10**15)] == pytest.approx([0, 2.5, exact, 4])
-
-
-def test_lattices_and_equal_jobs_never_lose_step() -> None:
-    for law in ([20 * S], [5 * S] * 8 + [30 * S] * 2):
-        assert not out_of_step(Distribution.of(law), 2_000, 100, 2e-3)
 
 
 jobs = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)

@@ -47,12 +47,16 @@ def test_limits_hold_for_stragglers_that_few_trials_show(name: str, trials: int,
     assert found.below >= 0.95 * found.one_sided
 
 
-def test_how_many_trials_an_upper_limit_takes() -> None:
+def test_how_many_trials_an_upper_limit_takes_and_cutting_the_last_ones_leaves_less_to_guess() -> None:
     needs = math.ceil(2 * 512 * -math.log(0.025))  # one job in 1,024 is among them with 97.5 %
     few, enough = law_of("gamma, CV 0.3", needs - 1), law_of("gamma, CV 0.3", needs)
     assert tail(few)[1:] == (None, needs)
     assert tail(enough).later_ns is not None
     assert tail(few, excess=30).later_ns is not None  # the fourth longest is less rare
+    law = law_of("lognormal, sigma 1", 300)
+    none, one, some, many = (tail(law, excess, 20 * S).later_ns for excess in (0, 1, 25, 100))
+    assert (none, one) == (None, None)
+    assert many < 0.5 * some
 
 
 def test_a_timeout_bounds_what_no_trial_showed_and_a_retry_after_it_is_part_of_the_bound() -> None:
@@ -67,14 +71,6 @@ def test_a_timeout_bounds_what_no_trial_showed_and_a_retry_after_it_is_part_of_t
     seen = expected_max(law, 512)
     assert seen + once <= 9 * S
     assert 9 * S < seen + thrice < seen + again
-
-
-def test_cutting_the_last_ones_leaves_less_to_guess() -> None:
-    law = law_of("lognormal, sigma 1", 300)
-    later = [tail(law, excess, 20 * S).later_ns for excess in (0, 1, 25, 100)]
-    assert later[:2] == [None, None]
-    assert None not in later[2:]
-    assert (later[3] or 0.0) < 0.5 * (later[2] or 0.0)
 
 
 def test_over_provisioned_steps_have_an_interval_and_a_stream_needs_none_for_its_steps() -> None:

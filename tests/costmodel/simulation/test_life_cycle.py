@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from costmodel import Images, Think
 from costmodel.simulation.attempts import Parts, suspended_parts
-from costmodel.simulation.cluster import NodeSet
 from costmodel.simulation.state import StepTaken
 from costmodel.training.run import Suspension
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
@@ -40,11 +39,6 @@ def test_the_mean_suspension_is_that_of_many_pauses(after_s: int) -> None:
     splits = [suspension.split(rng.lognormvariate(math.log(4 * S), 1.0)) for _ in range(100_000)]
     [(delay_ns, suspended_ns)] = suspended_parts(THINK, 1, suspension, [round(THINK.mean_ns)])
     assert (delay_ns, suspended_ns) == pytest.approx([fmean(each) for each in zip(*splits, strict=True)], rel=0.05)
-
-
-def test_builds_without_pulls_make_early_steps_slower() -> None:
-    assert NodeSet(4, 8, build_ns=S).fills
-    assert not NodeSet(4, 8).fills
 
 
 @some

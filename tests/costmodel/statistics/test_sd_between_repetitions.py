@@ -69,18 +69,16 @@ def test_one_run_has_two_intervals_and_the_wider_one_says_what_it_assumes() -> N
 
 
 def test_time_that_is_spent_idle_on_purpose_has_no_run_effect() -> None:
-    values, origins = [10.0] * 9, [(RunKey("r", 0), 0)] * 9
-    low, high = interval(estimate(values, [1] * 9, origins, idle=9.0), USUAL)[1:]
+    found = interval(estimate([10.0] * 9, [1] * 9, [(RunKey("r", 0), 0)] * 9, idle=9.0), USUAL)
     factor = math.exp(1.959964 * USUAL.sd)
-    assert (low, high) == pytest.approx((10 - (1 - 1 / factor), 10 + factor - 1), rel=1e-4)
+    assert found[1:] == pytest.approx((10 - (1 - 1 / factor), 10 + factor - 1), rel=1e-4)
 
 
 def test_neighbours_that_correlate_are_worth_less() -> None:
     rng = Random(2)
-    state, values = 0.0, []
+    values = [0.0]
     for _ in range(2000):
-        state = 0.8 * state + rng.gauss(0, 0.6)
-        values.append(state)
+        values.append(0.8 * values[-1] + rng.gauss(0, 0.6))
     assert correlation_time([values]) == pytest.approx((1 + 0.8) / (1 - 0.8), rel=0.35)
     independent = [rng.gauss(0, 1) for _ in range(2000)]
     assert correlation_time([independent]) < 1.3
