@@ -1,4 +1,4 @@
-"""The public names of the cost model, and the questions that one call answers."""
+"""The public names of the cost model, the questions that one call answers, and what is said of bad documents."""
 
 from __future__ import annotations
 
@@ -76,9 +76,10 @@ def test_the_candidates_length_chooses_its_recording(tmp_path: Path) -> None:
     cells = [cell(0), cell(1, substrate="local"), cell(2, substrate="local", actions=9)]
     recorded = cm.load(write(tmp_path / "run.msgpack", trials, *cells))
     asked = cm.TrainingRun(trajectories=100, workers=10, think=cm.Think(8 * S))
+    question = {"current": "docker", "candidate": "local"}
     with pytest.raises(cm.TrainingRunError, match="2 rows are of local"):
-        cm.decide(recorded, asked, current="docker", candidate="local")
-    decision = cm.decide(recorded, asked, current="docker", candidate="local", candidate_run=replace(asked, actions=3))
+        cm.decide(recorded, asked, **question)
+    decision = cm.decide(recorded, asked, **question, candidate_run=replace(asked, actions=3))
     assert [side.row.identity.actions for side in (decision.start, decision.goal)] == [3, 3]
 
 

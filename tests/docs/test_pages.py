@@ -1,4 +1,4 @@
-"""The pages hang together: links, substrates, the reader of recordings, price sheets."""
+"""The pages hang together: links, substrates, the reader of recordings, price sheets, manifests, and the site."""
 
 from __future__ import annotations
 

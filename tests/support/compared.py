@@ -35,8 +35,8 @@ def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[Metric
     results = [compare([before], [after], metrics) for after, before in pairs]
     states = [result.beyond for result in results]
     worse = [[comparison.verdict == WORSE for comparison in result.comparisons] for result in results]
-    shares = (states.count(state) / len(states) for state in (False, True))
-    return Rates(*shares, sum(map(any, worse)) / len(worse), sum(map(sum, worse)) / sum(map(len, worse)))
+    passed, regressed = (states.count(state) / len(states) for state in (False, True))
+    return Rates(passed, regressed, sum(map(any, worse)) / len(worse), sum(map(sum, worse)) / sum(map(len, worse)))
 
 
 def metrics(limit: float, *names: str) -> list[Metric]:

@@ -1,4 +1,4 @@
-"""``taxtui compare``: one table, its verdicts on recordings whose truth is known, and exit codes for CI."""
+"""``taxtui compare``: one table, exit codes for CI, and how often its verdicts are right where the truth is known."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_other_verdicts(tmp_path: Path, scale: float, limit: float, verdict:
 
 
 def test_the_number_of_repetitions_is_that_of_the_claimed_power() -> None:
-    """tests/costmodel/analysis/test_comparison_rates.py draws as many."""
+    """``test_the_repetitions_that_compare_asks_for_find_the_change`` draws as many."""
     change = Interval(0.0, -student_t(4) * 0.08 * math.sqrt(2 / 3), student_t(4) * 0.08 * math.sqrt(2 / 3))
     assert repetitions_needed(change, (3, 3), 0.12, measured=True) == 9
     assert repetitions_needed(change, (3, 3), 1e-4, measured=True) is None

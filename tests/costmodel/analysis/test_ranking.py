@@ -1,4 +1,4 @@
-"""Which place is cheapest for the same work, by how much, how sure, and what the difference consists of."""
+"""Which place is cheapest for the same work, by how much, how sure, and against which baseline."""
 
 from __future__ import annotations
 

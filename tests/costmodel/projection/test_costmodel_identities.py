@@ -18,7 +18,6 @@ from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import at_length
 
 many = settings(max_examples=200, deadline=None)
-finite = st.floats(0.01, 1e6)
 
 
 def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = "r") -> RecordedTrial:

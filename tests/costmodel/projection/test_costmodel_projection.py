@@ -199,15 +199,12 @@ def test_runs_or_blocks_widen_the_interval(tmp_path: Path) -> None:
     assert "few_runs" not in many.flags
 
 
-def test_few_trials_have_no_interval(tmp_path: Path) -> None:
+def test_few_trials_have_no_interval_and_unknown_run_time_means_unknown_tax(tmp_path: Path) -> None:
     row = one(write(tmp_path / "a", [trial(1), trial(2)]))
     assert row.trajectory_s == (Interval(6.0), None, None, None)
     assert row.worker_hours == Interval(pytest.approx(6.0))
     assert (row.wall_clock_hours.low, row.wall_clock_hours.high) == (None, None)
-
-
-def test_unknown_run_time_means_unknown_tax(tmp_path: Path) -> None:
-    row = one(write(tmp_path / "a", [trial(1, runs=[S, -1, S], thinks=[S, S, S]), trial(2)]))
+    row = one(write(tmp_path / "b", [trial(1, runs=[S, -1, S], thinks=[S, S, S]), trial(2)]))
     assert row.tax_worker_hours is None
     assert row.by_cause_worker_hours[1:4] == (None, None, None)  # dispatch, slowdown, work
     assert row.by_cause_worker_hours.startup == pytest.approx(3)

@@ -1,4 +1,4 @@
-"""Each option of a training run is used by each kind of row, or refused by name: nothing is ignored without a word."""
+"""Options of a training run are used by a row or refused by name; published rows give the published tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts and figures as they were printed: dated, sourced, and refused where they cannot answer."""
+"""Published starts, figures, limits and ranges: dated, sourced, and refused where they cannot answer."""
 
 from __future__ import annotations
 
@@ -58,13 +58,11 @@ def test_starts_and_figures_answer_nothing_alone_and_say_what_they_are_for(tmp_p
 
 
 def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path) -> None:
-    path = tmp_path / "rows.toml"
-    row = '[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = 1\n'
+    path, row = tmp_path / "rows.toml", '[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = 1\n'
     path.write_text(f'{HEAD}cpus = 2\nsource = "a"\n{row}{row}date = 2025-05-05\ncpus = 0.5\nsource = "b"\n')
-    facts = load(path)
-    assert [one.identity.cpu_milli for one in facts.rows] == [2000, 500]
-    printed = [row.assumptions[0].source for row in project([facts], TrainingRun(trajectories=10, workers=1))]
-    assert printed == ["a (2026-01-01)", "b (2025-05-05)"]
+    found = project([load(path)], TrainingRun(trajectories=10, workers=1))
+    told = [(row.identity.cpu_milli, row.assumptions[0].source) for row in found]
+    assert told == [(2000, "a (2026-01-01)"), (500, "b (2025-05-05)")]
 
 
 FIGURE = '[[figures]]\nsubstrate = "x"\nquantity = "dispatch"\nunit = "s"\nmeasure = "round trip"\n'

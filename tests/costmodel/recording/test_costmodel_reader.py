@@ -79,16 +79,11 @@ def test_a_run_that_is_unknown_or_longer_than_its_command_is_unknown(file: Path,
 
 
 def test_what_does_not_count_is_left_out(file: Path) -> None:
-    trials = [
-        trial(1),
-        trial(2, warm_up=True),
-        trial(3, outcome="cancelled"),
-        trial(4, outcome="interrupted"),
-        trial(5, outcome="failed"),
-        trial(6, outcome="timeout"),
-        trial(7)[:-1],  # still running when the writer died
+    ended = [
+        trial(n, outcome=outcome) for n, outcome in enumerate(("ok", "cancelled", "interrupted", "failed", "timeout"))
     ]
-    counted = load(write(file, trials)).cells[0].trials
+    running = trial(7)[:-1]  # when the writer died
+    counted = load(write(file, [*ended, trial(6, warm_up=True), running])).cells[0].trials
     assert [one.ok for one in counted] == [True, False, False]
 
 

@@ -1,4 +1,4 @@
-"""The causes of held add up to it to the nanosecond, and the badge does not depend on how it is computed."""
+"""Causes of held time add up to it, contention is told from work, and bad seconds are told by trial."""
 
 from __future__ import annotations
 

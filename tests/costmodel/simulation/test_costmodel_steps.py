@@ -1,4 +1,4 @@
-"""``project`` in training steps: over-provisioned launches, limits of the wall-clock, and what GPUs wait for."""
+"""Simulated runs: ``project`` in training steps, and special cases that are known in closed form."""
 
 from __future__ import annotations
 

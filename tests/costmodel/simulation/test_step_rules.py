@@ -225,14 +225,10 @@ def test_mean_staleness_is_what_is_in_flight_over_the_batch_and_the_trainers_sha
     assert mean_staleness(steps, batch, busy * period_s) == pytest.approx(in_flight / batch + busy, abs=0.06)
 
 
-def test_a_run_that_is_bound_by_its_trainer_has_its_period() -> None:
-    assert mean_period_s(asynchronous(128, 128, 1.14 * MEAN_S, 0.4)) == pytest.approx(1.14 * MEAN_S)
-
-
-def test_a_bound_on_staleness_bounds_what_runs_ahead() -> None:
+def test_a_run_that_is_bound_by_its_trainer_has_its_period_and_a_bound_on_staleness_bounds_what_runs_ahead() -> None:
     """With at most k steps ahead of the trainer, no more than k batches are launched and not yet trained."""
-    train_s, batch, ahead = 2 * MEAN_S, 64, 3
-    asked = training_run(batch=batch, workers=128, policy="async", train_s=train_s, staleness=ahead)
+    assert mean_period_s(asynchronous(128, 128, 1.14 * MEAN_S, 0.4)) == pytest.approx(1.14 * MEAN_S)
+    asked = training_run(batch=64, workers=128, policy="async", train_s=2 * MEAN_S, staleness=3)
     steps = stepped(asked, [parts(unexplained=MEAN_S, weight=1)], steps=40)
-    launched = list(accumulate(step.attempts for step in steps))
-    assert all(count <= (number + 1 + ahead) * batch for number, count in enumerate(launched))
+    launched = accumulate(step.attempts for step in steps)
+    assert all(count <= (number + 1 + 3) * 64 for number, count in enumerate(launched))

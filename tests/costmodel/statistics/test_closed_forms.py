@@ -1,4 +1,4 @@
-"""Intervals, sums of pauses and curves through levels of concurrency, against what is known of them."""
+"""Intervals, percentiles, sums of pauses and curves through levels of concurrency, against what is known of them."""
 
 from __future__ import annotations
 

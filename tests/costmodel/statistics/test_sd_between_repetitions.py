@@ -177,19 +177,19 @@ RUN_S = (9.6, 17.0, 20.4)
 """Mean times of three repetitions on a busy machine: the drift that made 2.8 times as slow a tie."""
 
 
-def drifting(rng: Random, runs: tuple[float, ...], blocks: int, truth: float, apart: float = 0.0) -> list[Estimate]:
-    """Two drifting that share a drift, the first ``truth`` times as slow; ``apart``: the sd of that between runs."""
-    one: list[list[float]] = []
-    other: list[list[float]] = []
-    for run_s in runs:
+def drifting(
+    rng: Random, runs: tuple[float, ...], blocks: int, truth: float, apart: float = 0.0
+) -> tuple[Estimate, Estimate]:
+    """Two cells that share a drift, the first ``truth`` times as slow; ``apart``: the sd of that between runs."""
+    one: list[list[float]] = [[] for _ in runs]
+    other: list[list[float]] = [[] for _ in runs]
+    for run, run_s in enumerate(runs):
         state, own = rng.gauss(0, 0.3), math.exp(rng.gauss(0, apart))
-        one.append([])
-        other.append([])
         for _ in range(blocks):
             state = 0.8 * state + rng.gauss(0, 0.2)
-            one[-1].append(run_s * truth * own * math.exp(state + rng.gauss(0, 0.1)))
-            other[-1].append(run_s * math.exp(state + rng.gauss(0, 0.1)))
-    return [estimated(one), estimated(other)]
+            one[run].append(run_s * truth * own * math.exp(state + rng.gauss(0, 0.1)))
+            other[run].append(run_s * math.exp(state + rng.gauss(0, 0.1)))
+    return estimated(one), estimated(other)
 
 
 def test_what_is_slower_in_every_block_is_no_tie_however_the_machine_drifts() -> None:
@@ -203,11 +203,16 @@ def test_what_is_slower_in_every_block_is_no_tie_however_the_machine_drifts() ->
     assert judged.value.low > 0, "the difference says what its ratio says"
 
 
-def test_a_drift_that_both_share_cancels() -> None:
+def test_a_drift_that_both_share_cancels_and_what_has_no_logarithm_has_no_interval() -> None:
     rng = Random(1)
     drift = [math.exp(rng.gauss(0, 1)) for _ in range(20)]
     found = ratio(estimated([[3 * one for one in drift]]), estimated([drift]), OF_DOCKER)
     assert found == pytest.approx((3, 3, 3))
+    one, other = estimated([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]), estimated([[1.0, 2.0, 3.0]] * 2)
+    assert paired_log_ratio(one, other, OF_DOCKER) is None
+    assert judge(one, other, OF_DOCKER).verdict.kind == UNKNOWN
+    few = estimated([[1.0], [2.0]])
+    assert ratio(few, few, OF_DOCKER) == (1.0, None, None)
 
 
 def test_two_repetitions_whose_ratios_differ_decide_by_students_t_of_two() -> None:
@@ -217,14 +222,6 @@ def test_two_repetitions_whose_ratios_differ_decide_by_students_t_of_two() -> No
     other = estimated([noise, noise])
     assert judge(one, other, OF_DOCKER).verdict.kind == TIE
     assert judge(one, other, WITHIN_ONLY).verdict.kind == DIFFERS, "an sd that is given stands in for what runs show"
-
-
-def test_what_has_no_logarithm_has_no_interval() -> None:
-    one, other = estimated([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]), estimated([[1.0, 2.0, 3.0]] * 2)
-    assert paired_log_ratio(one, other, OF_DOCKER) is None
-    assert judge(one, other, OF_DOCKER).verdict.kind == UNKNOWN
-    few = estimated([[1.0], [2.0]])
-    assert ratio(few, few, OF_DOCKER) == (1.0, None, None)
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3])

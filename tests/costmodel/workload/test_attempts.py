@@ -1,4 +1,4 @@
-"""Attempts at the recorded length, and their columns."""
+"""Attempts of the recorded and of other lengths, and distributions of what was recorded."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class WarmPool:
         if asked.warm_pool is None:
             return False
         if asked.image_pool:
-            hit = prompt.ready > 0
+            hit = bool(prompt.ready > 0)
             prompt.ready -= hit
             return hit
         if asked.refill_rate is not None:

@@ -1,3 +1,5 @@
+"""What watches the tests would notice: a blocked event loop, and what chaos calls a failure."""
+
 from __future__ import annotations
 
 import asyncio
