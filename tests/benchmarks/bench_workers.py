@@ -55,13 +55,11 @@ def rate(path: Path) -> float:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Of the runs, and of the nodes of a cluster."""
     state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
     return os.environ | state | paced_fake.environment(folder)
 
 
 def measure(folder: Path, trials: int, *more: str, **variables: str) -> float:
-    """One run in a process of its own."""
     path = folder / "r.msgpack"
     tier = paced_fake.tier(folder)
     more = ("--set", "bracket=false", "-o", str(path), "--progress", "none", *more)

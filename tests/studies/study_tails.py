@@ -32,8 +32,6 @@ REPLICATES: Final = 8
 
 
 class Law(NamedTuple):
-    """A law of durations in s."""
-
     name: str
     draw: Callable[[Random], float]
     mean: float

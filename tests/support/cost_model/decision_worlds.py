@@ -72,8 +72,6 @@ def candidate_at(
 
 
 class World(NamedTuple):
-    """A decision and what moving really saves."""
-
     decision: Decision
     saving: float
 
