@@ -56,7 +56,6 @@ def least(command: tuple[str, ...], *paths: Path) -> list[Taken]:
 
 
 def main() -> bool:
-    """Print a row for each command; whether all kept the limits."""
     kept = True
     with tempfile.TemporaryDirectory() as name:
         small, hostile = (

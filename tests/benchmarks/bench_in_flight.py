@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from costmodel.recording.events import Event, Health
-from costmodel.recording.follower import read_events
-from tests.benchmarks.bench_workers import rate
+from costmodel import Event, Health, read_events
+from tests.benchmarks.bench_workers import environment, rate
 from tests.support import paced_fake
 
 COMMAND_S = 0.27
@@ -72,8 +71,7 @@ def measured(folder: Path, in_flight: int, actions: int) -> Level:
     words = ["-s", f"{paced_fake.NAME}:median_s={COMMAND_S},sigma=0.5", "-t", str(tier), "-n", str(actions)]
     words += ["--trials", str(2 * in_flight), "--warmup", "0", "--concurrency", str(in_flight), "--mode", "exec"]
     words += ["--set", "bracket=false", "-o", str(path), "--progress", "none"]
-    state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
-    with patch.dict(os.environ, state | paced_fake.environment(folder)):
+    with patch.dict(os.environ, environment(folder)):
         used = taken([sys.executable, "-m", "taxtui", "run", *words])
     assert used.exit_code == 0, used
     seconds: list[Health] = []
@@ -90,7 +88,6 @@ def measured(folder: Path, in_flight: int, actions: int) -> Level:
 
 
 def main(highest: int, actions: int) -> bool:
-    """Print the table; whether the promises were kept."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         few = measured(folder, FEW, actions)

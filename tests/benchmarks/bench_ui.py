@@ -16,8 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from costmodel.recording.events import ACTION, Actions, Cell, Event, TrialStarted
-from costmodel.recording.follower import Follower, read_events
+from costmodel import Follower, read_recording
 
 WITHOUT_DOCKER = {**os.environ, "DOCKER_HOST": "unix:///nonexistent"}
 DEADLINE_S = 300
@@ -25,20 +24,8 @@ DEADLINE_S = 300
 
 def durations(path: Path) -> list[int]:
     """Return the duration of each counted ``exec`` action, in ns."""
-    found: list[int] = []
-    cells: set[int] = set()
-    trials: set[int] = set()
-
-    def take(event: Event) -> None:
-        if isinstance(event, Cell) and event.mode == "exec":
-            cells.add(event.id)
-        elif isinstance(event, TrialStarted) and event.cell in cells and not event.warm_up:
-            trials.add(event.trial)
-        elif isinstance(event, Actions) and event.step == ACTION and event.trial in trials:
-            found.extend(event.duration_ns)
-
-    read_events(path, take)
-    return found
+    cells = [cell for cell in read_recording(path).cells if cell.identity.mode == "exec"]
+    return [ns for cell in cells for trial in cell.trials for ns in trial.durations_ns]
 
 
 def headless(folder: Path, number: int) -> Path:

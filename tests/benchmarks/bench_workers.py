@@ -19,8 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from costmodel.recording.events import Actions, Clock, Event, PhaseEnded, TrialStarted
-from costmodel.recording.follower import read_events
+from costmodel import Actions, Clock, Event, PhaseEnded, TrialStarted, read_events
 from tests.support import paced_fake
 from tests.support.standins.ray_cluster import TwoNodes
 
@@ -56,13 +55,11 @@ def rate(path: Path) -> float:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Of the runs, and of the nodes of a cluster."""
     state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
     return os.environ | state | paced_fake.environment(folder)
 
 
 def measure(folder: Path, trials: int, *more: str, **variables: str) -> float:
-    """One run in a process of its own."""
     path = folder / "r.msgpack"
     tier = paced_fake.tier(folder)
     more = ("--set", "bracket=false", "-o", str(path), "--progress", "none", *more)

@@ -40,7 +40,6 @@ ENV: Final = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 
 def started(argv: list[str], *, stdin: bool = False) -> Process:
-    """A program of this machine."""
     return Process([shutil.which(argv[0]) or argv[0], *argv[1:]], ENV, stdin=stdin)
 
 

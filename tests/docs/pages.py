@@ -17,7 +17,6 @@ PAGES: Final = (
 
 
 def name_of(page: Path) -> str:
-    """As a test shows it."""
     return page.relative_to(ROOT).as_posix()
 
 
@@ -37,7 +36,6 @@ def page_of(substrate: str) -> Path:
 
 
 def blocks(page: Path | str, language: str) -> list[str]:
-    """The fenced blocks of one language."""
     return re.findall(rf"^```{language}\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)
 
 

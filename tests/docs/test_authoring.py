@@ -18,11 +18,6 @@ from taxtui.sandboxes.conformance import Check, NotApplicable, checks
 from tests.docs.pages import ROOT, blocks
 
 
-def example(marker: str) -> str:
-    [source] = [block for block in blocks("new-substrate.md", "python") if marker in block]
-    return source
-
-
 def module_of(source: str, name: str) -> types.ModuleType:
     module = types.ModuleType(name)
     sys.modules[name] = module  # msgspec looks annotations up there
@@ -35,9 +30,11 @@ CHECKS = ("check answers", "from create to destroy", "find and reap", "exec: exi
 """Of all checks, which the example itself passes in test_simple_substrate.py."""
 
 
-def test_an_author_imports_one_module_of_taxtui() -> None:
+def test_the_example_is_short_and_imports_one_module_of_taxtui() -> None:
+    source = EXAMPLE.read_text()
+    assert len(source.splitlines()) <= 120
     imported = set()
-    for node in ast.walk(ast.parse(EXAMPLE.read_text())):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -46,21 +43,12 @@ def test_an_author_imports_one_module_of_taxtui() -> None:
     assert ours == {"taxtui.sandboxes.simple", "taxtui.sandboxes.fake_sdk"}  # the SDK stands for the provider's
 
 
-def test_the_example_is_short() -> None:
-    assert len(EXAMPLE.read_text().splitlines()) <= 120
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which ``taxtui substrates --new acme_lab`` was called."""
+    """The folder in which ``taxtui setup --new acme_lab`` was called."""
     folder = tmp_path_factory.mktemp("new")
-    done = subprocess.run(
-        [sys.executable, "-m", "taxtui", "setup", "--new", "acme_lab"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = [sys.executable, "-m", "taxtui", "setup", "--new", "acme_lab"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[:2] == ["wrote acme_lab.py", "wrote pyproject.toml"]
     return folder
 
@@ -98,4 +86,5 @@ def test_new_refuses_a_bad_name_and_overwrites_nothing(name: str, words: str, wr
 
 
 async def test_the_test_with_the_fake_passes() -> None:
-    await module_of(example("FakeSubstrate"), "with_the_fake").test_mine()
+    [source] = [block for block in blocks("new-substrate.md", "python") if "FakeSubstrate" in block]
+    await module_of(source, "with_the_fake").test_mine()

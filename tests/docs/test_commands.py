@@ -1,11 +1,11 @@
-"""README and docs say what works: their commands exist with these options, and the cheap ones run as written."""
+"""README and docs say what works: their commands exist and run, and what they show is what the code says today."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shlex
-import tempfile
 from pathlib import Path
 
 import click
@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from taxtui.cli import app
 from taxtui.options.training_file import TEMPLATE
-from tests.docs.pages import PAGES, ROOT, blocks, prose, text_of
+from tests.docs.pages import PAGES, ROOT, blocks, name_of, prose, text_of
+from tests.support import reference
 from tests.support.cost_model.simulating import attribute_coarsely, run_coarsely
 from tests.support.reference import SHOWN
 
@@ -55,34 +56,25 @@ def test_every_command_is_accepted_as_it_stands(line: str, tmp_path: Path, monke
         group.make_context("taxtui", arguments, parent=context, resilient_parsing=not arguments)
 
 
-def printed(line: str) -> str:
-    """What a command prints that is run in a folder which has what a checkout has; it must end with exit 0.
-
-    In this process: that ``taxtui`` is one of its own is tried in taxtui/commands, and most of what these commands
-    took was to import what draws a page.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("recordings", "scenarios"):
-            (Path(folder) / name).symlink_to(ROOT / name)
-        with contextlib.chdir(folder):
-            done = CliRunner().invoke(app, shlex.split(line)[1:])
-    assert done.exit_code == 0, f"{done.stderr}{done.exception!r}"
-    return done.stdout
-
-
 def cheap() -> list[str]:
     whole = [line for line in commands() if line.split()[1:] and line.split()[1] in CHEAP and "msgpack" in line]
     whole += [line for line in commands() if "essay" in line]
-    compared = {command for page in PAGES for command, _ in SHOWN.findall(text_of(page))}  # in test_generated.py
+    compared = {command for page in PAGES for command, _ in SHOWN.findall(text_of(page))}  # below
     own = re.compile(r"\b(mine|yours|reference)\.msgpack|\blab\.toml|\bFILE\b|\*")
     return sorted({line for line in whole if not own.search(line)} - compared)
 
 
 @pytest.mark.parametrize("line", cheap())
-def test_cheap_commands_run_as_written(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cheap_commands_run_as_written(line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a folder that has what a checkout has, and in this process: most of what they took was to import."""
     run_coarsely(monkeypatch)
     attribute_coarsely(monkeypatch)
-    assert printed(line).strip()
+    for name in ("recordings", "scenarios"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, shlex.split(line)[1:])
+    assert done.exit_code == 0, f"{done.stderr}{done.exception!r}"
+    assert done.stdout.strip()
 
 
 def test_the_targets_of_make_are_there() -> None:
@@ -91,3 +83,32 @@ def test_the_targets_of_make_are_there() -> None:
     assert {"run", "test", "docs"} <= asked
     for target in asked:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+SHOWING = [page for page in reference.PAGES if reference.SHOWN.search(text_of(page))]
+GENERATED = [page for page in reference.PAGES if reference.GENERATED.search(text_of(page))]
+
+
+def test_each_block_has_a_place() -> None:
+    names = [name for page in GENERATED for name in reference.GENERATED.findall(text_of(page))]
+    assert sorted(names) == sorted(reference.BLOCKS)
+
+
+@pytest.mark.parametrize("page", GENERATED, ids=name_of)
+def test_generated_tables_are_up_to_date(page: Path) -> None:
+    assert reference.redrawn(text_of(page), outputs=False) == text_of(page), "make reference"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_shown_outputs_are_up_to_date() -> None:
+    """All in one process, which runs a command of two pages once; outputs that take a minute on demand alone."""
+    long = bool(os.environ.get("TAXTUI_LONG_OUTPUTS"))
+    for page in SHOWING:
+        assert reference.redrawn(text_of(page), long=long) == text_of(page), f"make reference: {name_of(page)}"
+
+
+@pytest.mark.slow
+def test_python_examples_print_what_the_page_shows() -> None:
+    for page in reference.PAGES:
+        assert reference.failures(page) == 0, name_of(page)

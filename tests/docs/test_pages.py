@@ -1,23 +1,30 @@
-"""The pages hang together: links, substrates, the reader of recordings, price sheets."""
+"""The pages hang together: links, substrates, the reader of recordings, price sheets, manifests, and the site."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
+import shlex
+import subprocess
+import sys
 import tomllib
-import types
-from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import yaml
+from click.testing import CliRunner
+from kubernetes.client import models
 
 import costmodel
 from costmodel.recording import events
 from costmodel.recording.follower import Follower
 from taxtui import shipped
+from taxtui.cli import app
 from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, page_of, prose, text_of
 
@@ -63,24 +70,18 @@ def test_every_substrate_has_a_page() -> None:
     assert {page_of(name) for name in SUBSTRATES} == set((DOCS / "substrates").glob("*.md"))
 
 
-def own_reader() -> types.ModuleType:
-    [source] = blocks("recording-format.md", "python")
-    module = types.ModuleType("own_reader")
-    exec(compile(source, "recording-format.md", "exec"), module.__dict__)
-    return module
-
-
 @pytest.mark.parametrize("name", ["small", "run"])
 def test_the_reader_of_the_format_page_reads_what_taxtui_reads(name: str) -> None:
-    path = ROOT / "recordings" / f"{name}.msgpack"
-    told = []
+    path, told = ROOT / "recordings" / f"{name}.msgpack", []
     with Follower(path) as follower:
         while batch := follower.poll():
             told += [msgspec.msgpack.decode(msgspec.msgpack.encode(event)) for event in batch]
-    reader = own_reader()
-    read = [event for event in reader.events(path) if event[0] != LINK]
+    [source] = blocks("recording-format.md", "python")
+    reader: dict[str, Any] = {}
+    exec(compile(source, "recording-format.md", "exec"), reader)
+    read = [event for event in reader["events"](path) if event[0] != LINK]
     assert read == [event[: len(raw)] for raw, event in zip(read, told, strict=True)]  # fields were appended since
-    assert 0 < reader.mean_held_s(path) < 60
+    assert 0 < reader["mean_held_s"](path) < 60
 
 
 def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: Path) -> None:
@@ -113,17 +114,12 @@ def test_every_value_of_the_shipped_question_has_a_source() -> None:
 PAGE = re.compile(r"(?<![\w*./-])[\w./-]+\.md\b")
 
 
-def mentions() -> Iterator[tuple[Path, str]]:
-    """Each file of the product with each page that it names."""
+def test_every_page_that_code_mentions_is_in_the_repository() -> None:
     for folder in ("costmodel", "taxtui", "scenarios"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".py", ".toml", ".tcss"):
-                for page in PAGE.findall(path.read_text(encoding="utf-8")):
-                    yield path.relative_to(ROOT), page
-
-
-def test_every_page_that_code_mentions_is_in_the_repository() -> None:
-    assert [(str(path), page) for path, page in mentions() if not (ROOT / page.lstrip("/")).is_file()] == []
+                pages = PAGE.findall(path.read_text(encoding="utf-8"))
+                assert [page for page in pages if not (ROOT / page.lstrip("/")).is_file()] == [], path
 
 
 def test_every_guarantee_names_a_test_that_exists() -> None:
@@ -135,3 +131,70 @@ def test_every_guarantee_names_a_test_that_exists() -> None:
         assert (ROOT / path).is_file(), guarantee
         names = [node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if hasattr(node, "name")]
         assert name in names, guarantee
+
+
+@pytest.mark.slow
+def test_the_site_has_every_page_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
+    """It is built strictly and without a network: what asks for anything from outside is refused."""
+    environment = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "all_proxy")}
+    environment |= os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    wanted = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
+    assert wanted <= {path.relative_to(tmp_path) for path in tmp_path.rglob("*.html")}
+    tags = r"""<(?:script|img|iframe|link rel="(?:stylesheet|preconnect)")[^>]*(?:src|href)="https?:[^"]*"""
+    assert {path.name: told for path in tmp_path.rglob("*.html") if (told := re.findall(tags, path.read_text()))} == {}
+
+
+IN_CLUSTER = DOCS / "in-cluster"
+
+
+def manifest(name: str) -> dict[str, Any]:
+    [document] = yaml.safe_load_all((IN_CLUSTER / name).read_text())
+    assert isinstance(document, dict)
+    return document
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in IN_CLUSTER.glob("*.yaml")))
+def test_a_manifest_has_known_fields_of_the_right_types(name: str) -> None:
+    """Each field is known to its API, and of its type: unknown fields are refused."""
+    found = manifest(name)
+    if found["kind"] == "RayJob":
+        cluster = found["spec"]["rayClusterSpec"]
+        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+            models.V1PodTemplateSpec.model_validate(group["template"], strict=True)
+    else:
+        getattr(models, f"V1{found['kind']}").model_validate(found, strict=True)
+
+
+def test_what_they_run_is_a_command_of_taxtui() -> None:
+    [container] = manifest("job.yaml")["spec"]["template"]["spec"]["containers"]
+    ray = manifest("rayjob.yaml")["spec"]
+    job = manifest("canary.yaml")["spec"]["jobTemplate"]["spec"]
+    [canary] = job["template"]["spec"]["containers"]
+    assert job["backoffLimit"] == 0  # a canary above its limit is a result
+    for words in (container["args"], canary["args"], shlex.split(ray["entrypoint"])):
+        assert words[0] == "taxtui"
+        told = CliRunner().invoke(app, [*words[1:], "--help"])
+        assert told.exit_code == 0, told.output
+        asked = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
+        assert [option for option in asked if option not in told.output] == []
+
+
+def test_the_ray_job_has_a_node_for_each_worker_and_the_ray_of_the_image() -> None:
+    spec = manifest("rayjob.yaml")["spec"]
+    cluster, words = spec["rayClusterSpec"], shlex.split(spec["entrypoint"])
+    [group] = cluster["workerGroupSpecs"]
+    workers = int(words[words.index("--processes") + 1])
+    assert workers == group["replicas"] == group["minReplicas"] == group["maxReplicas"]
+    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    assert f"ARG RAY={cluster['rayVersion']}\n" in (IN_CLUSTER / "Dockerfile").read_text()
+    assert f"\nray=={cluster['rayVersion']} " in (ROOT / ".ci" / "constraints.txt").read_text()
+
+
+def test_the_image_copies_what_the_wheel_is_made_of() -> None:
+    copied = re.findall(r"^COPY (.+) \S+$", (IN_CLUSTER / "Dockerfile").read_text(), re.MULTILINE)
+    names = {name for line in copied for name in line.split()}
+    assert names == {"pyproject.toml", "README.md", "LICENSE", "taxtui", "costmodel", "scenarios", "recordings"}
+    assert [name for name in names if not (ROOT / name).exists()] == []

@@ -11,17 +11,58 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from random import Random
 from typing import Final
 
-from tests.support.cost_model.attributed_worlds import AMOUNTS, attributed, holds, recorded, two_sided
+from costmodel import Precision, Recording, Share, Think, TrainingRun, load, project
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
+AMOUNTS: Final = ("run", "sandbox", "create", "dispatch", "failures")
 RECORDINGS: Final = 40
 REPETITIONS: Final = (1, 2, 3, 6)
 SDS: Final = (0.0, 0.05, 0.10)
 
 
+def recorded(folder: Path, seed: int, repetitions: int, sd: float, trials: int = 180) -> Recording:
+    """So many ``trials`` of five commands in all; one in twelve fails after two. A repetition has its own factor."""
+    rng = Random(f"{seed} {repetitions} {sd}")
+    events = []
+    for repetition in range(repetitions):
+        effect = rng.lognormvariate(-sd * sd / 2, sd) if sd else 1.0
+        for number in range(repetition * trials // repetitions, (repetition + 1) * trials // repetitions):
+            failed = rng.random() < 0.08
+            took = [round(effect * rng.lognormvariate(0, 0.6) * S) for _ in range(2 if failed else 5)]
+            create = round(effect * rng.lognormvariate(0.5, 0.5) * S)
+            own = {"create": create, "actions": took, "runs": [ns * 3 // 4 for ns in took], "cleanup": S}
+            ended = "failed" if failed else "ok"
+            events.append(trial(number, **own, outcome=ended, repetition=repetition))
+    path = write(folder / f"{seed}-{repetitions}-{sd}.msgpack", events, cell(actions=5), run_id=f"{seed}")
+    recording = load(path)
+    path.unlink()
+    return recording
+
+
+def attributed(recording: Recording, seed: int = 0, effort: float = 0.02) -> dict[str, Share]:
+    """The attribution of 40 steps of 64 rollouts."""
+    steps = {"trajectories": 2_560, "workers": 64, "prompts": 16, "group_size": 4, "train_s": 5}
+    asked = TrainingRun(**steps, think=Think(2 * S, 0.8), precision=Precision(seed=seed))
+    (row,) = project([recording], asked, effort=effort)
+    found = row.attribution
+    causes = {name: share for name, share in found.causes.items() if share is not None and name in AMOUNTS}
+    return {"run": found.run, "sandbox": found.sandbox, **causes}
+
+
+def two_sided(share: Share, unit: str) -> bool:
+    return getattr(share, unit).high is not None
+
+
+def holds(share: Share, truth: Share, unit: str) -> bool:
+    """Whether the interval of ``share`` contains the value of ``truth``; a missing limit excludes nothing."""
+    interval, value = getattr(share, unit), getattr(truth, unit).value
+    return (interval.low is None or interval.low <= value) and (interval.high is None or value <= interval.high)
+
+
 def main(recordings: int) -> None:
-    """Print the table."""
     print(f"{recordings} recordings each: share whose interval holds the truth, seconds per step and worker-hours")
     print(f"{'sd':>4} {'repetitions':>11} {'both limits':>11}  " + "  ".join(f"{name:>14}" for name in AMOUNTS))
     with tempfile.TemporaryDirectory() as name:

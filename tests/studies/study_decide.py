@@ -19,7 +19,6 @@ PAIRS = ((60, 0.3, 1.0), (150, 0.6, 1.0), (150, 1.0, 1.0), (150, 0.3, 1.05), (15
 
 
 def main(worlds: int) -> None:
-    """Print the table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print(f"{'trials':>6} {'sigma':>5} {'longer':>6}  {'move':>5} {'stay':>5} {'cannot tell':>11}")

@@ -22,29 +22,20 @@ ONCE = TrainingRun(trajectories=1, workers=1)
 
 
 class HeldOut(NamedTuple):
-    """Predicted and measured time of a recorded length."""
+    """Predicted and measured time of a recorded length of a cell."""
 
+    cell: str
     predicted_s: Interval
-    measured_s: Interval
+    measured_s: float
 
     @property
     def inside(self) -> bool:
         """Whether the measured mean lies in the predicted interval."""
         low, high = self.predicted_s.low, self.predicted_s.high
-        return low is not None and high is not None and low <= self.measured_s.value <= high
+        return low is not None and high is not None and low <= self.measured_s <= high
 
 
-Steps = dict[tuple[int, int], list[tuple[str, HeldOut]]]
-
-
-def mean_s(tally: Tally, margin: Interval) -> Interval:
-    return tally.of_successes(lambda sample: sample.trajectory_ns).widened(margin).times(1e-9)
-
-
-def predicted(short: Pool, long: Pool) -> HeldOut:
-    tally = Tally(attempts(short, long.length, ONCE), short.trials)
-    measured = mean_s(Tally(attempts(long, long.length, ONCE), long.trials), Interval(0.0, 0.0, 0.0))
-    return HeldOut(mean_s(tally, beyond_recorded_ns(tally, short)), measured)
+Steps = dict[tuple[int, int], list[HeldOut]]
 
 
 def held_out() -> Steps:
@@ -52,13 +43,17 @@ def held_out() -> Steps:
     found: Steps = defaultdict(list)
     for sitting in SITTINGS:
         series: dict[object, list[Pool]] = defaultdict(list)
-        for pool in pools([load(RECORDINGS / f"{sitting}.msgpack")]):  # type: ignore[list-item]
+        for pool in pools([load(RECORDINGS / f"{sitting}.msgpack")]):
             if pool.succeeded:
                 series[pool.series].append(pool)
         for lengths in series.values():
             for short, long in combinations(sorted(lengths, key=lambda pool: pool.length.high), 2):
                 name = f"{sitting} {short.identity.label} {short.identity.tier} {short.identity.mode}"
-                found[short.length.high, long.length.high].append((name, predicted(short, long)))
+                tallies = [Tally(attempts(pool, long.length, ONCE), pool.trials) for pool in (short, long)]
+                predicted, measured = (one.of_successes(lambda each: each.trajectory_ns) for one in tallies)
+                predicted = predicted.widened(beyond_recorded_ns(tallies[0], short)).times(1e-9)
+                step = HeldOut(name, predicted, measured.value / 1e9)
+                found[short.length.high, long.length.high].append(step)
     return dict(sorted(found.items()))
 
 
@@ -66,17 +61,17 @@ def main() -> str:
     lines = ["Held out: a length predicted from a shorter one of the same recording, beside what was measured", ""]
     lines += [f"{'step':10} {'cell':34} {'predicted':>9} {'interval':>17} {'measured':>9} {'error':>7} inside"]
     summary = ["", f"{'step':10} {'inside':>9} {'mean |error|':>13} {'worst':>7}"]
-    for (start, end), cells in held_out().items():
-        errors = [step.predicted_s.value / step.measured_s.value - 1 for _, step in cells]
-        for (name, step), error in zip(cells, errors, strict=True):
-            value, low, high = step.predicted_s
-            lines.append(
-                f"{f'{start} to {end}':10} {name:34} {value:9.4f} {f'{low:.4f}..{high:.4f}':>17} "
-                f"{step.measured_s.value:9.4f} {error:+7.1%} {'yes' if step.inside else 'no'}"
-            )
-        inside = sum(step.inside for _, step in cells)
-        mean, worst = sum(map(abs, errors)) / len(errors), max(errors, key=abs)
-        summary.append(f"{f'{start} to {end}':10} {f'{inside} of {len(cells)}':>9} {mean:13.1%} {worst:+7.1%}")
+    for (start, end), steps in held_out().items():
+        name, errors = f"{start} to {end}", []
+        for cell, (value, low, high), measured in steps:
+            errors.append(value / measured - 1)
+            told = "yes" if low <= measured <= high else "no"
+            columns = f"{value:9.4f} {f'{low:.4f}..{high:.4f}':>17} {measured:9.4f} {errors[-1]:+7.1%}"
+            lines.append(f"{name:10} {cell:34} {columns} {told}")
+        inside = f"{sum(step.inside for step in steps)} of {len(steps)}"
+        summary.append(
+            f"{name:10} {inside:>9} {sum(map(abs, errors)) / len(errors):13.1%} {max(errors, key=abs):+7.1%}"
+        )
     return "\n".join(lines + summary)
 
 

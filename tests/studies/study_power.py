@@ -91,7 +91,6 @@ def narrowed(sd: float, slower: float, rounds: int) -> dict[str, float]:
 
 
 def main(rounds: int) -> None:
-    """Print the tables."""
     print("taxtui compare, 30 trials of sigma .3 a repetition:     A/A   +20 %   needs for 20 %")
     for sd in (0.0, 0.03, 0.06, 0.10):
         for repetitions in (1, 3, 4, 5, 6, 8):

@@ -23,12 +23,10 @@ def ask(**more: Any) -> TrainingRun:
 
 
 def one(recording: Path, **more: Any) -> Row:
-    """The only row of a recording."""
     [row] = project([load(recording)], ask(**more))
     assert isinstance(row, Row)
     return row
 
 
 def hours(row: Row) -> float:
-    """Its worker-hours."""
     return present(row.worker_hours).value

@@ -1,4 +1,4 @@
-"""Recordings for comparisons whose truth is known: repetitions of one recording taken apart, and simulated runs."""
+"""Recordings for comparisons whose truth is known: repetitions of one recording taken apart, and drawn ones."""
 
 from __future__ import annotations
 
@@ -11,49 +11,32 @@ from random import Random
 from statistics import median
 from typing import Any, Final, NamedTuple, cast
 
-from costmodel.analysis.compared_metrics import DEFAULT_METRICS, Metric, parse_metric
-from costmodel.analysis.comparison import BETTER, WORSE, compare
-from costmodel.recording import events
+from costmodel import DEFAULT_METRICS, WORSE, Metric, RecordedTrial, RunKey, compare, events, parse_metric
+from costmodel.analysis.comparison import BETTER
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.reader import RecordedCell, Recording, read_recording
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.repetitions import RunKey
 from tests.support.cost_model.costmodel_files import CELL
-from tests.support.cost_model.simulated_runs import measured
 
 ACTIONS: Final = 5
 """Of a simulated trial, which share its time unevenly."""
-PLANTED: Final = {("local", "sleep-0"): "local-20", ("docker", "sleep-0"): "docker-20"}
-"""Substrate and tier of aa.toml → the tier that takes 20 % longer."""
 
 
 class Rates(NamedTuple):
-    """Shares of many checks with each exit code, and of single comparisons with verdict worse."""
+    """Shares of many checks that passed, regressed or found anything worse, and of single comparisons that did."""
 
-    checks: int
     passed: float
     regressed: float
-    too_little: float
-    comparisons: int
+    any_worse: float
     worse: float
-    any_worse: float  # share of checks
-
-    @property
-    def line(self) -> str:
-        """As the benchmark prints it."""
-        shares = f"{self.passed:8.3f} {self.regressed:8.3f} {self.too_little:8.3f}"
-        return f"{self.checks:6} {shares} {self.comparisons:8} {self.worse:8.3f}"
 
 
 def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[Metric]) -> Rates:
     """Compare the first of each pair with the second."""
     results = [compare([before], [after], metrics) for after, before in pairs]
     states = [result.beyond for result in results]
-    verdicts = [comparison.verdict for result in results for comparison in result.comparisons]
-    passed, regressed, too_little = (states.count(state) / len(states) for state in (False, True, None))
-    any_worse = sum(any(row.verdict == WORSE for row in result.comparisons) for result in results) / len(results)
-    worse = verdicts.count(WORSE) / len(verdicts)
-    return Rates(len(states), passed, regressed, too_little, len(verdicts), worse, any_worse)
+    worse = [[comparison.verdict == WORSE for comparison in result.comparisons] for result in results]
+    passed, regressed = (states.count(state) / len(states) for state in (False, True))
+    return Rates(passed, regressed, sum(map(any, worse)) / len(worse), sum(map(sum, worse)) / sum(map(len, worse)))
 
 
 def metrics(limit: float, *names: str) -> list[Metric]:
@@ -61,51 +44,22 @@ def metrics(limit: float, *names: str) -> list[Metric]:
     return [parse_metric(name, limit) for name in names or DEFAULT_METRICS]
 
 
-# -- real repetitions ------------------------------------------------------------------------------------------------
+def repetition_pairs(path: Path, runs: int) -> Iterator[tuple[Recording, Recording]]:
+    """So many repetitions of one recording against as many others, in every way."""
+    whole = read_recording(path)
 
-
-class Repetitions:
-    """One recording of several runs."""
-
-    def __init__(self, path: Path) -> None:
-        """Read it."""
-        self._recording = read_recording(path)
-        self.all = sorted({trial.run.repetition for cell in self._recording.cells for trial in cell.trials})
-
-    def part(self, some: Collection[int], name: str, *, planted: bool | None = None) -> Recording:
-        """Some repetitions as a recording of their own.
-
-        ``planted`` None: every cell. False: those alone that have a slower twin; True: the twins, as if they were they.
-        """
+    def part(some: Collection[int], name: str) -> Recording:
         found = _recording(name)
-        for cell in self._recording.cells:
-            identity = cell.identity
-            if planted is not None:
-                twins = {(place[0], tier if planted else place[1]): place for place, tier in PLANTED.items()}
-                place = twins.get((identity.substrate, identity.tier))
-                if place is None:
-                    continue
-                identity = identity._replace(tier=place[1], tier_digest="")
+        for cell in whole.cells:
             own = copy.copy(cell)
-            own.identity = identity
             own.trials = [trial for trial in cell.trials if trial.run.repetition in some]
             found.cells += [own] if own.trials else []
         return found
 
-    def pairs(self, runs: int, *, planted: bool = False) -> Iterator[tuple[Recording, Recording]]:
-        """So many repetitions against as many others, in every way: the same cells, or slower twins against plain."""
-        for some in combinations(self.all, runs):
-            for others in combinations([run for run in self.all if run not in some], runs):
-                kinds = (True, False) if planted else (None, None)
-                yield self.part(some, "after", planted=kinds[0]), self.part(others, "before", planted=kinds[1])
-
-
-# -- simulated runs --------------------------------------------------------------------------------------------------
-
-
-def simulated(rng: Random, runs: int, run_sd: float, kind: str, name: str, trials: int = 60) -> Recording:
-    """A recording of one cell of ``simulated_runs``, whose trials take their time in ``ACTIONS`` uneven parts."""
-    return recording_of(rng, measured(rng, runs, run_sd, trials)[kind], name)
+    every = sorted({trial.run.repetition for cell in whole.cells for trial in cell.trials})
+    for some in combinations(every, runs):
+        for others in combinations([run for run in every if run not in some], runs):
+            yield part(some, "after"), part(others, "before")
 
 
 def noisy(rng: Random, repetitions: int, sd: float, slower: float, name: str) -> Recording:
@@ -117,14 +71,16 @@ def noisy(rng: Random, repetitions: int, sd: float, slower: float, name: str) ->
     return recording_of(rng, runs, name)
 
 
-def noisy_cells(rng: Random, repetitions: int, sd: float, slower: float, name: str, cells: int) -> Recording:
+def noisy_cells(
+    rng: Random, repetitions: int, sd: float, slower: float, name: str, cells: int, sigma: float
+) -> Recording:
     """Return ``cells`` such cells, the first ``slower``; half of the variance between repetitions is common to all."""
     common = [rng.gauss(0, sd * math.sqrt(0.5)) for _ in range(repetitions)]
     recording = _recording(name)
     for number in range(cells):
         factor = 1.0 if number else slower
         effects = [factor * math.exp(shared + rng.gauss(0, sd * math.sqrt(0.5))) for shared in common]
-        runs = [[effect * rng.lognormvariate(0, 0.3) for _ in range(30)] for effect in effects]
+        runs = [[effect * rng.lognormvariate(0, sigma) for _ in range(30)] for effect in effects]
         [cell] = recording_of(rng, runs, name).cells
         cell.identity = cell.identity._replace(tier=f"T{number}")
         recording.cells.append(cell)
@@ -162,26 +118,21 @@ def noisy_rates(rounds: int, repetitions: int, sd: float, slower: float, limit: 
     return calls / rounds, median(needs) if needs else math.nan
 
 
-def noisy_checks(rounds: int, repetitions: int, sd: float, slower: float, cells: int, limit: float = 0.0) -> Rates:
+def noisy_checks(
+    rounds: int, repetitions: int, sd: float, slower: float, cells: int = 1, limit: float = 0.0, sigma: float = 0.3
+) -> Rates:
     """Check pairs of recordings of ``cells``, of which one is ``slower``, by the default metrics."""
 
     def pairs() -> Iterator[tuple[Recording, Recording]]:
         for seed in range(rounds):
             rng = Random(f"{repetitions} {sd} {cells} {seed}")
-            before = noisy_cells(rng, repetitions, sd, 1.0, "before", cells)
-            yield noisy_cells(rng, repetitions, sd, slower, "after", cells), before
+            before, after = (
+                noisy_cells(rng, repetitions, sd, factor, name, cells, sigma)
+                for factor, name in ((1.0, "before"), (slower, "after"))
+            )
+            yield after, before
 
     return rates(pairs(), metrics(limit))
-
-
-def simulated_pairs(
-    rounds: int, runs: int, run_sd: float, kind: str = "a", trials: int = 60
-) -> Iterator[tuple[Recording, Recording]]:
-    """A cell of this kind against the plain one, each from as many runs of its own."""
-    for seed in range(rounds):
-        rng = Random(f"gate:{runs}:{run_sd}:{seed}")
-        after = simulated(rng, runs, run_sd, kind, "after", trials)
-        yield after, simulated(rng, runs, run_sd, "a", "before", trials)
 
 
 def _recording(name: str) -> Recording:

@@ -11,23 +11,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Interval, Row, TrainingRun, TrainingRunError, load, pools, project
+from costmodel import Interval, Pool, Row, Share, Think, TrainingRun, load, load_prices, pools, project
 from costmodel.analysis.baseline import with_baseline
 from costmodel.analysis.bill import USD, WORKER_HOURS, Side, check_prices
 from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between, verdict
 from costmodel.attribution import paired_comparison
-from costmodel.errors import CostModelError
-from costmodel.pricing.sheet import load_prices
-from costmodel.projection.row import Share
-from costmodel.training.run import Think
-from costmodel.workload.pool import Pool
+from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.workload.rescaling import Alternatives, Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
 from taxtui.report.decision.sections import page as page_of
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from tests.support.cost_model.attributed import attribution
-from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
 
 DEMAND = TrainingRun(
     trajectories=1000, workers=10, batch=100, gpus=8, gpu_usd_hour=2.0, nodes=2, pods_per_node=16, think=Think(S)
@@ -43,16 +39,22 @@ def not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Pool]:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
     trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
     trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
-    path = tmp_path_factory.mktemp("decision") / "run.msgpack"
-    return pools([load(write(path, trials, cell(0), cell(1, substrate="kubernetes")))])  # type: ignore[list-item]
+    trials += [trial(n, cell=2, runs=[S // 2] * 3) for n in range(100, 110)]
+    cells = cell(0), cell(1, substrate="kubernetes"), cell(2, tier="T1", tier_digest="d1")
+    return str(write(tmp_path_factory.mktemp("decision") / "run.msgpack", trials, *cells))
+
+
+@pytest.fixture(scope="module")
+def cells(recording: str) -> list[Pool]:
+    return list(pools([load(Path(recording))]))[:2]
 
 
 @pytest.fixture(scope="module")
 def rows(cells: list[Pool]) -> list[Row]:
-    return project(cells[0].recordings, TrainingRun(trajectories=1000, workers=10))
+    return project(cells[0].recordings, TrainingRun(trajectories=1000, workers=10))[:2]
 
 
 def side(row: Row, training_run: TrainingRun, step_s: float, *, off: float = 0.01) -> Side:
@@ -70,7 +72,7 @@ def side(row: Row, training_run: TrainingRun, step_s: float, *, off: float = 0.0
 
 def of_row(row: Row, training_run: TrainingRun) -> Side:
     """A side whose inputs nobody simulates."""
-    return Side(row=row, inputs=Alternatives(None, training_run, None))  # type: ignore[arg-type]
+    return Side(row=row, inputs=Alternatives(None, training_run, None))
 
 
 def decided(
@@ -106,6 +108,8 @@ def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Row]
     back = decide_between(side(rows[1], PRICED, 1800), side(rows[0], PRICED, 3600))
     assert (back.verdict, back.saving.value) == (STAY, pytest.approx(-90))
     assert decided(rows, 3600, 3590).verdict == CANNOT_TELL
+    free = decided(rows, 3600, 1800, replace(DEMAND, node_usd_hour=0.0))
+    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in free.doubts]
 
 
 def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Row]) -> None:
@@ -117,18 +121,16 @@ def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: lis
     assert found.saving == versus.worker_hours
 
 
-def test_different_work_is_not_compared(rows: list[Row]) -> None:
+def test_different_work_and_a_place_without_a_number_are_not_compared(rows: list[Row]) -> None:
     longer = replace(rows[1], identity=rows[1].identity._replace(tier="T9"))
-    with pytest.raises(TrainingRunError, match="did different work, T2 3 and T9 3"):
-        decide_between(side(rows[0], PRICED, 60), side(longer, PRICED, 60))
     empty = replace(rows[1], worker_hours=None, attribution=None, flags=("no_success",))
-    with pytest.raises(TrainingRunError, match="there is no number for kubernetes: no_success"):
-        decide_between(side(rows[0], PRICED, 60), replace(side(rows[1], PRICED, 60), row=empty))
-
-
-def test_what_is_not_priced_is_said(rows: list[Row]) -> None:
-    found = decided(rows, 3600, 1800, replace(DEMAND, node_usd_hour=0.0))
-    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in found.doubts]
+    there = side(rows[1], PRICED, 60)
+    for other, told in (
+        (replace(there, row=longer), "did different work, T2 3 and T9 3"),
+        (replace(there, row=empty), "there is no number for kubernetes: no_success"),
+    ):
+        with pytest.raises(TrainingRunError, match=told):
+            decide_between(side(rows[0], PRICED, 60), other)
 
 
 # -- the page --------------------------------------------------------------------------------------------------
@@ -139,16 +141,10 @@ def page(found: Decision) -> str:
     return to_markdown(page_of(found, [], given, "taxtui decide lab.msgpack"))
 
 
-def test_a_rough_simulation_is_told_as_one(rows: list[Row]) -> None:
-    found = decided(rows, 3600, 1800)
-    told = to_markdown(page_of(found, [], [], "taxtui decide --quick", rough=True))
-    assert "saves this run ≈ $90.0 ($88.0–$92.0), 50 % of $180.\n\nA rough simulation" in told
-    assert "≈" not in page(found)
-
-
 def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
     start, goal = side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800)
-    told = page(decide_between(start, goal))
+    found = decide_between(start, goal)
+    told = page(found)
     assert told.startswith(
         "# MOVE from docker to kubernetes\n\nMoving to kubernetes saves this run $90.0 ($88.0–$92.0)"
     )
@@ -166,12 +162,12 @@ def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
     assert page(decide_between(goal, start)).startswith(
         "# STAY with kubernetes\n\nMoving to docker costs this run $90.0 ($88.0–$92.0)"
     )
-
-
-def test_what_cannot_be_told_says_why(rows: list[Row]) -> None:
-    told = page(decided(rows, 3600, 3590))
-    assert told.startswith("# CAN'T TELL docker from kubernetes")
-    assert "The 95 % interval of the saving includes zero." in told
+    assert "≈" not in told
+    rough = to_markdown(page_of(found, [], [], "taxtui decide --quick", rough=True))
+    assert "saves this run ≈ $90.0 ($88.0–$92.0), 50 % of $180.\n\nA rough simulation" in rough
+    unsure = page(decided(rows, 3600, 3590))
+    assert unsure.startswith("# CAN'T TELL docker from kubernetes")
+    assert "The 95 % interval of the saving includes zero." in unsure
 
 
 def test_a_place_without_ranges_that_was_not_measured_is_never_a_verdict(rows: list[Row]) -> None:
@@ -206,11 +202,7 @@ def test_with_one_side_free_there_is_no_verdict(cells: list[Pool], tmp_path: Pat
         check_prices(billed[0], free[1])
     check_prices(*free)  # GPUs alone, on both
     check_prices(billed[0], Alternatives(cells[1], TrainingRun(trajectories=9, workers=9), None))  # worker-hours
-    sheet = tmp_path / "prices.toml"
-    sheet.write_text(
-        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nminimum_s = 0\nincrement_s = 1\nsource = "us"\n'
-        "usd_per_vcpu_hour = 0\nusd_per_egress_gib = 1\n"
-    )
+    sheet = price_sheet(tmp_path, "usd_per_vcpu_hour = 0\nusd_per_egress_gib = 1")
     paid_for_otherwise = Alternatives(cells[0], DEMAND, load_prices(sheet))
     with pytest.raises(TrainingRunError, match="docker costs nothing here and kubernetes is billed"):
         check_prices(paid_for_otherwise, billed[1])
@@ -258,15 +250,6 @@ def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path:
 # -- the command -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def recording(tmp_path: Path) -> str:
-    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
-    trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
-    trials += [trial(n, cell=2, runs=[S // 2] * 3) for n in range(100, 110)]
-    cells = cell(0), cell(1, substrate="kubernetes"), cell(2, tier="T1", tier_digest="d1")
-    return str(write(tmp_path / "run.msgpack", trials, *cells))
-
-
 def asked(*words: str, think: tuple[str, ...] = ("--think", "0s")) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["decide", *words, "--trajectories", "1k", "--workers", "10", *think])
     if isinstance(result.exception, TaxtuiError | CostModelError):
@@ -275,37 +258,21 @@ def asked(*words: str, think: tuple[str, ...] = ("--think", "0s")) -> tuple[int,
 
 
 def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_path: Path) -> None:
-    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2")
-    assert (code, told.partition("\n")[0]) == (0, "STAY with docker")
-    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2", "--set", "run_sd=90%")
-    assert (code, told.partition("\n")[0]) == (0, "STAY with docker")  # of the same run, so that runs cancel
-    memo = tmp_path / "memo.md"
-    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "-o", str(memo))
-    assert (code, told.strip()) == (0, str(memo))
+    """``run_sd`` is nothing here: both are of the same run."""
+    code, told = asked(recording, "--to", "kubernetes", "--tier", "T2", "--set", "run_sd=90%")
+    assert (code, told.splitlines()[:2]) == (0, ["taxtui: from docker: the measured substrate", "STAY with docker"])
+    back = (recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2")
+    memo, html = tmp_path / "memo.md", tmp_path / "memo.html"
+    assert asked(*back, "-o", str(memo), "--html", str(html))[0] == 0
     assert memo.read_text().startswith("# MOVE from kubernetes to docker")
-    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "-o", str(memo))
-    assert (code, told) == (2, f"{memo} exists; choose another name with -o, nothing is overwritten")
-    html = tmp_path / "memo.html"
-    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--html", str(html))
-    assert (code, told.strip()) == (0, str(html))
+    refused = (2, f"{memo} exists; choose another name with -o, nothing is overwritten")
+    assert asked(*back, "-o", str(memo)) == refused
     written = html.read_text()
     assert "<h1>MOVE from kubernetes to docker</h1>" in written
     assert not re.findall(r'(?:src|href)="(?!#|https?:)', written)
     assert all(heading in written for heading in ("Costs of the training run", "Measure next", "Source of each input"))
-    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--format", "json")
+    code, told = asked(*back, "--format", "json")
     assert (code, json.loads(told)[0]["verdict"]) == (0, MOVE)
-
-
-def test_the_command_refuses_to_leave_a_substrate_that_was_not_recorded(recording: str) -> None:
-    code, told = asked(recording, "--from", "daytona", "--to", "docker", "--compose", "daytona", "--tier", "T2")
-    assert (code, told.startswith("nothing was recorded of daytona; only the substrate of --to")) == (2, True)
-
-
-def test_the_command_names_what_to_measure_of_a_provider(recording: str) -> None:
-    code, told = asked(recording, "--from", "docker", "--to", "daytona", "--compose", "daytona", "--tier", "T2")
-    assert (code, told.partition("\n")[0]) == (6, "CAN'T TELL docker from daytona (estimated)")
-    assert "`taxtui run -s daytona -t T2 -n 3 --mode exec" in told.replace("\n   ", "")
-    assert "failures, from other providers" in told
 
 
 @pytest.mark.parametrize(
@@ -313,9 +280,10 @@ def test_the_command_names_what_to_measure_of_a_provider(recording: str) -> None
     [
         (["--from", "docker", "--to", "docker"], "--from and --to are both docker; name two substrates"),
         (
-            ["--to", "e2b"],
-            "2 measured substrates to move from; choose one with --from: docker, kubernetes",
+            ["--from", "daytona", "--to", "docker", "--compose", "daytona", "--tier", "T2"],
+            "nothing was recorded of daytona; only the substrate of --to",
         ),
+        (["--to", "e2b"], "2 measured substrates to move from; choose one with --from: docker, kubernetes"),
         (
             ["--from", "docker", "--to", "nowhere", "--tier", "T2"],
             "nothing was recorded of nowhere; recorded: docker, kubernetes; --compose adds a provider",
@@ -333,20 +301,20 @@ def test_what_is_not_there_is_said_with_what_is(recording: str, words: list[str]
     assert "\n" not in line
 
 
-def test_the_workload_is_the_middle_one_and_is_printed(recording: str, tmp_path: Path) -> None:
+def test_the_workload_is_the_middle_one_and_what_to_measure_of_a_provider_is_named(
+    recording: str, tmp_path: Path
+) -> None:
     code, text = asked(recording, "--from", "docker", "--to", "daytona", "--quick")
-    assert code == 6
-    assert "workload T1 x 3 exec: the middle of 2 recorded workloads" in text.splitlines()[0]
+    first, verdict_line, *_ = text.splitlines()
+    assert "workload T1 x 3 exec: the middle of 2 recorded workloads" in first
     assert text.count("the middle of 2 recorded workloads") == 2  # on stderr, and among what was given
+    assert (code, verdict_line) == (6, "CAN'T TELL docker from daytona (estimated)")
+    assert "`taxtui run -s daytona -t T1 -n 3 --mode exec" in text.replace("\n   ", "")
+    assert "failures, from other providers" in text
     file = tmp_path / "lab.toml"
     file.write_text('[workload]\ntier = "T2"\n')
     code, text = asked(recording, "--from", "docker", "--to", "kubernetes", "--training", str(file))
     assert (code, text.partition("\n")[0]) == (0, "STAY with docker")
-
-
-def test_the_start_is_the_measured_substrate_and_is_printed(recording: str) -> None:
-    code, text = asked(recording, "--to", "kubernetes", "--tier", "T2")
-    assert (code, text.splitlines()[0]) == (0, "taxtui: from docker: the measured substrate")
 
 
 def test_an_option_that_says_nothing_here_is_not_taken(recording: str, tmp_path: Path) -> None:

@@ -11,11 +11,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Precision, TrainingRun
-from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between
-from costmodel.analysis.thresholds import input_effects
+from costmodel import MOVE, STAY, Decision, Precision, Recording, TrainingRun, decide_between, input_effects
+from costmodel.analysis.decision import CANNOT_TELL
 from costmodel.providers import plausible_ranges
-from costmodel.recording.reader import Recording
 from taxtui.cli import app
 from taxtui.report.decision.sections import page
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
@@ -29,6 +27,7 @@ from tests.support.cost_model.decision_worlds import (
     record,
     unmeasured,
 )
+from tests.support.cost_model.simulating import attribute_coarsely
 
 ORDER = {STAY: 0, CANNOT_TELL: 1, MOVE: 2}
 """From the verdict against moving to the verdict for it."""
@@ -44,16 +43,16 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 def decided(
     recording: Recording,
-    training_run: TrainingRun = ASKED,
-    there: str = "",
+    asked: TrainingRun = ASKED,
+    there: str = KNOWN,
     stated: frozenset[str] = STATED,
     **of_it: float,
 ) -> Decision:
-    asked = replace(training_run, create_rate=10.0, create_burst=600, **of_it)  # type: ignore[arg-type]
-    if "create_rate" not in stated:
-        asked = replace(training_run, **of_it)  # type: ignore[arg-type]
-    candidate = candidate_at(recording, f"daytona:{there or KNOWN}", asked, stated)
-    return decide_between(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
+    elsewhere = replace(asked, **of_it)
+    if "create_rate" in stated:
+        elsewhere = replace(elsewhere, create_rate=10.0, create_burst=600)
+    candidate = candidate_at(recording, f"daytona:{there}", elsewhere, stated)
+    return decide_between(measured(recording, "docker", asked), unmeasured(candidate), effort=0.01)
 
 
 def test_a_verdict_holds_over_the_whole_range(recording: Recording) -> None:
@@ -90,54 +89,50 @@ def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
 
 def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recording) -> None:
     training_run = replace(ASKED, node_usd_hour=0.001)
-    better = KNOWN, {"failure_rate": 0.16}
     worse = [
-        ("slowdown=1,dispatch=1s", {"failure_rate": 0.16}),
-        ("slowdown=1,dispatch=100ms..900ms", {"failure_rate": 0.16}),
-        ("slowdown=2,dispatch=100ms", {"failure_rate": 0.16}),
-        (KNOWN, {"failure_rate": 0.2}),
+        (KNOWN, 0.16),
+        ("slowdown=1,dispatch=100ms..900ms", 0.16),
+        ("slowdown=2,dispatch=100ms", 0.16),
+        (KNOWN, 0.2),
     ]
-    verdicts = [ORDER[decided(recording, training_run, there, **of_it).verdict] for there, of_it in (better, *worse)]
-    assert verdicts[0] == ORDER[STAY]
-    assert max(verdicts[1:]) <= verdicts[0]
+    better, *verdicts = (
+        ORDER[decided(recording, training_run, there, failure_rate=rate).verdict] for there, rate in worse
+    )
+    assert better == ORDER[STAY]
+    assert max(verdicts) <= better
 
 
 def test_the_verdict_on_planted_truths_is_hardly_ever_wrong(tmp_path: Path) -> None:
     """The small version of tests/studies/study_decide.py, which alone can tell 5 % of wrong verdicts from more."""
-    found = [planted(tmp_path, seed) for seed in range(3)]
+    found = [planted(tmp_path, seed, effort=0.01) for seed in range(3)]
     assert not any(world.wrong for world in found)
-    assert sum(world.decision.verdict != CANNOT_TELL for world in found) >= 1, "it answers where it can"
+    assert any(world.decision.verdict != CANNOT_TELL for world in found), "it answers where it can"
 
 
 def test_an_equal_pair_in_steps_is_hardly_ever_a_verdict(tmp_path: Path) -> None:
-    found = [equal_pair(tmp_path, seed, 150, 0.6, effort=0.02) for seed in range(100, 104)]
+    found = [equal_pair(tmp_path, seed, 150, 0.6, effort=0.01) for seed in range(100, 103)]
     assert sum(one != CANNOT_TELL for one in found) <= 1
-    assert equal_pair(tmp_path, 1, 150, 0.3, 1.3, effort=0.02) == STAY
+    assert equal_pair(tmp_path, 1, 150, 0.3, 1.3, effort=0.01) == STAY
 
 
 def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worse = [
-        msgspec.structs.replace(one, high=0.5) if one.input == "failure_rate" else one
-        for one in plausible_ranges.figures()
-    ]
+    figures = plausible_ranges.figures()
+    worse = [msgspec.structs.replace(one, high=0.5) if one.input == "failure_rate" else one for one in figures]
     monkeypatch.setattr(plausible_ranges, "figures", lambda: worse)
-    training_run = replace(ASKED, on_failure="resample", prompts=1, group_size=16, failure_rate=0.02)
-    candidate = candidate_at(
-        recording, f"daytona:{KNOWN}", replace(training_run, create_rate=10.0), frozenset({"create_rate"})
-    )
-    found = decide_between(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
+    again = replace(ASKED, on_failure="resample", prompts=1, group_size=16, failure_rate=0.02)
+    found = decided(recording, again, stated=frozenset({"create_rate"}))
     assert (found.verdict, found.saving_at_worst) == (CANNOT_TELL, None)
-    assert "at worst the run would not end" in to_markdown(
-        page(found, input_effects(found, rough=True), [], "")
-    ).replace("\n", " ")
+    told = to_markdown(page(found, input_effects(found, rough=True), [], "")).replace("\n", " ")
+    assert "at worst the run would not end" in told
 
 
-def test_the_command_writes_markdown_and_json(tmp_path: Path) -> None:
+def test_the_command_writes_markdown_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
     words = ["decide", "recordings/run.msgpack", "--training", "scenarios/training/lab-question.toml", "--tier", "T1"]
     words += ["--mode", "exec", "--from", "docker", "--to", "daytona", "--quick"]
-    words += ["--trajectories", "10k", "--workers", "64", "--prompts", "2"]
+    words += ["--trajectories", "2k", "--workers", "32", "--prompts", "2"]
     memo = tmp_path / "memo.md"
     assert CliRunner().invoke(app, [*words, "-o", str(memo)]).exit_code == 6
     text = memo.read_text(encoding="utf-8")

@@ -1,20 +1,18 @@
-"""Which place is cheapest for the same work, by how much, how sure, and what the difference consists of."""
+"""Which place is cheapest for the same work, by how much, how sure, and against which baseline."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from costmodel.analysis.project import project
+from costmodel import Precision, Row, Think, TrainingRun, TrainingRunError, load
+from costmodel.analysis.project import SubstrateRun, project, project_per_substrate
 from costmodel.analysis.ranking import HELD_PER_SUCCESS, answer_of
-from costmodel.errors import TrainingRunError
-from costmodel.projection.row import Row
-from costmodel.recording.reader import load
-from costmodel.training.run import Think
 from taxtui.cli import app
 from taxtui.report.headline import excess, headline, sentence
 from tests.support.asking import ask
@@ -73,18 +71,6 @@ def test_the_headline_is_the_middle_of_the_works_that_most_did() -> None:
     )
 
 
-def test_several_places_are_named_with_the_cheapest_or_the_baseline(tmp_path: Path) -> None:
-    file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 0))
-    said = sentence(answer_of(rows_of(file)))
-    assert said.startswith("local exec is cheapest for T2 x 3: docker runs 1.46 ± ")
-    assert "times longer, kubernetes 2.38 ± " in said
-    assert said.endswith("; 3 s of dispatch per action is all of the difference between kubernetes and local.")
-    said = sentence(answer_of(rows_of(file), baseline="docker"))
-    assert said.startswith("docker exec is the baseline for T2 x 3; docker exec runs 1.46 ± ")
-    with pytest.raises(TrainingRunError, match="no row for 'podman'"):
-        answer_of(rows_of(file), baseline="podman")
-
-
 def test_a_tie_and_what_one_run_cannot_tell_are_said(tmp_path: Path) -> None:
     file = cells(tmp_path, ({}, 1), ({"substrate": "local"}, 1))
     assert sentence(answer_of(rows_of(file))).startswith(
@@ -97,6 +83,15 @@ def test_a_tie_and_what_one_run_cannot_tell_are_said(tmp_path: Path) -> None:
 
 def test_none_of_those_that_tie_is_called_cheapest(tmp_path: Path) -> None:
     """Headline and table agree: what ties in the table is in one list of the headline."""
+    file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 0))
+    said = sentence(answer_of(rows_of(file)))
+    assert said.startswith("local exec is cheapest for T2 x 3: docker runs 1.46 ± ")
+    assert "times longer, kubernetes 2.38 ± " in said
+    assert said.endswith("; 3 s of dispatch per action is all of the difference between kubernetes and local.")
+    said = sentence(answer_of(rows_of(file), baseline="docker"))
+    assert said.startswith("docker exec is the baseline for T2 x 3; docker exec runs 1.46 ± ")
+    with pytest.raises(TrainingRunError, match="no row for 'podman'"):
+        answer_of(rows_of(file), baseline="podman")
     file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 1))
     found = answer_of(rows_of(file))
     [tied] = [entry.place.name for entry in found.lines[0].ranked if entry.verdict and entry.verdict.kind == "tie"]
@@ -166,25 +161,8 @@ def test_what_is_not_known_of_both_is_no_reason(tmp_path: Path) -> None:
 # -- exec against session --------------------------------------------------------------------------------------
 
 
-def docker_alone(path: Path) -> Path:
-    """One work by exec and by session: 4 s and 1 s an action, of which one is work; slower from block to block."""
-    trials = [
-        trial(
-            2 * block + mode,
-            cell=mode,
-            create=S,
-            actions=[(4 - 3 * mode) * S * (8 + block) // 8 + block * block * S // 100] * 3,
-            runs=[S // 2] * 3,
-            block=block,
-        )
-        for block in range(8)
-        for mode in range(2)
-    ]
-    return write(path, trials, cell(0), cell(1, mode="session"))
-
-
 def test_one_substrate_alone_has_its_modes_in_the_headline(tmp_path: Path) -> None:
-    rows = rows_of(docker_alone(tmp_path / "a.msgpack"))
+    rows = rows_of(cells(tmp_path, ({}, 3), ({"mode": "session"}, 0)))
     found = answer_of(rows)
     [one] = found.modes
     exec_row, session_row = rows
@@ -212,3 +190,64 @@ def test_every_place_and_work_is_compared_in_table_and_json() -> None:
     assert answer["ratio_to_session"] == docker.ratio._asdict()
     assert answer["verdict_to_session"] == "differs"
     assert told[docker.session.identity.cell_id]["session"] is None
+
+
+def two_substrates(folder: Path, slow: int = 3, **other: Any) -> Path:
+    """docker: 3 s and 1 s an action (half of it work); the other: 4 s and ``slow`` s an action."""
+    fast = [trial(n, create=(2 + n % 2) * S, runs=[S // 2] * 3) for n in range(6)]
+    slower = [trial(n, cell=1, create=(3 + n % 2) * S, actions=[slow * S] * 3, runs=[S] * 3) for n in range(10, 16)]
+    return write(folder / "a", fast + slower, cell(0), cell(1, **{"substrate": "kubernetes"} | other))
+
+
+def test_rows_are_compared_with_the_baseline(tmp_path: Path) -> None:
+    file = two_substrates(tmp_path)
+    docker, other = rows_of(file, baseline="docker", full_speed="docker")
+    assert docker.versus is None
+    assert other.versus.worker_hours.value == pytest.approx(7)
+    assert other.versus.verdict.kind == "differs"
+    assert other.versus.baseline == docker.identity.cell_id
+    assert (other.by_cause_worker_hours.slowdown, other.by_cause_worker_hours.work) == pytest.approx((1.5, 1.5))
+    assert docker.by_cause_worker_hours.slowdown == 0
+    for wrong in ({"baseline": "podman"}, {"full_speed": "docker:runtime=runsc"}):
+        with pytest.raises(TrainingRunError, match=f"no row for '{next(iter(wrong.values()))}'"):
+            rows_of(file, **wrong)
+    assert rows_of(two_substrates(tmp_path, slow=1), baseline="docker")[1].versus.verdict.kind == "differs"
+    variants = two_substrates(tmp_path, substrate="docker", variant="runtime=runsc")
+    assert rows_of(variants, baseline="docker:runtime=runsc")[1].versus is None
+    assert [row.versus is None for row in rows_of(variants, baseline="docker")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("differs", "compared", "flag"),
+    [
+        ({"environment": "elsewhere"}, True, "environment_differs"),
+        ({"provenance": "stand_in"}, False, "provenance_differs"),
+        ({"tier": "T1"}, False, None),
+    ],
+)
+def test_comparisons_across_places_are_flagged_and_across_provenance_refused(
+    tmp_path: Path, differs: dict[str, str], compared: bool, flag: str | None
+) -> None:
+    row = rows_of(two_substrates(tmp_path, **differs), baseline="docker")[1]
+    assert (row.versus is not None) == compared
+    assert [one for one in row.flags if one.endswith("_differs")] == ([flag] if flag else [])
+
+
+def test_each_place_is_asked_its_own_and_compared_with_the_baseline_of_the_last(tmp_path: Path) -> None:
+    cells = cell(0), cell(1, substrate="local"), cell(2, substrate="local", tier="T1", tier_digest="d1")
+    trials = [trial(n, actions=(S + n,) * 3, cell=n % 3) for n in range(30)]
+    recording = load(write(tmp_path / "run.msgpack", trials, *cells))
+    here = TrainingRun(trajectories=100, workers=4, batch=20, precision=Precision(tolerance=0.2, effort=0.05))
+    there = replace(here, train_s=30.0)
+    places = [SubstrateRun("local", there, None), SubstrateRun("", here, None)]
+    rows = project_per_substrate([recording], places)
+    alone = {
+        spec: project([recording], training_run, wanted=lambda identity, spec=spec: identity.substrate == spec)
+        for spec, training_run in (("local", there), ("docker", here))
+    }
+    assert rows == [*alone["local"], *alone["docker"]]
+    few = project_per_substrate([recording], places, wanted=lambda identity: identity.tier == "T1")
+    assert [(row.identity.substrate, row.identity.tier) for row in few] == [("local", "T1")]
+    places[-1] = SubstrateRun("", replace(here, baseline="docker"), None)
+    [local] = project_per_substrate([recording], places, wanted=lambda identity: identity.tier == "T2")[:1]
+    assert local.versus.label == "docker"

@@ -9,20 +9,15 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from costmodel.pricing.sheet import billed_ns
+from costmodel import POLICIES, Interval, RecordedTrial, TrainingRun, mean_interval
 from costmodel.projection.wall_clock import limits, run_in_time
 from costmodel.recording.breakdown import Measures, Split
-from costmodel.recording.trial import RecordedTrial
 from costmodel.simulation.attempts import Retries, with_retries
 from costmodel.statistics.distribution import Distribution
-from costmodel.statistics.intervals import Interval, mean_interval
-from costmodel.training.run import POLICIES, TrainingRun
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import at_length
 
 many = settings(max_examples=200, deadline=None)
-amounts = st.integers(0, 10**13)
-finite = st.floats(0.01, 1e6)
 
 
 def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = "r") -> RecordedTrial:
@@ -52,17 +47,6 @@ def test_the_retry_identity_is_exact(outcomes: list[tuple[int, bool]]) -> None:
     identity = Fraction(sum(good), len(good)) + (Fraction(sum(bad), len(bad)) if bad else 0) * failure / (1 - failure)
     assert sums.total(lambda attempt: attempt.held_ns) / sums.successes == identity
     assert Retries(failure, None).attempts * Fraction(sum(held for held, _ in outcomes), len(outcomes)) == identity
-
-
-@many
-@given(amounts, amounts, st.integers(0, 10**11), st.integers(1, 10**10))
-def test_billing(one: int, other: int, minimum: int, increment: int) -> None:
-    def bill(ns: int) -> int:
-        return billed_ns(ns, minimum, increment)
-
-    assert bill(one) >= one
-    assert bill(one + other) <= bill(one) + bill(other)
-    assert bill(one) <= bill(one + other)
 
 
 @many

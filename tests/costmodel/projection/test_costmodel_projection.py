@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from costmodel import Interval, Row, SourceError, Think, load, load_prices, project
-from costmodel.training.length import Length
+from costmodel import Interval, Length, Row, SourceError, Think, load, load_prices, project
 from tests.support.asking import HOUR, ask, hours, one
-from tests.support.cost_model.costmodel_files import S, cell, frame, header, health, trial, write
+from tests.support.cost_model.costmodel_files import S, cell, frame, header, health, price_sheet, trial, write
 from tests.support.cost_model.simulating import attribute_coarsely
 
 
@@ -20,17 +19,12 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     attribute_coarsely(monkeypatch)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
-
-
 @pytest.mark.parametrize("length", [3, 2, 9])
-def test_wrapper_time_is_neither_dispatch_nor_tax_at_any_length(folder: Path, length: int) -> None:
+def test_wrapper_time_is_neither_dispatch_nor_tax_at_any_length(tmp_path: Path, length: int) -> None:
     """Cut, as recorded and continued: of 2 s, 1 s is the run and a quarter is the wrapper."""
     known = trial(1, actions=[2 * S] * 3, runs=[S] * 3, wrappers=[S // 4] * 3)
     unknown = trial(1, actions=[2 * S] * 3, runs=[S] * 3)
-    rows = [one(write(folder / name, [events]), actions=length) for name, events in (("a", known), ("b", unknown))]
+    rows = [one(write(tmp_path / name, [events]), actions=length) for name, events in (("a", known), ("b", unknown))]
     causes = [row.by_cause_worker_hours for row in rows]
     assert (causes[0].dispatch, causes[0].wrapper) == pytest.approx((0.75 * length, 0.25 * length))
     assert (causes[1].dispatch, causes[1].wrapper) == (pytest.approx(length), None)
@@ -39,13 +33,13 @@ def test_wrapper_time_is_neither_dispatch_nor_tax_at_any_length(folder: Path, le
     assert hours(rows[0]) == hours(rows[1])
 
 
-def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
+def test_worker_hours_tax_and_causes_by_hand(tmp_path: Path) -> None:
     trials = [
         trial(1, create=2 * S, ready=S, setup=[(3 * S, 2 * S)], actions=[2 * S] * 3, runs=[S] * 3, thinks=[S] * 3),
         trial(2, create=4 * S, ready=S, setup=[(3 * S, 2 * S)], actions=[2 * S] * 3, runs=[S] * 3, queued=2 * S),
         trial(3, create=S, ready=S, actions=[2 * S], outcome="failed"),
     ]
-    row = one(write(folder / "a", trials))
+    row = one(write(tmp_path / "a", trials))
     assert (row.trials, row.failures) == (3, 1)
     held = (15 + 16 + 4) / 2
     assert hours(row) == pytest.approx(held)
@@ -58,68 +52,57 @@ def test_worker_hours_tax_and_causes_by_hand(folder: Path) -> None:
     assert row.delivered == 1
 
 
-def test_wall_clock_is_the_makespan_of_what_workers_do(folder: Path) -> None:
-    row = one(write(folder / "a", [trial(n) for n in range(5)]), trajectories=25, workers=10)
+def test_wall_clock_is_the_makespan_of_what_workers_do(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", [trial(n) for n in range(5)])
+    row = one(file, trajectories=25, workers=10)
     assert row.wall_clock_hours.value * HOUR == pytest.approx(3 * 6)  # three waves of 6 s
     assert row.wall_clock_hours.fluid * HOUR == pytest.approx(2.5 * 6)
     assert row.wall_clock_hours.method == "bounds"
+    for more in ({}, {"batch": 5, "gpus": 1}):
+        nothing = one(file, trajectories=0, **more)
+        assert (hours(nothing), nothing.wall_clock_hours.value) == (0, 0)
+    failing = [trial(n, actions=[S + n * n % 41 * S // 7] * 3) for n in range(39)]
+    failing.append(trial(40, actions=[S], outcome="failed"))
+    large = one(write(tmp_path / "b", failing), trajectories=200_000, workers=10_000).wall_clock_hours
+    assert large.method == "renewal"
+    assert large.error <= 0.01 * large.value
 
 
-def test_a_cap_on_attempts_and_waits_between_them(folder: Path) -> None:
-    file = write(folder / "a", [trial(1), trial(2, actions=[S], outcome="failed")])
+def test_a_cap_on_attempts_waits_between_them_and_a_timeout_that_fails_what_takes_longer(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", [trial(1), trial(2, actions=[S], outcome="failed")])
     row = one(file, max_attempts=2, backoff_s=10.0)
-    assert row.delivered == 0.75
-    assert row.attempts == 1.5
+    assert (row.delivered, row.attempts) == (0.75, 1.5)
     assert hours(row) == pytest.approx(0.75 * (6 + 4) + 0.5 * 10)
     assert row.by_cause_worker_hours.failed == pytest.approx(0.75 * 4 + 5)
     assert hours(one(file)) == pytest.approx(10)
+    late = one(write(tmp_path / "b", [trial(1), trial(2, actions=[S, S, 20 * S])]), timeout_s=10.0)
+    assert (late.failures, hours(late)) == (1, pytest.approx(6 + 10))
 
 
-def test_a_timeout_fails_what_takes_longer(folder: Path) -> None:
-    file = write(folder / "a", [trial(1), trial(2, actions=[S, S, 20 * S])])
-    row = one(file, timeout_s=10.0)
-    assert (row.failures, hours(row)) == (1, pytest.approx(6 + 10))
+def test_clean_up_counts_only_where_asked(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", [trial(1, cleanup=4 * S)])
+    for asked, held_s, left_out in ((False, 6, pytest.approx(4 / 6)), (True, 10, None)):
+        row = one(file, include_cleanup=asked)
+        assert (hours(row), row.cleanup_share_left_out) == (pytest.approx(held_s), left_out)
+        assert row.trajectory_s.mean.value == pytest.approx(6), "a trajectory's latency is the same, whatever is asked"
 
 
-def test_clean_up_counts_only_where_asked(folder: Path) -> None:
-    file = write(folder / "a", [trial(1, cleanup=4 * S)])
-    assert hours(one(file)) == pytest.approx(6)
-    assert one(file).cleanup_share_left_out == pytest.approx(4 / 6)
-    assert hours(one(file, include_cleanup=True)) == pytest.approx(10)
-    assert one(file, include_cleanup=True).cleanup_share_left_out is None
-    for asked in (False, True):
-        latency = one(file, include_cleanup=asked).trajectory_s
-        assert latency.mean.value == pytest.approx(6), "a trajectory's latency is the same, whatever is asked"
-
-
-def test_lengths_cut_and_prolonged(folder: Path) -> None:
-    file = write(folder / "a", [trial(1, actions=[1 * S, 2 * S, 4 * S], thinks=[S, 0, 0])])
-    assert hours(one(file, actions=1)) == pytest.approx(3 + 1 + 1)
-    assert hours(one(file, actions=3)) == pytest.approx(3 + 7 + 1)
-    longer = one(file, actions=8)  # its only whole cycle to its end, 2 and 4 s, repeats
-    assert hours(longer) == pytest.approx(3 + 7 + 1 + 2 + 4 + 2 + 4 + 2)
-    assert "beyond_measured_length" in longer.flags
-    assert "beyond_measured_length" not in one(file, actions=1).flags
-
-
-def test_a_trial_that_failed_later_is_a_success_at_a_shorter_length(folder: Path) -> None:
-    file = write(folder / "a", [trial(1), trial(2, actions=[S, S], outcome="failed")])
-    assert one(file, actions=1).failures == 0
-    assert one(file, actions=2).failures == 1  # its second action may be the one that failed
-
-
-def test_the_nearest_recorded_length_is_used(folder: Path) -> None:
+def test_the_nearest_recorded_length_is_used(tmp_path: Path) -> None:
     cells = [cell(0, actions=2), cell(1, actions=4), cell(2, actions=6)]
     trials = [trial(n, cell=n % 3, actions=[S] * (2, 4, 6)[n % 3]) for n in range(9)]
-    recording = load(write(folder / "a", trials, *cells))
+    recording = load(write(tmp_path / "a", trials, *cells))
     assert [row.identity.actions for row in project([recording], ask())] == [2, 4, 6]
     for actions, used in ((1, 2), (3, 4), (6, 6), (60, 6)):
         (row,) = project([recording], ask(actions=actions))
         assert (row.identity.actions, row.actions) == (used, actions)
+        assert ("beyond_measured_length" in row.flags) == (actions > 6)
+    later = write(tmp_path / "b", [trial(1), trial(2, actions=[S, S], outcome="failed")])
+    assert one(later, actions=1).failures == 0
+    assert one(later, actions=2).failures == 1  # its second action may be the one that failed
 
 
-def test_think_time_can_be_replaced(folder: Path) -> None:
-    file = write(folder / "a", [trial(n, thinks=[5 * S] * 3) for n in range(4)])
+def test_think_time_can_be_replaced(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", [trial(n, thinks=[5 * S] * 3) for n in range(4)])
     assert hours(one(file)) == pytest.approx(21)
     assert hours(one(file, think=Think(0))) == pytest.approx(6)
     assert hours(one(file, think=Think(2 * S))) == pytest.approx(6 + 2 * 2)  # between two actions, as recorded
@@ -129,16 +112,15 @@ def test_think_time_can_be_replaced(folder: Path) -> None:
     assert drawn.evidence.busy_ns.sd > 0  # it makes stragglers
 
 
-def test_a_warm_pool_saves_create_and_ready_of_its_hits(folder: Path) -> None:
-    file = write(folder / "a", [trial(n) for n in range(3)])
+def test_a_warm_pool_saves_create_and_ready_of_its_hits(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", [trial(n) for n in range(3)])
     row = one(file, warm_pool=2, group_size=4)
-    assert row.warm_pool.hit == 0.5
-    assert hours(row) == pytest.approx(6 - 0.5 * 3)
+    assert (row.warm_pool.hit, hours(row)) == (0.5, pytest.approx(6 - 0.5 * 3))
     assert hours(one(file, warm_pool=10**4, refill_s=0.001)) == pytest.approx(3)
 
 
-def test_throttles_and_quotas(folder: Path) -> None:
-    file = write(folder / "a", [trial(n) for n in range(3)])
+def test_throttles_and_quotas(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", [trial(n) for n in range(3)])
     row = one(file, trajectories=100, workers=50, create_rate=2.0)
     assert row.wall_clock_hours.value * HOUR == pytest.approx(99 / 2 + 6)
     assert row.wall_clock_hours.method == "events"
@@ -151,9 +133,9 @@ def test_throttles_and_quotas(folder: Path) -> None:
     assert row.wall_clock_hours.fluid * HOUR == pytest.approx(60)
 
 
-def test_training_steps_and_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_steps_and_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    file = write(folder / "a", [trial(n) for n in range(3)])
+    file = write(tmp_path / "a", [trial(n) for n in range(3)])
     row = one(file, trajectories=25, workers=4, batch=10, train_s=30.0, gpus=8, gpu_usd_hour=3.0)
     steps_s = 18 + 18 + 12  # waves of 4 for 10, 10 and 5
     assert row.wall_clock_hours.value * HOUR == pytest.approx(steps_s + 90)
@@ -172,30 +154,10 @@ def test_training_steps_and_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     assert throttled.steps.step.value_ns / S == pytest.approx(9 + 6)
 
 
-def test_a_failure_does_not_widen_the_wall_clock_of_a_large_run(folder: Path) -> None:
-    trials = [trial(n, actions=[S + n * n % 41 * S // 7] * 3) for n in range(39)]
-    failed = trial(40, actions=[S], outcome="failed")
-    for name, events in (("a", trials), ("b", [*trials, failed])):
-        row = one(write(folder / name, events), trajectories=200_000, workers=10_000)
-        assert row.wall_clock_hours.method == "renewal"
-        assert row.wall_clock_hours.error <= 0.01 * row.wall_clock_hours.value
-
-
-def test_no_trajectories_cost_nothing(folder: Path) -> None:
-    row = one(write(folder / "a", [trial(1)]), trajectories=0)
-    assert (hours(row), row.wall_clock_hours.value) == (0, 0)
-    batched = one(write(folder / "b", [trial(1)]), trajectories=0, batch=5, gpus=1)
-    assert batched.wall_clock_hours.value == 0
-
-
-def test_money_by_hand(folder: Path) -> None:
-    sheet = folder / "sheet.toml"
-    sheet.write_text(
-        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_vcpu_hour = 3600\nminimum_s = 8\n'
-        'increment_s = 1\nsource = "x"\n[worker]\nusd_per_hour = 0.5\n'
-    )
+def test_money_by_hand(tmp_path: Path) -> None:
+    sheet = price_sheet(tmp_path, "usd_per_vcpu_hour = 3600", minimum_s=8, increment_s=1, worker=0.5)
     trials = [trial(1, queued=5 * S), trial(2, cleanup=4 * S), trial(3, actions=[S], outcome="failed")]
-    recording = load(write(folder / "a", trials))
+    recording = load(write(tmp_path / "a", trials))
     (row,) = project([recording], ask(warm_pool=1, group_size=10**6), load_prices(sheet))
     per_success = (8 + 10 + 8) / 2  # 6 s and a failure of 4 s by the minimum; a throttle holds no sandbox
     assert row.cost.sandbox_usd.value == pytest.approx(HOUR * per_success)
@@ -206,10 +168,10 @@ def test_money_by_hand(folder: Path) -> None:
     assert project([recording], ask())[0].cost is None
 
 
-def test_equal_cells_pool_across_recordings_and_others_do_not(folder: Path) -> None:
-    a = load(write(folder / "a", [trial(1)], run_id="1"))
-    b = load(write(folder / "b", [trial(1, create=4 * S)], run_id="2"))
-    other = load(write(folder / "c", [trial(1)], cell(environment="elsewhere"), run_id="3"))
+def test_equal_cells_pool_across_recordings_and_others_do_not(tmp_path: Path) -> None:
+    a = load(write(tmp_path / "a", [trial(1)], run_id="1"))
+    b = load(write(tmp_path / "b", [trial(1, create=4 * S)], run_id="2"))
+    other = load(write(tmp_path / "c", [trial(1)], cell(environment="elsewhere"), run_id="3"))
     rows = project([a, b, other], ask())
     assert [(row.trials, row.sources) for row in rows] == [(2, ("a", "b")), (1, ("c",))]
     assert hours(rows[0]) == pytest.approx(7)
@@ -218,52 +180,39 @@ def test_equal_cells_pool_across_recordings_and_others_do_not(folder: Path) -> N
         project([a, a], ask())
 
 
-def test_runs_or_blocks_widen_the_interval(folder: Path) -> None:
+def test_runs_or_blocks_widen_the_interval(tmp_path: Path) -> None:
     def width(row: Row) -> float:
         return row.worker_hours.high - row.worker_hours.low
 
-    def recordings(runs: int) -> list[Any]:
-        return [
-            load(
-                write(
-                    folder / f"{runs}-{run}",
-                    [trial(n, create=(2 + n % 3 + 5 * run) * S) for n in range(9)],
-                    run_id=f"{run}",
-                )
-            )
-            for run in range(runs)
-        ]
+    def trials(**block: Any) -> list[Any]:
+        found = [{"create": (2 + n % 3 + 5 * (n // 9)) * S} | ({"block": n // 9} if block else {}) for n in range(36)]
+        return [trial(n, **each) for n, each in enumerate(found)]
 
-    within = ask(run_sd=0.0)
-    (many,) = project(recordings(4), ask())
-    flat = [trial(n, create=(2 + n % 3 + 5 * (n // 9)) * S) for n in range(36)]
-    (single,) = project([load(write(folder / "flat", flat))], within)
+    runs = [write(tmp_path / f"{run}", trials()[9 * run : 9 * run + 9], run_id=f"{run}") for run in range(4)]
+    (many,) = project([load(path) for path in runs], ask())
+    single = one(write(tmp_path / "flat", trials()), run_sd=0.0)
+    blocked = one(write(tmp_path / "blocks", trials(block=True)), run_sd=0.0)
     assert hours(many) == pytest.approx(hours(single))
     assert width(many) > 1.5 * width(single)
-    blocks = [trial(n, create=(2 + n % 3 + 5 * (n // 9)) * S, block=n // 9) for n in range(36)]
-    (blocked,) = project([load(write(folder / "blocks", blocks))], within)
     assert width(blocked) > 0.9 * width(single)
     assert "few_runs" in blocked.flags
     assert "few_runs" not in many.flags
 
 
-def test_few_trials_have_no_interval(folder: Path) -> None:
-    row = one(write(folder / "a", [trial(1), trial(2)]))
+def test_few_trials_have_no_interval_and_unknown_run_time_means_unknown_tax(tmp_path: Path) -> None:
+    row = one(write(tmp_path / "a", [trial(1), trial(2)]))
     assert row.trajectory_s == (Interval(6.0), None, None, None)
     assert row.worker_hours == Interval(pytest.approx(6.0))
     assert (row.wall_clock_hours.low, row.wall_clock_hours.high) == (None, None)
-
-
-def test_unknown_run_time_means_unknown_tax(folder: Path) -> None:
-    row = one(write(folder / "a", [trial(1, runs=[S, -1, S], thinks=[S, S, S]), trial(2)]))
+    row = one(write(tmp_path / "b", [trial(1, runs=[S, -1, S], thinks=[S, S, S]), trial(2)]))
     assert row.tax_worker_hours is None
     assert row.by_cause_worker_hours[1:4] == (None, None, None)  # dispatch, slowdown, work
     assert row.by_cause_worker_hours.startup == pytest.approx(3)
     assert "run_time_unknown" in row.flags
 
 
-def test_flags_say_what_to_doubt(folder: Path) -> None:
-    few = one(write(folder / "a", [trial(n, create=(20 + n % 3) * S) for n in range(4)]), trajectories=95)
+def test_flags_say_what_to_doubt(tmp_path: Path) -> None:
+    few = one(write(tmp_path / "a", [trial(n, create=(20 + n % 3) * S) for n in range(4)]), trajectories=95)
     assert few.flags == (
         "beyond_measured_concurrency",
         "tail_unsupported",
@@ -272,40 +221,37 @@ def test_flags_say_what_to_doubt(folder: Path) -> None:
         "few_runs",
         "lockstep",
     )
-    torn = write(folder / "b", [trial(1)], cell(provenance="stand_in"), complete=False)
+    torn = write(tmp_path / "b", [trial(1)], cell(provenance="stand_in"), complete=False)
     torn.write_bytes(torn.read_bytes() + frame([health(lag_p99=10**8)]) + frame([header()])[:7])
     assert one(torn).flags[0] == "stand_in"
     assert "incomplete_recording" in one(torn).flags
-    enough = one(write(folder / "c", [trial(n) for n in range(300)]), workers=1)
+    enough = one(write(tmp_path / "c", [trial(n) for n in range(300)]), workers=1)
     assert enough.flags == ("no_failures_seen", "few_runs")
 
 
-def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
+def test_a_cell_without_success_is_a_row_of_nothing(tmp_path: Path) -> None:
     bad = [trial(n, cell=1, outcome="failed") for n in range(5)]
-    both = load(write(folder / "a", [trial(9), *bad], cell(0), cell(1, tier="T9")))
-    good, nothing = project([both], ask(baseline="docker", warm_pool=2, group_size=2, think=Think(S, 1.0)))
+    cells = cell(0), cell(1, tier="T9"), cell(2, tier="T8", actions=0), cell(3, tier="T7")
+    file = write(tmp_path / "a", [trial(9), *bad, trial(10, cell=2, actions=())], *cells)
+    asked = ask(baseline="docker", warm_pool=1, group_size=2, think=Think(S, 1.0))
+    good, nothing, bare, empty = project([load(file)], asked)
     assert hours(good) > 0
+    assert hours(bare) == pytest.approx(3 / 2)  # a start without actions, every other one from the pool
+    assert (empty.trials, empty.worker_hours) == (0, None)
     assert nothing.flags[0] == "no_success"
     assert (nothing.trials, nothing.failures) == (5, 5)
     unknown = ("worker_hours", "wall_clock_hours", "tax_worker_hours", "by_cause_worker_hours", "versus")
     assert {getattr(nothing, name) for name in unknown} == {None}
     with pytest.raises(SourceError, match="no cell has a successful trial") as error:
-        project([load(write(folder / "b", bad, cell(1)))], ask())
+        project([load(write(tmp_path / "b", bad, cell(1)))], ask())
     assert error.value.exit_code == 4
     with pytest.raises(SourceError, match="nothing to project"):
         project([], ask())
 
 
-def test_cells_without_trials_or_actions(folder: Path) -> None:
-    file = write(folder / "a", [trial(n, actions=()) for n in range(3)], cell(0, actions=0), cell(1, tier="T9"))
-    bare, empty = project([load(file)], ask())
-    assert hours(bare) == pytest.approx(3)
-    assert (empty.trials, empty.worker_hours) == (0, None)
-
-
 @pytest.mark.parametrize("more", [{"warm_pool": 5, "refill_s": 100.0}, {"actions": Length.between(2, 3)}])
-def test_versions_of_a_trial_support_no_percentile_that_the_trials_do_not(folder: Path, more: dict[str, Any]) -> None:
-    file = write(folder / "a", [trial(n, create=(2 + n * n % 7) * S) for n in range(40)])
+def test_versions_of_a_trial_support_no_percentile_that_the_trials_do_not(tmp_path: Path, more: dict[str, Any]) -> None:
+    file = write(tmp_path / "a", [trial(n, create=(2 + n * n % 7) * S) for n in range(40)])
     plain, versions = one(file).trajectory_s, one(file, **more).trajectory_s
     for own, other in zip(plain[1:], versions[1:], strict=True):
         assert other.needs >= own.needs

@@ -1,24 +1,23 @@
-"""Each option of a training run is used by each kind of row, or refused by name: nothing is ignored without a word."""
+"""Options of a training run are used by a row or refused by name; published rows give the published tables."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from costmodel import Precision, Recording, Row, TrainingRun, TrainingRunError, load, project
-from costmodel.projection import warnings
+from costmodel import Prices, Recording, Row, answer_of, load, load_prices, load_provider, project, warnings
+from costmodel.errors import PriceError, SourceError, TrainingRunError
 from costmodel.projection.diagnostics import option, used_by
-from costmodel.providers.provider import load_provider
+from costmodel.training.run import Precision, TrainingRun
+from taxtui.report.headline import sentence
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
-from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
 
 ALL = ASKED | STEP_MODEL_ASKED
-KINDS = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warnings.PUBLISHED, warnings.COMPOSED)
-"""The provenances of rows."""
 USUAL: dict[str, Any] = {"trajectories": 120, "workers": 6, "precision": Precision(tolerance=0.1)}
 SOME_FAIL = {"measured": 8.00000004, "composed": 5.65}
 """After which time some are killed and some are not."""
@@ -44,9 +43,12 @@ def asked(name: str, kind: str) -> dict[str, Any]:
     return USUAL | otherwise.get(name, ALL[name])
 
 
-def test_every_field_of_a_training_run_is_asked_for() -> None:
+def test_every_field_of_a_training_run_is_asked_for_and_recorded_rows_use_all() -> None:
     assert set(ALL) == {one.name for one in fields(TrainingRun)}
-    assert all(used_by(kind) <= set(ALL) for kind in KINDS)
+    for kind in (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED):
+        assert used_by(kind) == set(ALL)
+    for kind in (warnings.PUBLISHED, warnings.COMPOSED):
+        assert used_by(kind) < set(ALL)
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +67,9 @@ def row(recording: Recording, kind: str, training_run: TrainingRun) -> Row:
 
     As few worlds of a run in steps are simulated as there may be: that something changes is seen in these, too.
     """
-    providers = [load_e2b()] if kind == "composed" else []
+    providers = [replace(load_provider("e2b"), profile=None)] if kind == "composed" else []
     rows = project([recording], training_run, None, None, providers, effort=0.01)
     return next(one for one in rows if one.provenance == kind)
-
-
-@cache
-def load_e2b() -> Any:
-    return replace(load_provider("e2b"), profile=None)
 
 
 CASES = [(name, "measured") for name in ALL] + [(name, "composed") for name in LIMITS]
@@ -103,11 +100,6 @@ def _without(name: str, kind: str) -> TrainingRun:
         return TrainingRun(**USUAL)
 
 
-@pytest.mark.parametrize("kind", ["measured", "stand_in", "imported"])
-def test_recorded_rows_use_all_of_a_training_run(kind: str) -> None:
-    assert used_by(kind) == set(ALL)
-
-
 def test_what_a_source_does_not_tell_is_named_by_the_row(tmp_path: Path) -> None:
     told = cell(provenance="imported", capabilities=["unknown:create"])
     trials = [trial(n, create=0, ready=0, runs=(-1,) * 3) for n in range(5)]
@@ -120,3 +112,95 @@ def test_what_a_source_does_not_tell_is_named_by_the_row(tmp_path: Path) -> None
     (plain,) = project([source], TrainingRun(trajectories=10, workers=2))
     assert plain.unused == ()
     assert "option_unused" not in plain.flags
+
+
+PUBLISHED = 'provenance = "published"\n'
+ROW = f'{PUBLISHED}\n[[rows]]\nsubstrate = "x"\nactions = 7\ntrajectory_s = 5\n'
+SECOND = ROW.replace(PUBLISHED, "\n\n")
+SHIPPED = Path(__file__).parents[3] / "scenarios" / "published"
+ESSAY = {  # latency, wall-clock hours, worker-hours, versus Kubernetes: as printed
+    "Docker": (14.1, 0.1, 39, -17),
+    "EC2": (30.5, 0.2, 85, 29),
+    "K8's": (20.1, 0.1, 56, None),
+    "Fargate": (161.5, 0.9, 449, 393),
+    "Daytona": (12.9, 0.1, 36, -20),
+}
+
+
+def test_the_essays_table() -> None:
+    rows = project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=10_000, workers=500))
+    assert [row.label for row in rows] == list(ESSAY)
+    for row in rows:
+        latency, wall, hours, versus = ESSAY[row.label]
+        assert row.trajectory_s.mean.value == latency
+        assert round(row.wall_clock_hours.fluid, 1) == wall
+        assert round(row.worker_hours.value) == hours
+        assert (row.versus and round(row.versus.worker_hours.value)) == versus
+        assert row.flags == ("published",)
+        (printed,) = row.assumptions
+        assert printed.value == f"{latency:g} s for 50 actions"
+        assert printed.source.endswith("(no date is known)")
+        unknown = (row.worker_hours.low, row.wall_clock_hours.low, row.tax_worker_hours, row.by_cause_worker_hours)
+        assert (*unknown, row.trials) == (None,) * 5
+
+
+def test_the_papers_table_2() -> None:
+    rows = project([load(SHIPPED / "paper.toml")], TrainingRun(trajectories=1_000_000, workers=500))
+    slowest, fastest = rows
+    assert round(slowest.worker_hours.value) == 11_811
+    assert round(fastest.worker_hours.value) == 6_495
+    assert round(slowest.versus.worker_hours.value) == 5_316
+    assert [round(row.trajectory_s.mean.value, 1) for row in rows if row.trajectory_s] == [42.5, 23.4]
+
+
+def test_other_lengths_are_unknown_not_guessed() -> None:
+    essay = load(SHIPPED / "essay.toml")
+    with pytest.raises(TrainingRunError, match="nothing was published for 150 actions"):
+        project([essay], TrainingRun(trajectories=10, workers=1, actions=150))
+    rows = project([essay, load(SHIPPED / "paper.toml")], TrainingRun(trajectories=10, workers=1, actions=150))
+    assert [row.worker_hours is None for row in rows] == [True] * 5 + [False] * 2
+    assert "length_unknown" in rows[0].flags
+
+
+def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
+    asked = TrainingRun(trajectories=100, workers=5)
+    essay, prices = load(SHIPPED / "essay.toml"), []
+    for name in ("docker", "ec2", "kubernetes", "ecs", "daytona"):
+        sheet = price_sheet(tmp_path, "usd_per_hour = 3600", substrate=name, minimum_s=60, increment_s=1)
+        sheet.write_text(sheet.read_text().replace("2026", "2020"))
+        prices.append(load_prices(sheet))
+    row = project([essay], asked, reduce(Prices.combined_with, prices))[-1]
+    assert row.cost.total_usd == pytest.approx(100 * 60)
+    assert row.cost.billed_ratio == pytest.approx(60 / 12.9)  # 4.65: the minimum bills it as a minute
+    assert {"billed_at_mean", "stale_prices"} <= set(row.flags)
+    with pytest.raises(PriceError, match=r"no price for docker(.|\n)*\[\[sandbox\]\](.|\n)*usd_per_vcpu_hour"):
+        project([essay], asked, load_prices("aws-fargate"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('name = "a scenario"', "not a file of published latencies"),
+        (PUBLISHED, r"no \[\[rows\]\]; each needs"),
+        (f'{PUBLISHED}[[rows]]\nsubstrat = "x"', r":3: rows\[1\].substrat: unknown key; did you mean 'substrate'\?"),
+        (ROW + SECOND.replace("= 5", "= -1"), r":13: rows\[2\].trajectory_s: expected `float` >= 1e-09"),
+        (ROW + SECOND.replace("= 7", "= 0"), r":12: rows\[2\].actions: expected `int` >= 1"),
+        (ROW.replace('substrate = "x"\n', ""), "missing required field `substrate`; add substrate = "),
+        (f"{PUBLISHED}cpu = 2\n{SECOND}", r":2: cpu: unknown key; did you mean 'cpus'\?"),
+        (ROW + SECOND, r"bad\.toml: rows: row 2 is x x 7 once more; keep one of them"),
+    ],
+)
+def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(SourceError, match=message) as error:
+        load(path)
+    assert "\n" not in str(error.value)
+
+
+def test_the_same_row_in_two_files_is_no_pair_to_compare(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text(ROW)
+    files = [load(tmp_path / f"{name}.toml") for name in ("a", "b")]
+    rows = project(files, TrainingRun(trajectories=10, workers=2))
+    assert "nothing to compare it with" in sentence(answer_of(rows))

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Images, Precision, Recording, Row, Think, TrainingRun, load, project
+from costmodel import Alternatives, Images, Recording, Row, behind, load, pools, project, rows_of
 from costmodel.analysis.decision import Side, decide_between
-from costmodel.analysis.project import behind, rows_of
 from costmodel.attribution import replications
-from costmodel.projection.row import Share
-from costmodel.workload.pool import pools
-from costmodel.workload.rescaling import Alternatives
+from costmodel.training.run import Precision, Think, TrainingRun
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 LAB: dict[str, Any] = {
@@ -48,70 +45,43 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     trials = []
     for place, speed in enumerate((1.0, 0.1)):
         for n in range(160):  # enough to bound the slowest rollouts of a step
-            own = [round(rng.lognormvariate(-1, 0.3) * speed * S) for _ in range(4)]
-            trials.append(
-                trial(
-                    n + 200 * place,
-                    cell=place,
-                    create=2 * own[0],
-                    actions=[S + took for took in own[1:]],
-                    runs=[S] * 3,
-                    cleanup=S,
-                )
-            )
+            create, *own = [round(rng.lognormvariate(-1, 0.3) * speed * S) for _ in range(4)]
+            times = {"create": 2 * create, "actions": [S + took for took in own], "runs": [S] * 3, "cleanup": S}
+            trials.append(trial(n + 200 * place, cell=place, **times))
     path = tmp_path_factory.mktemp("lab") / "lab.msgpack"
     return load(write(path, trials, cell(0), cell(1, substrate="local")))
 
 
 def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: Any) -> list[Row]:
-    return project(
-        [recording],
-        TrainingRun(**LAB | asked),
-        effort=effort,
-        wanted=lambda identity: not substrates or identity.substrate in substrates,
-    )
-
-
-def told(row: Row) -> Attribution:
-    return row.attribution
+    wanted = lambda identity: not substrates or identity.substrate in substrates  # noqa: E731
+    return project([recording], TrainingRun(**LAB | asked), effort=effort, wanted=wanted)
 
 
 @pytest.mark.slow
 def test_ten_seeds_give_one_answer(recording: Recording) -> None:
     """With 3 of 1,000 steps simulated, one seed's value was outside of another's 95 % interval in every third case."""
-    found = [
-        told(rows(recording, "docker", effort=0.02, precision=Precision(seed=seed), **NODES)[0]) for seed in range(10)
-    ]
-
-    def outside(of: Any) -> int:
-        amounts = [of(one).usd for one in found]
-        return sum(not one.low <= other.value <= one.high for one in amounts for other in amounts)
-
-    for of in (lambda one: one.run, lambda one: one.sandbox, lambda one: one.causes["failures"]):
-        assert outside(of) <= 0.1 * 90  # 5 % on average, but a value that is far off is outside of several
-    values = [one.sandbox.usd.value for one in found if one.sandbox.usd is not None]
+    asked = [{"precision": Precision(seed=seed)} | NODES for seed in range(10)]
+    found = [rows(recording, "docker", effort=0.02, **each)[0].attribution for each in asked]
+    for amounts in zip(*([one.run.usd, one.sandbox.usd, one.causes["failures"].usd] for one in found), strict=True):
+        outside = sum(not one.low <= other.value <= one.high for one in amounts for other in amounts)
+        assert outside <= 0.1 * 90  # 5 % on average, but a value that is far off is outside of several
+    values = [one.sandbox.usd.value for one in found]
     assert max(values) < 1.15 * min(values)
 
 
 def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
     share: list[float] = []
-    found = told(
-        rows_of(
-            behind([recording], TrainingRun(**LAB | {"run_sd": 0.0}), None, ())[:1], effort=1.0, progress=share.append
-        )[0]
-    )
+    inputs = behind([recording], TrainingRun(**LAB | {"run_sd": 0.0}), None, ())[:1]
+    found = rows_of(inputs, effort=0.5, progress=share.append)[0].attribution
     assert found.error_s < 0.08 * found.run.step_s.value  # 99.7 % are within that, 95 % within 5 %
     assert found.simulated_steps > 3
     assert share == sorted(share)
     assert share[-1] == 1.0
     monkeypatch.setattr(replications, "BUDGET", 1)
-    less = told(rows(recording, "docker", run_sd=0.0)[0])
+    less = rows(recording, "docker", run_sd=0.0)[0].attribution
     assert less.simulated_steps < found.simulated_steps
-    assert width(less.sandbox) > width(found.sandbox), "what is not simulated is in the interval"
-
-
-def width(share: Share) -> float:
-    return share.usd.high - share.usd.low
+    widths = [amount.high - amount.low for amount in (less.sandbox.usd, found.sandbox.usd)]
+    assert widths[0] > widths[1], "what is not simulated is in the interval"
 
 
 def test_a_row_does_not_depend_on_the_others_that_are_shown(recording: Recording) -> None:
@@ -121,22 +91,21 @@ def test_a_row_does_not_depend_on_the_others_that_are_shown(recording: Recording
 
 def test_rows_differ_by_what_their_sandboxes_cost(recording: Recording) -> None:
     """Both wait as long for the model: its time is not drawn anew for each row, nor for one with nodes."""
-    [docker] = rows(recording, "docker", **NODES)
-    [local] = rows(recording, "local")
-    ideal = [told(row).run.step_s.value - told(row).sandbox.step_s.value for row in (docker, local)]
+    [docker], [local] = rows(recording, "docker", **NODES), rows(recording, "local")
+    found = [row.attribution for row in (docker, local)]
+    ideal = [one.run.step_s.value - one.sandbox.step_s.value for one in found]
     assert ideal[0] == pytest.approx(ideal[1], rel=1e-9)
 
 
 def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> None:
     """A retry found the pod, and the image, that its own failure had freed at that moment, without clean-up only."""
     seconds = []
+    asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
     for cleanup in (0, 1, S // 2):
         trials = [trial(n, create=(1 + n % 3) * S, runs=[S] * 3, cleanup=cleanup) for n in range(12)]
-        file = load(write(tmp_path / f"{cleanup}.msgpack", trials))
-        asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
-        (row,) = project([file], asked, effort=0.02)
-        share = told(row).causes["cleanup"]
-        seconds.append((told(row).run.step_s.value, share.step_s.value))
+        (row,) = project([load(write(tmp_path / f"{cleanup}.msgpack", trials))], asked, effort=0.02)
+        share = row.attribution.causes["cleanup"]
+        seconds.append((row.attribution.run.step_s.value, share.step_s.value))
     assert seconds[0] == seconds[1]
     assert seconds[1][1] == 0
     assert abs(seconds[2][1]) < 0.01 * seconds[2][0]

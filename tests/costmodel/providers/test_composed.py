@@ -14,14 +14,12 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Images, Recording, Row, SourceError, TrainingRun, TrainingRunError, load, load_prices, project
-from costmodel.analysis.project import rows_of
-from costmodel.pricing.sheet import Prices
+from costmodel import Images, Recording, Row, TrainingRun, load, load_prices, pools, project, rows_of
+from costmodel.errors import SourceError, TrainingRunError
 from costmodel.providers.estimation import estimated, workloads
 from costmodel.providers.provider import Provider, StartTime, load_provider
-from costmodel.workload.pool import Pool, pools
 from taxtui.cli import app
-from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
 
 MS = S // 1000
 PROVIDER = """provenance = "published"
@@ -47,14 +45,11 @@ def acme(folder: Path, options: str = "", provider: str = PROVIDER) -> Provider:
     return load_provider(f"{folder / 'acme.toml'}:{options}")
 
 
-def compose(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None = None) -> Row:
-    [row] = rows_of([estimated(pool, provider, training_run, prices)])
-    return row
-
-
-def one(folder: Path, provider: Provider, recording: Recording | None = None, **training_run: Any) -> Row:
+def one(folder: Path, provider: Provider, recording: Recording | None = None, **asked: Any) -> Row:
     (pool,) = workloads(pools([recording or recorded(folder)]))
-    return compose(pool, provider, TrainingRun(**{"trajectories": 1000, "workers": 10, "run_sd": 0.0} | training_run))
+    training_run = TrainingRun(**{"trajectories": 1000, "workers": 10, "run_sd": 0.0} | asked)
+    [row] = rows_of([estimated(pool, provider, training_run, None)])
+    return row
 
 
 def test_the_work_and_the_think_time_stay_and_the_start_is_the_providers(tmp_path: Path) -> None:
@@ -82,12 +77,8 @@ def test_dispatch_and_speed_are_a_range_where_they_are_given_as_one(tmp_path: Pa
     assert row.wall_clock_hours.low < row.wall_clock_hours.value < row.wall_clock_hours.high
 
 
-@pytest.mark.parametrize(("text", "s"), [(".5s", 0.5), ("5e-2s", 0.05), ("1.s", 1.0), ("1..2s", None)])
-def test_a_duration_is_any_decimal_number(text: str, s: float | None) -> None:
-    if s is None:
-        with pytest.raises(TrainingRunError, match="dispatch must be a duration"):
-            load_provider(f"e2b:dispatch={text}")
-    else:
+def test_a_duration_is_any_decimal_number() -> None:
+    for text, s in ((".5s", 0.5), ("5e-2s", 0.05), ("1.s", 1.0)):
         assert load_provider(f"e2b:dispatch={text}").dispatch_s == (s, s, s)
 
 
@@ -114,19 +105,17 @@ def test_a_start_is_as_slow_as_so_many_at_a_time_make_it_and_all_dates_are_its_r
 
 
 def test_limits_are_the_plans_unless_the_training_run_has_its_own(tmp_path: Path) -> None:
-    e2b = load_provider("e2b")
-    row = one(tmp_path, e2b, trajectories=10_000, workers=500)
-    assert row.evidence.usable_workers == 100
-    own = one(tmp_path, e2b, trajectories=10_000, workers=500, quota=400, create_rate=50.0)
-    assert own.evidence.usable_workers == 400
     (pool,) = workloads(pools([recorded(tmp_path)]))
     asked = TrainingRun(trajectories=10_000, workers=500)
-    limited = estimated(pool, e2b, asked, None).training_run
-    assert (limited.create_rate, limited.create_burst) == (5.0, 5)
-    limited = estimated(pool, e2b, replace(asked, create_rate=50.0), None).training_run
-    assert (limited.create_rate, limited.create_burst) == (50.0, 1)
-    hobby = one(tmp_path, load_provider("e2b:profile=e2b-hobby"), workers=500)
-    assert hobby.evidence.usable_workers == 20
+    for plan, own, usable, rate, burst in (
+        ("e2b", {}, 100, 5.0, 5),
+        ("e2b", {"quota": 400, "create_rate": 50.0}, 400, 50.0, 1),
+        ("e2b:profile=e2b-hobby", {}, 20, 1.0, 1),
+    ):
+        limited = estimated(pool, load_provider(plan), replace(asked, **own), None)
+        assert (limited.training_run.create_rate, limited.training_run.create_burst) == (rate, burst)
+        [row] = rows_of([limited])
+        assert row.evidence.usable_workers == usable
 
 
 def test_a_composed_row_is_billed_by_its_providers_sheet_and_cpu_time(tmp_path: Path) -> None:
@@ -134,24 +123,29 @@ def test_a_composed_row_is_billed_by_its_providers_sheet_and_cpu_time(tmp_path: 
     assert row.cost.sheet == "Vercel Sandbox, Pro (2026-08-08)"
     assert row.cost.sandbox_usd.low < row.cost.sandbox_usd.value < (row.cost.sandbox_usd.high or 0.0)
     assert "cpu_time_unknown" not in row.flags  # the recording tells it
-    ours = tmp_path / "ours.toml"
-    ours.write_text(
-        'date = 2026-11-01\n[[sandbox]]\nsubstrate = "vercel"\nusd_per_hour = 3600\nminimum_s = 0\nincrement_s = 1\n'
-        'source = "our contract"\n'
-    )
+    ours = load_prices(price_sheet(tmp_path, "usd_per_hour = 3600", substrate="vercel"))
     (pool,) = workloads(pools([recorded(tmp_path)]))
-    row = compose(pool, load_provider("vercel"), TrainingRun(trajectories=1, workers=1), load_prices(ours))
-    assert row.cost.sheet == "ours.toml (2026-11-01)"
+    [row] = rows_of([estimated(pool, load_provider("vercel"), TrainingRun(trajectories=1, workers=1), ours)])
+    assert row.cost.sheet == "sheet.toml (2026-01-01)"
 
 
-def test_composed_rows_stand_beside_measured_ones_and_are_not_compared_with_them(tmp_path: Path) -> None:
-    recording = recorded(tmp_path)
-    training_run = TrainingRun(trajectories=1000, workers=10, baseline="docker")
-    measured, composed = project([recording], training_run, providers=[acme(tmp_path)])
+def test_composed_rows_stand_beside_measured_ones_uncompared_and_nothing_of_them_is_called_measured(
+    tmp_path: Path,
+) -> None:
+    recordings = [recorded(tmp_path, f"run-{number}") for number in range(3)]
+    asked = TrainingRun(trajectories=160, workers=16, batch=16, baseline="docker")
+    measured, composed = project(recordings, asked, providers=[acme(tmp_path)], effort=0.01)
     assert (measured.provenance, composed.provenance) == ("measured", "composed")
     assert composed.versus is None
     assert "provenance_differs" in composed.flags
-    assert measured.worker_hours == project([recording], training_run)[0].worker_hours
+    assert measured.worker_hours == project(recordings, asked, effort=0.01)[0].worker_hours
+    here, there = (
+        {found.name: (found.value, found.source) for found in row.attribution.assumptions}
+        for row in (measured, composed)
+    )
+    assert here["run-to-run sd"][1] == here["failure_rate"][1] == "measured"
+    assert there["run-to-run sd"][1] == "unmeasured: as where the work was recorded (measured)"
+    assert there["failure_rate"] == ("none", "unmeasured: give failure_rate of this place")
 
 
 def test_one_row_for_each_work_from_the_recording_that_tells_most(tmp_path: Path) -> None:
@@ -168,25 +162,24 @@ def test_one_row_for_each_work_from_the_recording_that_tells_most(tmp_path: Path
 
 def test_failures_of_the_recording_are_not_the_providers(tmp_path: Path) -> None:
     trials = [trial(n, outcome="ok" if n % 2 else "failed") for n in range(10)]
-    source = load(write(tmp_path / "flaky", trials))
-    assert one(tmp_path, acme(tmp_path), source).delivered == 1.0
-    assert "no_failures_seen" in one(tmp_path, acme(tmp_path), source).flags
+    row = one(tmp_path, acme(tmp_path), load(write(tmp_path / "flaky", trials)))
+    assert row.delivered == 1.0
+    assert "no_failures_seen" in row.flags
 
 
 def test_inputs_that_nobody_published_are_said_to_be_unmeasured(tmp_path: Path) -> None:
-    def told(**training_run: Any) -> dict[str, tuple[str, str]]:
-        row = one(tmp_path, acme(tmp_path), **training_run)
-        return {found.name: (found.value, found.source) for found in row.assumptions}
-
-    plain = told()
-    assert plain["failures"][0] == plain["image pulls and builds"][0] == "none"
-    assert plain["failures"][1] == "unmeasured: failure_rate under [at.acme.failures] says otherwise"
     steps = {"batch": 16, "group_size": 4, "nodes": 4, "pods_per_node": 4}
     images = {"images": Images.of([2.0, 6.0]), "pull_gb_s": 1.0}
-    asked = told(failure_rate=0.05, **steps, **images)
-    assert asked["failures"][0] == "0.05 of attempts"
-    assert asked["image pulls and builds"][0] == "2 images, 4 GB on average"
-    assert told(failure_hazard=0.5, batch=16)["failures"][0] == "0.5 an hour"
+    for asked, failures, pulls in (
+        ({}, "none", "none"),
+        (steps | images | {"failure_rate": 0.05}, "0.05 of attempts", "2 images, 4 GB on average"),
+        ({"failure_hazard": 0.5, "batch": 16}, "0.5 an hour", "none"),
+    ):
+        told = {found.name: found for found in one(tmp_path, acme(tmp_path), **asked).assumptions}
+        assert (told["failures"].value, told["image pulls and builds"].value) == (failures, pulls)
+        if not asked:
+            source = "unmeasured: failure_rate under [at.acme.failures] says otherwise"
+            assert told["failures"].source == source
 
 
 def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path: Path) -> None:
@@ -199,19 +192,6 @@ def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path:
     dispatch = row.attribution.causes["dispatch"]
     assert (dispatch.step_s.low, dispatch.step_s.high) == (None, None)
     assert dispatch.worker_hours.low * 3600 <= 160 * 3 * 0.1 * 1.01 < dispatch.worker_hours.value * 3600
-
-
-def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: Path) -> None:
-    recordings = [recorded(tmp_path, f"run-{number}") for number in range(3)]
-    training_run = TrainingRun(trajectories=160, workers=16, batch=16)
-    rows = project(recordings, training_run, providers=[acme(tmp_path)], effort=0.01)
-    for row in rows:
-        told = {found.name: (found.value, found.source) for found in row.attribution.assumptions}
-        if row.provenance == "measured":
-            assert told["run-to-run sd"][1] == told["failure_rate"][1] == "measured"
-        else:
-            assert told["run-to-run sd"][1] == "unmeasured: as where the work was recorded (measured)"
-            assert told["failure_rate"] == ("none", "unmeasured: give failure_rate of this place")
 
 
 @settings(max_examples=40, deadline=None)
@@ -234,6 +214,7 @@ def test_the_parts_of_a_law_have_its_mean(p50_s: float, spread: float, count: in
         ("e2b:dispatch", "'dispatch' is none of"),
         ("e2b:dispatch=3", "dispatch must be a duration in ms or s, or a range of two .*, not '3'"),
         ("e2b:dispatch=300ms..100ms", "dispatch must be a duration"),
+        ("e2b:dispatch=1..2s", "dispatch must be a duration"),
         ("e2b:slowdown=0", "slowdown must be a factor above 0, or a range of two .*, not '0'"),
         ("e2b:slowdown=1..2..3", "slowdown must be a factor"),
         ("e2b:profile=e2b", "cannot read e2b: No such file or directory; shipped are"),
@@ -246,14 +227,11 @@ def test_a_provider_that_is_not_known_or_not_well_said_is_one_line(spec: str, me
     assert "\n" not in str(error.value)
 
 
-def test_a_bad_file_of_a_provider_is_one_line(tmp_path: Path) -> None:
+def test_a_bad_file_of_a_provider_or_one_without_work_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="a provider is one substrate"):
         acme(tmp_path, provider=f'{PROVIDER}[[starts]]\nsubstrate = "b"\np50 = 1\n')
     with pytest.raises(SourceError, match="no start has a median; add p50"):
         acme(tmp_path, provider=PROVIDER.replace("p50", "mean").replace("p95", "max"))
-
-
-def test_published_figures_are_no_work(tmp_path: Path) -> None:
     essay = load(Path(__file__).parents[3] / "scenarios" / "published" / "essay.toml")
     with pytest.raises(TrainingRunError, match="a composed row needs recorded work: give a recording"):
         project([essay], TrainingRun(trajectories=10, workers=1), providers=[acme(tmp_path)])

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, seed, settings
 
 import costmodel
-from costmodel.errors import SourceError
-from costmodel.recording import framing
-from costmodel.recording.follower import read_events
+from costmodel import SourceError, framing, read_events
 from tests.support.fuzz import hostile
 
 HEADER = msgspec.msgpack.encode([[0, "taxtui", 1, "r", {}, {}]])

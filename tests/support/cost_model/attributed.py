@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from costmodel.projection.row import CAUSES, Attribution, GpuWaiting, Share
-from costmodel.statistics.intervals import Interval
-from costmodel.workload.rescaling import Assumption
+from costmodel import CAUSES, Assumption, Attribution, GpuWaiting, Interval, Share
 
 STEPS = 977
 
@@ -26,14 +24,9 @@ def attribution(*, priced: bool = True) -> Attribution:
     def of(step_s: float, usd: float) -> Share:
         return share(step_s, usd if priced else None)
 
-    nothing = of(0.0, 0.0)
-    causes = dict.fromkeys(CAUSES, nothing) | {
-        "failures": of(674, 234_000),
-        "image_pull": of(262, 91_000),
-        "dispatch": of(11.5, 4_000),
-        "create": of(0.6, 200),
-        "slowdown": None,
-    }
+    costly = {"failures": (674, 234_000), "image_pull": (262, 91_000), "dispatch": (11.5, 4_000), "create": (0.6, 200)}
+    causes = {cause: None if cause == "slowdown" else of(*costly.get(cause, (0.0, 0.0))) for cause in CAUSES}
+    told = (("failure_rate", "5 %", "lab.toml"), ("pull_gb_s", "0.5", "our nodes, measured in May"))
     return Attribution(
         causes=causes,
         sandbox=of(900, 312_000),
@@ -41,10 +34,7 @@ def attribution(*, priced: bool = True) -> Attribution:
         run=of(3660, 1_270_000),
         waiting=GpuWaiting(993.0, 450_000.0, 300_000.0, 22_000.0, 128_000.0).priced(2.5 if priced else None),
         usd_per_critical_second=347.0 if priced else None,
-        assumptions=(
-            Assumption("failure_rate", "5 %", "lab.toml"),
-            Assumption("pull_gb_s", "0.5", "our nodes, measured in May"),
-        ),
+        assumptions=tuple(Assumption(*each) for each in told),
         steps=STEPS,
         simulated_steps=4,
         replicates=8,

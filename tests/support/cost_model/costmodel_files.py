@@ -109,9 +109,6 @@ def health(lag_p99: int = 1_000_000, cpu_permille: int = 100) -> list[Any]:
     return [8, 0, 0, lag_p99, lag_p99, cpu_permille, 1, 0, 800_000]
 
 
-FINISHED: Final = [10, "finished", {"ok": 1}]
-
-
 def write(
     path: Path, trials: Sequence[list[list[Any]]], *cells: list[Any], run_id: str = "run-1", complete: bool = True
 ) -> Path:
@@ -121,4 +118,23 @@ def write(
     warm_ups = {event[1] for events in trials for event in events if event[0] == 3 and event[7]}
     counts = Counter(event[2] for event in ended if event[1] not in warm_ups)
     path.write_bytes(b"".join(frames + [frame([[10, "finished", counts]])] * complete))
+    return path
+
+
+def price_sheet(
+    folder: Path,
+    keys: str,
+    *,
+    substrate: str = "docker",
+    minimum_s: float = 0,
+    increment_s: float = 0.000001,
+    worker: float = 0.0,
+) -> Path:
+    """A price sheet of one substrate with these ``keys``; ``worker``: dollars of a worker's hour."""
+    names = f'[[sandbox]]\nsubstrate = "{substrate}"\nsource = "x"\n'
+    path = folder / "sheet.toml"
+    path.write_text(
+        f"date = 2026-01-01\n{names}minimum_s = {minimum_s}\nincrement_s = {increment_s}\n{keys}\n"
+        f"[worker]\nusd_per_hour = {worker}\n"
+    )
     return path

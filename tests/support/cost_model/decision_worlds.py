@@ -9,14 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel import Precision, TrainingRun, load
-from costmodel.analysis.bill import USD, Side
+from costmodel import USD, Precision, Recording, Side, Think, TrainingRun, behind, load, load_provider, rows_of
 from costmodel.analysis.decision import Decision, Savings, decide_between
-from costmodel.analysis.project import behind, cells_of, rows_of
+from costmodel.analysis.project import cells_of
 from costmodel.providers.plausible_ranges import Candidate
-from costmodel.providers.provider import load_provider
-from costmodel.recording.reader import Recording
-from costmodel.training.run import Think
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 RUN: Final = TrainingRun(
@@ -53,7 +49,6 @@ def record(path: Path, rng: Random, sigmas: Sequence[float], times: Sequence[flo
 
 
 def measured(recording: Recording, substrate: str, training_run: TrainingRun, effort: float = 0.01) -> Side:
-    """A measured side."""
     [inputs] = [
         item for item in behind([recording], training_run, None, ()) if item.value.identity.substrate == substrate
     ]
@@ -62,7 +57,6 @@ def measured(recording: Recording, substrate: str, training_run: TrainingRun, ef
 
 
 def unmeasured(candidate: Candidate, effort: float = 0.01) -> Side:
-    """A side where nothing was measured."""
     inputs = candidate.at({})
     [row] = rows_of([inputs], effort=effort)
     return Side(row=row, inputs=inputs, candidate=candidate)
@@ -78,8 +72,6 @@ def candidate_at(
 
 
 class World(NamedTuple):
-    """A decision and what moving really saves."""
-
     decision: Decision
     saving: float
 
@@ -94,36 +86,27 @@ def equal_pair(folder: Path, seed: int, trials: int, sigma: float, better: float
     path = folder / f"{seed}-{trials}-{sigma}-{better}.msgpack"
     recording = record(path, Random(f"{seed}"), [sigma, sigma], [1.0, better], trials)
     path.unlink()
-    sides = [
-        measured(recording, name, replace(RUN, precision=Precision(seed=seed))) for name in ("docker", "kubernetes")
-    ]
-    return decide_between(sides[0], sides[1], effort=effort).verdict
+    asked = replace(RUN, precision=Precision(seed=seed))
+    start, goal = (measured(recording, name, asked) for name in ("docker", "kubernetes"))
+    return decide_between(start, goal, effort=effort).verdict
 
 
-def planted(folder: Path, seed: int, provider: str = "daytona", trials: int = 150, effort: float = 0.02) -> World:
-    """A provider whose unmeasured inputs are drawn from their ranges, and nodes at a price that is drawn too."""
+def planted(folder: Path, seed: int, trials: int = 150, effort: float = 0.02) -> World:
+    """Daytona with unmeasured inputs that are drawn from their ranges, and nodes at a price that is drawn too."""
     rng = Random(f"planted {seed}")
     path = folder / f"planted-{seed}.msgpack"
-    training_run = replace(
-        RUN,
-        precision=Precision(seed=seed),
-        node_usd_hour=math.exp(rng.uniform(math.log(0.01), math.log(300))),
-        failure_rate=0.05,
-    )
+    price = math.exp(rng.uniform(math.log(0.01), math.log(300)))
+    training_run = replace(RUN, precision=Precision(seed=seed), node_usd_hour=price, failure_rate=0.05)
     sample, law = (record(path, rng, [0.3], [1.0], count) for count in (trials, 4 * trials))
     path.unlink()
     stated = frozenset(name for name in ("create_rate", "failure_rate") if rng.random() < 0.5)
     asked = training_run if "create_rate" not in stated else replace(training_run, create_rate=10.0, create_burst=600)
-    if rng.random() < 0.5:
-        provider += ":slowdown=1,dispatch=300ms"
+    provider = "daytona:slowdown=1,dispatch=300ms" if rng.random() < 0.5 else "daytona"
     candidate = candidate_at(sample, provider, asked, stated)
     drawn = {}
     for one in candidate.inputs:
-        share = rng.random()
-        drawn[one.name] = one.best + share * (one.worst - one.best)
-        if one.name in ("limits", "failure_burst"):
-            drawn[one.name] = float(round(drawn[one.name]))
-    start = measured(sample, "docker", training_run)
-    found = decide_between(start, unmeasured(candidate), effort=effort)
+        value = one.best + rng.random() * (one.worst - one.best)
+        drawn[one.name] = float(round(value)) if one.name in ("limits", "failure_burst") else value
+    found = decide_between(measured(sample, "docker", training_run), unmeasured(candidate), effort=effort)
     true = [measured(law, "docker", training_run), unmeasured(candidate_at(law, provider, asked, stated))]
     return World(found, Savings(true[0], true[1], USD, 0.02).at(drawn).value)

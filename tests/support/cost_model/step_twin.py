@@ -6,7 +6,7 @@ Everything is in seconds and GB. A rollout is a process; whoever ends it before 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from random import Random
@@ -14,24 +14,19 @@ from typing import Any
 
 import simpy
 
-from tests.support.cost_model.step_twin_places import Pods, Tokens, WarmPool
-from tests.support.cost_model.step_twin_trials import StepAsked, draw_trial
+from tests.support.cost_model.step_twin_parts import Pods, StepAsked, Tokens, WarmPool, draw_trial
 
 Waiting = Generator[Any, Any, None]
 
 
 @dataclass
 class StepFound:
-    """What a run took."""
-
     wall_s: float = 0.0
     worker_s: float = 0.0  # what workers were held for
     billed_s: float = 0.0  # what sandboxes existed for
     pulled_gb: float = 0.0
-    train_s: float = 0.0
-    lasted: list[float] = field(default_factory=list)  # of each step's rollouts
-    counts: Counter[str] = field(default_factory=Counter)  # attempts, failed, delivered, hits, redone
-    waited: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # token, pod, image
+    throttled_s: float = 0.0  # of all workers, for a token
+    counts: Counter[str] = field(default_factory=Counter)  # attempts, delivered, hits, started, snapshots
 
 
 @dataclass(eq=False)
@@ -76,7 +71,7 @@ class StepTwin:
     def __init__(self, asked: StepAsked, seed: str) -> None:
         self.asked, self.seed, self.found = asked, seed, StepFound()
         self.env = simpy.Environment()
-        self.tokens = Tokens(self.env, asked.limits[0], asked.burst)
+        self.tokens = Tokens(self.env, asked.limits[0], asked.create_burst)
         self.pods = Pods(self.env, asked)
         self.pool = WarmPool(self.env, asked)
         self.workers = asked.workers_started
@@ -90,8 +85,6 @@ class StepTwin:
         self.completed: Any = None
         self.trained: list[Any] = []  # async: an event for each training
 
-    # -- prompts -----------------------------------------------------------------------------------------------------
-
     def named(self, *what: object) -> Random:
         """Draws that depend on what they are for alone, not on when that happens."""
         return Random(f"{self.seed}:{what}")
@@ -101,21 +94,19 @@ class StepTwin:
         self.prompts += 1
         rng = self.named("prompt", number)
         image = rng.randrange(len(asked.images)) if asked.images else None
-        own = (asked.pool or 0) if asked.image_pool else 0
+        own = (asked.warm_pool or 0) if asked.image_pool else 0
         found = Prompt(number, size, image, tries, own, rng.gauss(0, 1))
         found.rollouts = [Rollout(found, index) for index in range(size)]
         return found
 
     def prompts_of(self, rollouts: int) -> list[Prompt]:
-        group = self.asked.group or 1
+        group = self.asked.group_size or 1
         if self.asked.fork_s is not None:
             for _ in range(0, rollouts, group):
                 one = self.named("snapshot", self.found.counts["snapshots"]).choice(self.asked.trials)
                 self.found.billed_s += one.create_s + one.ready_s + one.preload_s
                 self.found.counts["snapshots"] += 1
         return [self.prompt(min(group, rollouts - first)) for first in range(0, rollouts, group)]
-
-    # -- workers and one rollout ---------------------------------------------------------------------------------------
 
     def dispatch(self) -> None:
         """Whoever is free takes what is next; which of the workers does changes nothing."""
@@ -159,13 +150,16 @@ class StepTwin:
             rollout.doing = "token"
             if not rollout.used:
                 rollout.request = self.tokens.ask()
-                yield from self.waits("token", rollout.request)
+                begin = self.env.now
+                try:
+                    yield rollout.request
+                finally:
+                    self.found.throttled_s += self.env.now - begin
             rollout.tries += 1
             counts["attempts"] += 1
             if (yield from self.one(rollout)):
                 self.finish(rollout, delivered=True)
                 return
-            counts["failed"] += 1
             if asked.on_failure == "resample":
                 self.redo(rollout)
                 return
@@ -177,13 +171,6 @@ class StepTwin:
                 return
             rollout.doing = "backs off"
             yield self.env.timeout(asked.backoff_s)
-
-    def waits(self, what: str, event: Any) -> Waiting:
-        begin = self.env.now
-        try:
-            yield event
-        finally:
-            self.found.waited[what] += self.env.now - begin
 
     def one(self, rollout: Rollout) -> Generator[Any, Any, bool]:
         """One attempt from 2 to the moment at which the worker may go on; whether it succeeded."""
@@ -202,14 +189,14 @@ class StepTwin:
         if asked.nodes is not None and not rollout.used:
             rollout.doing = "pod"
             rollout.request = self.pods.ask(prompt.image, hit=hit)
-            yield from self.waits("pod", rollout.request | left())
+            yield rollout.request | left()
             if not rollout.request.triggered:
                 self.pods.leave(rollout.request)
                 return False
             rollout.node, there_at = rollout.request.value
             if there_at > env.now:
                 rollout.doing = "image"
-                yield from self.waits("image", env.timeout(min(there_at, limit_at) - env.now))
+                yield env.timeout(min(there_at, limit_at) - env.now)
                 if env.now < there_at:
                     return (yield from self.clean(rollout, limit_at, ok=False))
         rollout.doing, rollout.born_s = "works", env.now - (worked.start_s if hit and not rollout.used else 0.0)
@@ -244,8 +231,6 @@ class StepTwin:
         if rollout.node is not None:
             self.pods.release(rollout.node, rollout.cleanup_s)
             rollout.node = None
-
-    # -- ends ----------------------------------------------------------------------------------------------------------
 
     def finish(self, rollout: Rollout, *, delivered: bool) -> None:
         """A rollout's last attempt is over."""
@@ -301,7 +286,6 @@ class StepTwin:
             self.done += prompt.size
             self.over += prompt.size
         else:
-            self.found.counts["redone"] += 1
             self.queue.extend(self.prompt(prompt.size, prompt.tries + 1).rollouts)
         self.go_on()
 
@@ -315,8 +299,6 @@ class StepTwin:
         self.put_away(rollout)
         self.let_worker_go(rollout)
         rollout.doing = "done"
-
-    # -- steps ---------------------------------------------------------------------------------------------------------
 
     def phase(self, prompts: Iterable[Prompt], keep: int) -> Waiting:
         """One step's rollouts, from their start to the step's end."""
@@ -332,35 +314,33 @@ class StepTwin:
 
     def steps(self) -> Waiting:
         asked, trained, before = self.asked, 0.0, 0.0
-        full, rest = divmod(asked.rollouts, asked.batch)
+        full, rest = divmod(asked.trajectories, asked.batch)
         sizes = [asked.batch] * full + [rest] * (rest > 0)
-        plans = [self.prompts_of(math.ceil(size * (1 + asked.over) - 1e-9)) for size in sizes]
+        plans = [self.prompts_of(math.ceil(size * (1 + asked.over_provision) - 1e-9)) for size in sizes]
         for size, prompts in zip(sizes, plans, strict=True):
-            start = self.env.now
             yield from self.phase(prompts, size)
             end = self.env.now
-            self.found.lasted.append(end - start)
             before, trained = trained, max(end, trained) + asked.train_s
             wait_for = trained if asked.policy == "sync" else max(end, before)
             yield self.env.timeout(wait_for - end)
-        self.found.wall_s, self.found.train_s = trained, asked.train_s * len(sizes)
+        self.found.wall_s = trained
 
     def stream(self) -> Waiting:
         asked = self.asked
-        prompts = self.prompts_of(asked.rollouts)
+        prompts = self.prompts_of(asked.trajectories)
         for place, rollout in enumerate(rollout for prompt in prompts for rollout in prompt.rollouts):
             rollout.step = place // asked.batch
-        steps = math.ceil(asked.rollouts / asked.batch)
+        steps = math.ceil(asked.trajectories / asked.batch)
         self.trained = [self.env.event() for _ in range(steps)]
         trainer = self.env.process(self.trainer())
-        yield from self.phase(prompts, asked.rollouts)
+        yield from self.phase(prompts, asked.trajectories)
         yield trainer
-        self.found.wall_s, self.found.train_s = self.env.now, asked.train_s * steps
+        self.found.wall_s = self.env.now
 
     def trainer(self) -> Waiting:
         asked = self.asked
         for number, event in enumerate(self.trained):
-            wanted = min((number + 1) * asked.batch, asked.rollouts)
+            wanted = min((number + 1) * asked.batch, asked.trajectories)
             while self.completions < wanted:
                 self.completed = self.env.event()
                 yield self.completed
