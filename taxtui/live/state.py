@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel import Event, WorkerFitness, breakdown, events
+from costmodel import WorkerFitness, breakdown, events
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.terminal_text import clean
 
@@ -58,13 +58,13 @@ class RunState:
         fitness = [(bool(runner.problems), runner.lag_p99_ns, worker) for worker, runner in self.runners.items()]
         return self.runners[max(fitness)[-1]] if fitness else WorkerFitness()
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         at_unix_ns = self.instant_unix_ns(event)
         if at_unix_ns > self.now_unix_ns:
             self.now_unix_ns = at_unix_ns
         _FOLDS[type(event)](self, event)
 
-    def instant_unix_ns(self, event: Event) -> int:
+    def instant_unix_ns(self, event: events.Event) -> int:
         """Return the instant of the next event, for display and replay; 0 for events without one."""
         instant_ns = _INSTANTS.get(type(event))
         if instant_ns is not None:

@@ -8,7 +8,7 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel import Event, Follower, SourceError, events
+from costmodel import Follower, SourceError, events
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.live.state import RunState
@@ -104,7 +104,7 @@ def _ended(path: Path, wanted: Callable[[CellState], bool]) -> Iterator[EndedTri
         state.apply(event)
 
 
-def _events(path: Path) -> Iterator[Event]:
+def _events(path: Path) -> Iterator[events.Event]:
     """Yield the events of a file, up to any damage. Raises ``SourceError``: the file is no recording."""
     with Follower(path) as follower:
         while True:
