@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matches_spec
     from costmodel.analysis.bill import USD, Bill, Side
     from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
-    from costmodel.analysis.decision import MOVE, UNMEASURED_PROVENANCES, Decision, decide_between
+    from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
     from costmodel.analysis.project import CellFilter, SubstrateRun, behind, project, project_per_substrate
     from costmodel.analysis.questions import attribute, decide, sides
     from costmodel.analysis.ranking import (
@@ -55,13 +55,12 @@ if TYPE_CHECKING:
     from costmodel.providers.limits import Profile, known_profiles, load_profile
     from costmodel.providers.provider import Provider, known_providers, load_provider, published_figures
     from costmodel.recording import breakdown, causes, events, framing
-    from costmodel.recording.follower import Follower, read_events
+    from costmodel.recording.follower import Follower, InCourse, read_events
     from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, read_published
     from costmodel.recording.reader import Recording, load, read_recording
     from costmodel.recording.runner_health import DISTURBED_SHARE, FLOOR_LIMIT_NS, WorkerFitness
     from costmodel.recording.table import TableRow, frame, table_columns, table_rows
     from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial
-    from costmodel.recording.validation import InCourse, check_scenario
     from costmodel.regular_file import open_regular, read_regular, too_large
     from costmodel.simulation.makespan import expected_max, makespan_bounds
     from costmodel.statistics import repetitions

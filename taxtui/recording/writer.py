@@ -11,7 +11,7 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
-from costmodel import SourceError, check_scenario, events, framing
+from costmodel import SourceError, events, framing
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 
 _E = TypeVar("_E", bound=events.Event)
@@ -53,7 +53,7 @@ class Recorder:
     def add(self, event: events.Event) -> None:
         """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart.
 
-        Text beyond a recording's bounds is cut. Raises ``UsageError`` for a too large plan, else as ``flush``.
+        Text beyond a recording's bounds is cut. Raises as ``flush``.
         """
         event = bounded(event)
         if isinstance(event, events.Header | events.RunFinished):
@@ -189,18 +189,9 @@ class Sealer:
 
 
 def bounded(event: _E) -> _E:
-    """Return the event with texts cut to the bounds of a recording.
-
-    Raises:
-        UsageError: the plan in a header is too large.
-    """
+    """Return the event with texts cut to the bounds of a recording."""
     if not isinstance(event, _WITH_TEXT):
         return event
-    if isinstance(event, events.Header):
-        try:
-            check_scenario(event.scenario)
-        except ValueError as error:
-            raise UsageError(f"a recording cannot hold this plan: {error}", fix="plan fewer cells") from error
     changes: dict[str, object] = {}
     longest = events.MAX_LABEL if isinstance(event, events.Cell) else events.MAX_TEXT
     for name in event.__struct_fields__:

@@ -16,8 +16,8 @@ NOTES: Final = [
     "share: of the counted trials, with Wilson's interval. per hour: in an hour of a sandbox's life, with an exact "
     "Poisson interval, wider if groups fail together. Cancelled trials are not counted.",
     f"model: {causes.RETRIED}: the time is lost and the trajectory is tried again. {causes.KEPT}: a delivered "
-    f"trajectory, mostly with reward 0. {causes.DROPPED}: the time is lost without a retry. `--on-failure` of a training "
-    "run overrides this.",
+    f"trajectory, mostly with reward 0. {causes.DROPPED}: the time is lost without a retry. "
+    "`--on-failure` of a training run overrides this.",
     "The causes are named as by Harbor: sandbox_failed is a failure of the sandbox, harbor_failed of any harness.",
 ]
 

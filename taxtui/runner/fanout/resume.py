@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import astuple
 
-from costmodel import Follower, events, framing
+from costmodel import Follower, events
 from taxtui import folders
 from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan
@@ -54,6 +54,7 @@ class ResumeState:
                 for event in batch:
                     self._take(event)
             header = follower.finish()
+        self._end = follower.last_offset if self._outcome else follower.offset  # of the frames to keep
         if not follower.chained and follower.frames > 1:
             raise UsageError(f"{path}: of an early version, whose frames are not chained", fix="start another run")
         self.run_id = folders.require_run_id(header.run_id, str(path))
@@ -130,16 +131,7 @@ class ResumeState:
                     raise UsageError(
                         f"{self.path} was measured in another environment: {change}", fix="start another run"
                     )
-        os.truncate(self.path, self._end())
-
-    def _end(self) -> int:
-        """Bytes of whole frames before the end of the run."""
-        parser, end = framing.FrameParser(), 0
-        with self.path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                for offset, payload in parser.feed(chunk):
-                    end = offset if self._outcome else offset + framing.PREFIX.size + len(payload)
-        return end
+        os.truncate(self.path, self._end)
 
 
 def _difference(was: object, now: object, place: str = "") -> str:
