@@ -47,17 +47,23 @@ if TYPE_CHECKING:
     from costmodel.attribution.assumptions import MEASURED_INPUT, STEP_MODEL_RULES
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet
-    from costmodel.pricing.instance_sizes import sold_size
-    from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell
+    from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell, sold_size
     from costmodel.projection import tax_bounds, warnings
     from costmodel.projection.row import CAUSE_NAMES, CAUSES, Attribution, Evidence, GpuWaiting, Row, Share
     from costmodel.projection.tax_bounds import Reference, check_reference_used
-    from costmodel.providers.limits import Profile, known_profiles, load_profile
-    from costmodel.providers.provider import Provider, known_providers, load_provider, published_figures
+    from costmodel.providers.provider import (
+        Profile,
+        Provider,
+        known_profiles,
+        known_providers,
+        load_profile,
+        load_provider,
+        published_figures,
+    )
     from costmodel.recording import breakdown, causes, events, framing
     from costmodel.recording.follower import Follower, InCourse, read_events
     from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, read_published
-    from costmodel.recording.reader import Recording, load, read_recording
+    from costmodel.recording.reader import OpenTrial, Recording, load, read_recording
     from costmodel.recording.runner_health import DISTURBED_SHARE, FLOOR_LIMIT_NS, WorkerFitness
     from costmodel.recording.table import TableRow, frame, table_columns, table_rows
     from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial

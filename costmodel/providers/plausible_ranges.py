@@ -18,8 +18,7 @@ import msgspec
 
 from costmodel.pricing.sheet import Prices
 from costmodel.providers.estimation import estimated_at, starts_at_a_time
-from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.providers.provider import Provider, StartTime, published_figures
+from costmodel.providers.provider import Profile, Provider, StartTime, known_profiles, load_profile, published_figures
 from costmodel.statistics.intervals import Interval
 from costmodel.toml import Document
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun

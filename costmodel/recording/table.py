@@ -12,7 +12,7 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_parts
 from costmodel.recording.follower import Follower
-from costmodel.recording.reader import FinishedTrial, TrialReader
+from costmodel.recording.reader import OpenTrial, TrialReader
 
 Value = int | str | bool | None
 TableRow = tuple[Value, ...]
@@ -26,7 +26,7 @@ class FrameColumn(NamedTuple):
     source: str | Callable[[Any], Value] = ""  # attribute of the row's source, or a function of it; "": the name
 
 
-def _of_success(name: str, *, divided: bool = False) -> Callable[[FinishedTrial], int | None]:
+def _of_success(name: str, *, divided: bool = False) -> Callable[[OpenTrial], int | None]:
     """Return a getter of a measure; None in a failure, and with ``divided`` where a command is undivided."""
     read = attrgetter(f"trial.measures.{name}")
     return lambda row: read(row) if row.trial.ok and (row.trial.measures.divided or not divided) else None
@@ -34,7 +34,7 @@ def _of_success(name: str, *, divided: bool = False) -> Callable[[FinishedTrial]
 
 _wrapper = _of_success("wrapper_ns")
 _TRIAL: Final = (
-    FrameColumn("run_id", "id of the measurement; sorts by time"),
+    FrameColumn("run_id", "id of the measurement; sorts by time", "trial.run.run_id"),
     FrameColumn("repetition", "from 0", "started.repetition"),
     FrameColumn("trial", "number within the measurement", "started.trial"),
 )
@@ -57,12 +57,12 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("task", "digest of the prompt or problem", "started.task"),
         FrameColumn("group", "digest; rollouts of the same prompt", "started.group"),
         FrameColumn("training_step", "", lambda row: _optional(row.started.training_step)),
-        FrameColumn("node", "digest of the machine", "event.node"),
+        FrameColumn("node", "digest of the machine", "end.node"),
         FrameColumn("image", "digest, where trials of a cell differ", "started.image"),
         FrameColumn("image_bytes", "", lambda row: _optional(row.started.image_bytes)),
-        FrameColumn("outcome", "ok, failed, timeout, cancelled or interrupted", "event.outcome"),
-        FrameColumn("phase", "phase of the failure", "event.phase"),
-        FrameColumn("error", "class of the error", "event.error"),
+        FrameColumn("outcome", "ok, failed, timeout, cancelled or interrupted", "end.outcome"),
+        FrameColumn("phase", "phase of the failure", "end.phase"),
+        FrameColumn("error", "class of the error", "end.error"),
         FrameColumn("start_unix_ns", "first create request"),
         FrameColumn("late_ns", "start delay", "trial.measures.start_delay_ns"),
         FrameColumn(

@@ -97,8 +97,12 @@ def slowest(paths: Iterable[Path], wanted: Callable[[CellState], bool]) -> list[
 def _ended(path: Path, wanted: Callable[[CellState], bool]) -> Iterator[EndedTrial]:
     state = RunState()
     for event in _events(path):
-        if isinstance(event, events.TrialEnded) and (trial := state.open.get(event.trial)) and not trial.warm_up:
-            cell = state.cells[trial.cell]
+        if (
+            isinstance(event, events.TrialEnded)
+            and (trial := state.open.get(event.trial))
+            and not trial.started.warm_up
+        ):
+            cell = state.cells[trial.started.cell]
             if wanted(cell):
                 yield EndedTrial(event.trial, trial.held_ns(event.end_ns), clean(event.outcome), cell)
         state.apply(event)

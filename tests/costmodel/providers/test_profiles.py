@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from costmodel import TrainingRun, TrainingRunError, load_prices
-from costmodel.providers.limits import known_profiles, load_profile
+from costmodel.providers.provider import known_profiles, load_profile
 
 
 @pytest.mark.parametrize("name", known_profiles())

@@ -52,6 +52,11 @@ def fold(told: list[Event]) -> RunState:
     return state
 
 
+def in_flight(state: RunState) -> list[object]:
+    trials = state.open.values()
+    return [(trial.started, trial.doing, trial.phases, trial.cpu_ns, trial.trial.durations_ns) for trial in trials]
+
+
 @settings(deadline=None, max_examples=60)
 @given(runs(), st.lists(st.integers(0, 70), max_size=8))
 def test_following_a_file_as_it_grows_folds_to_the_same_state_as_the_events_at_once(
@@ -69,6 +74,7 @@ def test_following_a_file_as_it_grows_folds_to_the_same_state_as_the_events_at_o
                 for event in follower.poll():
                     live.apply(event)
         assert live == fold(told)
+        assert in_flight(live) == in_flight(fold(told))
 
 
 @given(runs())
