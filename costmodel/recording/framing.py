@@ -50,12 +50,6 @@ def frame(payload: bytes) -> bytes:
     return PREFIX.pack(EXT32, len(payload) + CRC_BYTES, FRAME_TYPE, zlib.crc32(payload)) + payload
 
 
-def split(payload: bytes) -> list[msgspec.Raw]:
-    """Return the events of a valid payload as their bytes, without the link."""
-    raws = _split(payload)
-    return raws[1:] if raws and _decode_any(raws[0])[:1] == [Link.__struct_config__.tag] else raws
-
-
 def decode(payload: bytes, offset: int) -> Batch:
     """Decode the events of the frame at ``offset``. No other function makes events of bytes.
 

@@ -132,8 +132,8 @@ def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> I
 
     Trials come in the order of their ends; unfinished trials are left out. Raises as ``frame``.
     """
-    table_columns(table)
-    values = _values(table)
+    sources = [column.source or column.name for column in table_columns(table)]
+    read = [attrgetter(source) if isinstance(source, str) else source for source in sources]
     for path in map(Path, paths):
         reader = TrialReader()
         with Follower(path) as follower:
@@ -143,7 +143,7 @@ def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> I
                         yield from _commands(reader.run_id, reader.open[event.trial].started, event)
                     ended = reader.apply(event)
                     if table == "trials" and ended is not None:
-                        yield values(ended)
+                        yield tuple(get(ended) for get in read)
             follower.finish()
 
 
@@ -159,13 +159,6 @@ def _commands(run_id: str, started: events.TrialStarted, event: events.Actions) 
     )
     for index, row in enumerate(zip(*columns, strict=True), event.first):
         yield (run_id, started.repetition, started.trial, event.step, index, *row)
-
-
-def _values(table: str) -> Callable[[Any], TableRow]:
-    """Return the function from the source of a row to its values."""
-    sources = [column.source or column.name for column in COLUMNS[table]]
-    read = [attrgetter(source) if isinstance(source, str) else source for source in sources]
-    return lambda row: tuple(get(row) for get in read)
 
 
 def _optional(value: int) -> int | None:
