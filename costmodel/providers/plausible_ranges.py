@@ -244,11 +244,7 @@ def _speed(candidate: Candidate) -> Input | None:
 def _looseness(plan: Profile | None) -> tuple[float, float, float]:
     if plan is None:
         return math.inf, math.inf, math.inf
-    return (
-        math.inf if plan.creates_per_s is None else plan.creates_per_s,
-        math.inf if plan.concurrent is None else plan.concurrent,
-        plan.burst or 0,
-    )
+    return plan.creates_per_s or math.inf, plan.concurrent or math.inf, plan.burst or 0
 
 
 def _limits(candidate: Candidate) -> Input | None:

@@ -178,9 +178,7 @@ class OpenTrial:
         self.phases: dict[str, int] = {}
         self.last_ns = event.start_ns  # end of the last phase
         self.setup_commands = 0
-        self.cpu_ns: int | None = 0  # of set-up and actions; None: unknown
-        self.trial = RecordedTrial(run, event.block, event.start_ns, worker)
-        self.trial.group = event.group
+        self.trial = RecordedTrial(run, event.block, event.start_ns, worker, group=event.group, cpu_ns=0)
 
     def mark(self, event: events.Mark) -> None:
         if event.name in STARTED:
@@ -191,14 +189,9 @@ class OpenTrial:
             self.trial.borrowed = True
 
     def add(self, event: events.Actions | events.PhaseEnded) -> None:
-        if isinstance(event, events.PhaseEnded):
-            self._phase(event)
-        elif event.step == "setup":
-            self._setup(event)
-        elif event.step == "action":
-            self._actions(event)
-
-    def _phase(self, event: events.PhaseEnded) -> None:
+        if isinstance(event, events.Actions):
+            self._commands(event)
+            return
         phase, end_ns = event.phase, event.start_ns + event.duration_ns
         self.phases[phase] = self.phases.get(phase, 0) + event.duration_ns
         if end_ns > self.last_ns:
@@ -206,21 +199,19 @@ class OpenTrial:
         if phase in ("create", "reset"):
             self.create_ns = event.start_ns
 
-    def _setup(self, event: events.Actions) -> None:
-        trial = self.trial
-        trial.complete &= event.first == self.setup_commands
-        self.setup_commands += len(event.duration_ns)
-        self.cpu_ns = plus_cpu(self.cpu_ns, event.duration_ns, event.cpu_ns)
-        parts = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
-        trial.setup = trial.setup.plus(Split.of(event.duration_ns, *parts))
-
-    def _actions(self, event: events.Actions) -> None:
+    def _commands(self, event: events.Actions) -> None:
         trial, count = self.trial, len(event.duration_ns)
-        if event.first != len(trial.durations_ns):
+        if event.step not in (events.SETUP, events.ACTION):
+            return
+        if event.first != (self.setup_commands if event.step == events.SETUP else len(trial.durations_ns)):
             trial.complete = False
             return
-        self.cpu_ns = plus_cpu(self.cpu_ns, event.duration_ns, event.cpu_ns)
+        trial.cpu_ns = plus_cpu(trial.cpu_ns, event.duration_ns, event.cpu_ns)
         runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
+        if event.step == events.SETUP:
+            self.setup_commands += count
+            trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
+            return
         trial.durations_ns.extend(event.duration_ns)
         trial.runs_ns.extend(runs_ns)
         trial.wrappers_ns.extend(wrappers_ns)
@@ -249,16 +240,11 @@ class OpenTrial:
             held_ns=self.held_ns(event.end_ns),
             queued_ns=event.queued_ns,
             think_ns=sum(trial.thinks_ns),
-            orchestration_ns=self._orchestration_ns(),
-            cpu_ns=self.cpu_ns,
+            orchestration_ns=min((ns - self.create_ns for ns in self.process_ns if ns >= self.create_ns), default=None),
+            cpu_ns=trial.cpu_ns,
             start_delay_ns=max(0, self.started.start_ns - self.started.scheduled_ns),
         )
-        trial.cpu_ns = self.cpu_ns
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
-
-    def _orchestration_ns(self) -> int | None:
-        """Return the time from the create request to the first milestone of the sandbox's process, or None."""
-        return min((at_ns - self.create_ns for at_ns in self.process_ns if at_ns >= self.create_ns), default=None)
 
 
 Data = Recording | Published | Sequence[Recording | Published]

@@ -54,7 +54,9 @@ def fold(told: list[Event]) -> RunState:
 
 def in_flight(state: RunState) -> list[object]:
     trials = state.open.values()
-    return [(trial.started, trial.doing, trial.phases, trial.cpu_ns, trial.trial.durations_ns) for trial in trials]
+    return [
+        (trial.started, trial.doing, trial.phases, trial.trial.cpu_ns, trial.trial.durations_ns) for trial in trials
+    ]
 
 
 @settings(deadline=None, max_examples=60)
