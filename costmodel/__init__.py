@@ -23,25 +23,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from costmodel import toml
-    from costmodel.analysis import compared_metrics, concurrency_sweep
+    from costmodel.analysis import compared_metrics, concurrency_sweep, ranking
     from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matches_spec
     from costmodel.analysis.bill import USD, Bill, Side
     from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
     from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
     from costmodel.analysis.project import CellFilter, SubstrateRun, behind, project, project_per_substrate
     from costmodel.analysis.questions import attribute, decide, sides
-    from costmodel.analysis.ranking import (
-        EXEC,
-        HELD_PER_SUCCESS,
-        SESSION,
-        WORKER_HOURS,
-        Answer,
-        Entry,
-        ModeRatio,
-        Place,
-        WorkLine,
-        answer_of,
-    )
+    from costmodel.analysis.ranking import Answer, Entry, ModeRatio, Place, WorkLine, answer_of
     from costmodel.analysis.thresholds import InputEffect, input_effects
     from costmodel.analysis.what_if import Saving, Threshold, what_if
     from costmodel.attribution.assumptions import MEASURED_INPUT, STEP_MODEL_RULES
