@@ -278,7 +278,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         The variant of a harness is a provider, whose prices apply.
 
         Raises:
-            NoPrice: the sheet has no price; the error contains the stanza to add.
+            NoPrice: the sheet has no price.
             PriceError: the request exceeds all sizes on sale.
         """
         substrate, variant = identity.substrate, identity.variant
@@ -287,18 +287,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 if (price.substrate, price.variant) == wanted:
                     price.size(identity)  # raises before the first sandbox is billed
                     return price
-        name = f'substrate = "{identity.substrate}"'
-        if identity.variant:
-            name += f'\nvariant = "{identity.variant}"  # leave this out to price every variant alike'
-        raise NoPrice(
-            f"{self.title} has no price for {identity.label}",
-            f"[[sandbox]]\n{name}\n"
-            "usd_per_vcpu_hour = ?  # of each vCPU asked for; 0 if it is paid for otherwise\n"
-            "usd_per_gib_hour = ?\n"
-            "usd_per_address_hour = ?  # of a public address; usd_per_disk_hour of its disk; 0 if there is none\n"
-            "minimum_s = ?  # least time that is billed\n"
-            'increment_s = ?  # time is rounded up to this\nsource = "where these come from"\n',
-        )
+        raise NoPrice(f"{self.title} has no price for {identity.label}; add a [[sandbox]] for it")
 
     def combined_with(self, fallback: Prices) -> Prices:
         """Combine two sheets; this sheet's prices take precedence."""

@@ -71,11 +71,8 @@ def test_price_sheets(tmp_path: Path) -> None:
     runsc = IDENTITY._replace(variant="runsc")
     assert prices.sandbox(runsc).usd_hour(runsc) == 7.5
     assert prices.sandbox(IDENTITY._replace(variant="kata")).usd_hour(IDENTITY) == 3
-    with pytest.raises(NoPrice) as raised:
+    with pytest.raises(NoPrice, match=r"^sheet.toml has no price for modal:gpu; add a \[\[sandbox\]\] for it$"):
         prices.sandbox(IDENTITY._replace(substrate="modal", variant="gpu"))
-    assert raised.value.problem == "sheet.toml has no price for modal:gpu"
-    assert raised.value.stanza.startswith('[[sandbox]]\nsubstrate = "modal"\nvariant = "gpu"')
-    assert str(raised.value) == f"{raised.value.problem}; add to it\n\n{raised.value.stanza}"
 
 
 def test_students_quantiles() -> None:
