@@ -30,24 +30,9 @@ SHIPPED_FIGURES: Final = Path(__file__).parent / "data" / "published"
 NORMAL_95: Final = NormalDist().inv_cdf(0.95)
 _USUAL_PLAN: Final = {"e2b": "e2b-pro", "novita": "novita-enterprise", "vercel": "vercel-pro"}
 """Default plan of a provider with several."""
-_KEYS: Final = ("dispatch", "slowdown", "profile", "prices")
-
-
-@cache
-def published_figures() -> tuple[Published, ...]:
-    """Return the shipped files of start-up times and other figures, cached."""
-    return tuple(map(read_published, sorted(SHIPPED_FIGURES.glob("*.toml"))))
-
-
-AS_RECORDED: Final = Interval(1.0, 1.0, 1.0)
-
-
 SHIPPED_LIMITS: Final = Path(__file__).parent / "data" / "limits"
-_LIMITS: Final = {
-    "concurrent": "quota",
-    "creates_per_s": "create_rate",
-    "burst": "create_burst",
-}
+AS_RECORDED: Final = Interval(1.0, 1.0, 1.0)
+_LIMITS: Final = {"concurrent": "quota", "creates_per_s": "create_rate", "burst": "create_burst"}
 """Limit → the filled field of a training run."""
 PerSecond = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
@@ -111,6 +96,12 @@ def load_profile(name: str | Path) -> Profile:
     """
     file, plan = load_document(name, Profile, TrainingRunError, SHIPPED_LIMITS)
     return msgspec.structs.replace(plan, name=file.stem, title=plan.title or file.stem)
+
+
+@cache
+def published_figures() -> tuple[Published, ...]:
+    """Return the shipped files of start-up times and other figures, cached."""
+    return tuple(map(read_published, sorted(SHIPPED_FIGURES.glob("*.toml"))))
 
 
 class StartTime(NamedTuple):
@@ -213,9 +204,21 @@ def load_provider(spec: str) -> Provider:
     provider = _from_file(Path(name)) if name.endswith(".toml") else _shipped(name)
     for option in filter(None, options.split(",")):
         key, _, value = option.partition("=")
-        if key not in _KEYS or not value:
-            raise TrainingRunError(f"--compose {spec}: {option!r} is none of {', '.join(f'{key}=…' for key in _KEYS)}")
-        provider = _with_option(provider, key, value)
+        match key if value else "":
+            case "dispatch":
+                interval = _range(value, key, {"ms": 1e-3, "s": 1.0}, "a duration in ms or s")
+                provider = replace(provider, dispatch_s=interval)
+            case "slowdown":
+                interval = _range(value, key, {"": 1.0}, "a factor above 0")
+                provider = replace(provider, slowdown=interval, slowdown_source="given")
+            case "profile":
+                provider = replace(provider, profile=load_profile(value))
+            case "prices":
+                provider = replace(provider, prices=load_prices(value))
+            case _:
+                known = "dispatch=…, slowdown=…, profile=…, prices=…"
+                raise TrainingRunError(f"--compose {spec}: {option!r} is none of {known}")
+        provider = replace(provider, stated=provider.stated | {key})
     return provider
 
 
@@ -248,19 +251,6 @@ def _from_file(path: Path) -> Provider:
     if all(start.p50 is None for start in facts.starts):
         raise SourceError(f"{path}: no start has a median; add p50 = ?")
     return Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
-
-
-def _with_option(provider: Provider, key: str, value: str) -> Provider:
-    options: dict[str, Any]
-    if key == "profile":
-        options = {"profile": load_profile(value)}
-    elif key == "prices":
-        options = {"prices": load_prices(value)}
-    elif key == "slowdown":
-        options = {"slowdown": _range(value, key, {"": 1.0}, "a factor above 0"), "slowdown_source": "given"}
-    else:
-        options = {"dispatch_s": _range(value, key, {"ms": 1e-3, "s": 1.0}, "a duration in ms or s")}
-    return replace(provider, stated=provider.stated | {key}, **options)
 
 
 def _range(text: str, key: str, units: dict[str, float], expected: str) -> Interval:
