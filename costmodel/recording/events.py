@@ -10,8 +10,7 @@ The types of the fields are the checks of the reader: integers in their bounds, 
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -44,16 +43,6 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
 MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
 MaybeNanoseconds = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
-
-if TYPE_CHECKING:
-    Scenario: TypeAlias = dict[str, Any]
-else:  # the reader's check: keys are text, numbers are finite, and the levels are bounded
-    _largest = sys.float_info.max
-    _plain = None | bool | int | str | Annotated[float, msgspec.Meta(ge=-_largest, le=_largest)]
-    _value = _plain
-    for _ in range(MAX_DEPTH - 1):
-        _value = _plain | list[_value] | dict[str, _value]
-    Scenario = dict[str, _value]
 
 # Phases in the order of a trial. Strings in the file, so that later versions can add phases.
 CREATE: Final = "create"
@@ -104,7 +93,7 @@ class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
     magic: Text
     version: Count
     run_id: Text  # sorts by time
-    scenario: Scenario  # resolved plan, allow-listed keys only
+    scenario: dict[str, Any]  # resolved plan, allow-listed keys only
     software: Annotated[
         dict[Text, Text], msgspec.Meta(max_length=MAX_FACTS)
     ]  # versions and machine facts: python, taxtui, kernel, cpu, docker.server …

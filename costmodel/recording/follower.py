@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -52,6 +53,9 @@ class Causality:
                 self._cells.add(event)
                 if len(self._cells) > events.MAX_CELLS:
                     raise ValueError(f"more than {events.MAX_CELLS} cells")
+            elif isinstance(event, events.Header):
+                if not _is_plain(event.scenario, events.MAX_DEPTH):
+                    raise ValueError(f"the scenario is not plain data on at most {events.MAX_DEPTH} levels")
             elif isinstance(event, events.RunFinished):
                 self.end = event
                 if event is not batch[-1]:
@@ -76,6 +80,15 @@ class Causality:
             raise ValueError(f"trial {event.trial} ends before a phase of it does")
         if trial.spent_ns > taken_ns or event.queued_ns > taken_ns:
             raise ValueError(f"trial {event.trial} is shorter than what happened in it")
+
+
+def _is_plain(value: object, levels: int) -> bool:
+    """Return whether a value is plain: maps with text as keys, lists, text, finite numbers, on so many levels."""
+    if isinstance(value, dict):
+        return levels > 0 and all(isinstance(key, str) and _is_plain(value[key], levels - 1) for key in value)
+    if isinstance(value, list):
+        return levels > 0 and all(_is_plain(item, levels - 1) for item in value)
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 class InCourse:

@@ -131,7 +131,7 @@ def fields(path: Path, name: str) -> Iterator[tuple[str, str, str, str]]:
 
 _TYPES: Final = (
     (r"list\[(Maybe)?.*\]", "array"),
-    (r"Annotated\[dict.*|Scenario", "map"),
+    (r"Annotated\[dict.*|dict.*", "map"),
     (r"Annotated\[tuple.*", "array of text"),
     (r"MaybeNanoseconds", "ns or −1"),
     (r"Nanoseconds", "ns"),
