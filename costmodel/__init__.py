@@ -23,109 +23,43 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from costmodel import toml
-    from costmodel.analysis import concurrency_sweep
+    from costmodel.analysis import compared_metrics, concurrency_sweep, ranking
     from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matches_spec
     from costmodel.analysis.bill import USD, Bill, Side
-    from costmodel.analysis.compared_metrics import (
-        DEFAULT_METRICS,
-        FAILURE_RATE,
-        METRIC_LIMIT,
-        ComparedSide,
-        Metric,
-        parse_metric,
-    )
     from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
     from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
-    from costmodel.analysis.project import (
-        CellFilter,
-        SubstrateRun,
-        behind,
-        project,
-        project_per_substrate,
-        rows_of,
-    )
+    from costmodel.analysis.project import CellFilter, SubstrateRun, behind, project, project_per_substrate
     from costmodel.analysis.questions import attribute, decide, sides
-    from costmodel.analysis.ranking import (
-        EXEC,
-        HELD_PER_SUCCESS,
-        SESSION,
-        WORKER_HOURS,
-        Answer,
-        Entry,
-        ModeRatio,
-        Place,
-        WorkLine,
-        answer_of,
-    )
+    from costmodel.analysis.ranking import Answer, Entry, ModeRatio, Place, WorkLine, answer_of
     from costmodel.analysis.thresholds import InputEffect, input_effects
     from costmodel.analysis.what_if import Saving, Threshold, what_if
     from costmodel.attribution.assumptions import MEASURED_INPUT, STEP_MODEL_RULES
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet
-    from costmodel.pricing.instance_sizes import sold_size
-    from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell
+    from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell, sold_size
     from costmodel.projection import tax_bounds, warnings
-    from costmodel.projection.row import (
-        CAUSE_NAMES,
-        CAUSES,
-        Attribution,
-        Evidence,
-        GpuWaiting,
-        Row,
-        Share,
-    )
+    from costmodel.projection.row import CAUSE_NAMES, CAUSES, Attribution, Evidence, GpuWaiting, Row, Share
     from costmodel.projection.tax_bounds import Reference, check_reference_used
-    from costmodel.providers.limits import Profile, known_profiles, load_profile
-    from costmodel.providers.provider import Provider, known_providers, load_provider, published_figures
-    from costmodel.recording import breakdown, events, framing
-    from costmodel.recording.causes import (
-        CAUSE_OF,
-        CAUSE_POLICIES,
-        DROPPED,
-        HARNESS,
-        KEPT,
-        PROVIDER,
-        RETRIED,
-        SANDBOX,
-        VERIFIER,
-        cause_of,
-        policy_of,
+    from costmodel.providers.provider import (
+        Profile,
+        Provider,
+        known_profiles,
+        known_providers,
+        load_profile,
+        load_provider,
+        published_figures,
     )
-    from costmodel.recording.events import (
-        Actions,
-        Cell,
-        Clock,
-        Event,
-        Header,
-        Health,
-        Link,
-        Mark,
-        Notice,
-        PhaseEnded,
-        RunFinished,
-        TrialEnded,
-        TrialStarted,
-    )
-    from costmodel.recording.follower import Follower, read_events
+    from costmodel.recording import breakdown, causes, events, framing
+    from costmodel.recording.follower import Follower, InCourse, read_events
     from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, read_published
-    from costmodel.recording.reader import Recording, load, read_recording
-    from costmodel.recording.runner_health import (
-        DISTURBED_SHARE,
-        FLOOR_LIMIT_NS,
-        WorkerFitness,
-    )
+    from costmodel.recording.reader import OpenTrial, Recording, load, read_recording
+    from costmodel.recording.runner_health import DISTURBED_SHARE, FLOOR_LIMIT_NS, WorkerFitness
     from costmodel.recording.table import TableRow, frame, table_columns, table_rows
     from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial
-    from costmodel.recording.validation import InCourse, check_scenario
     from costmodel.regular_file import open_regular, read_regular, too_large
     from costmodel.simulation.makespan import expected_max, makespan_bounds
     from costmodel.statistics import repetitions
-    from costmodel.statistics.intervals import (
-        Interval,
-        mean_interval,
-        quantile,
-        wilson_interval,
-    )
+    from costmodel.statistics.intervals import Interval, mean_interval, quantile, wilson_interval
     from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
     from costmodel.statistics.repetitions import Assumed, Basis, Estimate, Origin, RunKey
     from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, POWER, TIE, Finding

@@ -21,15 +21,7 @@ class PriceError(CostModelError, ValueError):
 
 
 class NoPrice(PriceError):
-    """A price sheet has no price for a sandbox; ``stanza`` is the TOML to add."""
-
-    def __init__(self, problem: str, stanza: str) -> None:
-        super().__init__(problem, stanza)
-        self.problem = problem
-        self.stanza = stanza
-
-    def __str__(self) -> str:
-        return f"{self.problem}; add to it\n\n{self.stanza}"
+    """A price sheet has no price for a sandbox."""
 
 
 class SourceError(CostModelError, ValueError):

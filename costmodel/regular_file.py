@@ -10,14 +10,7 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO, Final
-
-_KINDS: Final = (
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISSOCK, "a socket"),
-)
+from typing import BinaryIO
 
 
 def open_regular(path: Path, max_bytes: int | None = None, *, buffered: bool = True) -> BinaryIO:
@@ -55,7 +48,6 @@ def _require(path: Path, status: os.stat_result, max_bytes: int | None) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
-        raise OSError(errno.EINVAL, f"{kind}, not a regular file", str(path))
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     if max_bytes is not None and status.st_size > max_bytes:
         raise OSError(errno.EFBIG, too_large(max_bytes), str(path))

@@ -25,6 +25,7 @@ T = TypeVar("T")
 MAX_BYTES: Final = 4 << 20
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)]
+_DECODE_JSON: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _PLAIN: Final = re.compile(r"[\w-]+")
 
 
@@ -46,17 +47,13 @@ class Document:
         raw = read_regular(path, MAX_BYTES)
         try:
             self.text = raw.decode("utf-8")
-            self.data = self._parsed()
+            decode = tomllib.loads if path.suffix != ".json" else _DECODE_JSON
+            self.data: dict[str, Any] = decode(self.text)
         except UnicodeDecodeError as error:
             raise MalformedDocument(f"{path}: not text in UTF-8 (byte {error.start})") from error
         except (ValueError, OverflowError, RecursionError, msgspec.DecodeError) as error:
             raise MalformedDocument(f"{path}: {_one_line(error)}") from error
         self._check_finite(self.data, [])
-
-    def _parsed(self) -> dict[str, Any]:
-        if self.path.suffix == ".json":
-            return msgspec.json.decode(self.text, type=dict[str, Any])
-        return tomllib.loads(self.text)
 
     def _check_finite(self, value: Any, steps: list[str | int]) -> None:
         if isinstance(value, float) and not math.isfinite(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
@@ -10,7 +11,6 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 
 from costmodel.errors import NoPrice, PriceError
-from costmodel.pricing.instance_sizes import SIZES, Size, sold_size
 from costmodel.recording.trial import CellIdentity
 from costmodel.toml import Text, load_document
 from costmodel.units import MAX_INT, NS_PER_HOUR
@@ -28,6 +28,43 @@ BILLED: Final = "billed"
 FREE: Final = "free"
 IdleBilling = Literal["billed", "free"]
 """Whether an idle sandbox is billed."""
+
+
+class Size(NamedTuple):
+    """Size of a sandbox."""
+
+    cpu_milli: int
+    memory_mib: int
+
+
+_FARGATE: Final = {
+    250: (512, 1024, 2048),
+    500: tuple(range(1024, 4096 + 1, 1024)),
+    1000: tuple(range(2048, 8192 + 1, 1024)),
+    2000: tuple(range(4096, 16384 + 1, 1024)),
+    4000: tuple(range(8192, 30720 + 1, 1024)),
+    8000: tuple(range(16384, 61440 + 1, 4096)),
+    16000: tuple(range(32768, 122880 + 1, 8192)),
+}
+"""Thousandths of a vCPU → MiB. Source: "Task CPU and memory", Amazon ECS Developer Guide."""
+
+_VERCEL: Final = {1000: (2048,), 2000: (4096,), 4000: (8192,), 8000: (16384,)}
+"""The same units. Source: "at most 8 vCPUs with 2 GB of memory per vCPU", vercel.com/docs/vercel-sandbox/pricing."""
+
+SIZES: Final[Mapping[str, Mapping[int, tuple[int, ...]]]] = {"fargate": _FARGATE, "vercel": _VERCEL}
+"""Sizes by the name in a price sheet's ``sizes``."""
+
+
+def sold_size(sizes: str, cpu_milli: int, memory_mib: int) -> Size | None:
+    """Return the smallest sufficient size for a request, fewest CPUs first; None: the request is too large.
+
+    ``sizes`` is one of ``SIZES``.
+    """
+    for milli, memories in SIZES[sizes].items():
+        for mib in memories:
+            if milli >= cpu_milli and mib >= memory_mib:
+                return Size(milli, mib)
+    return None
 
 
 def priced_cell(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
@@ -241,7 +278,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         The variant of a harness is a provider, whose prices apply.
 
         Raises:
-            NoPrice: the sheet has no price; the error contains the stanza to add.
+            NoPrice: the sheet has no price.
             PriceError: the request exceeds all sizes on sale.
         """
         substrate, variant = identity.substrate, identity.variant
@@ -250,18 +287,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 if (price.substrate, price.variant) == wanted:
                     price.size(identity)  # raises before the first sandbox is billed
                     return price
-        name = f'substrate = "{identity.substrate}"'
-        if identity.variant:
-            name += f'\nvariant = "{identity.variant}"  # leave this out to price every variant alike'
-        raise NoPrice(
-            f"{self.title} has no price for {identity.label}",
-            f"[[sandbox]]\n{name}\n"
-            "usd_per_vcpu_hour = ?  # of each vCPU asked for; 0 if it is paid for otherwise\n"
-            "usd_per_gib_hour = ?\n"
-            "usd_per_address_hour = ?  # of a public address; usd_per_disk_hour of its disk; 0 if there is none\n"
-            "minimum_s = ?  # least time that is billed\n"
-            'increment_s = ?  # time is rounded up to this\nsource = "where these come from"\n',
-        )
+        raise NoPrice(f"{self.title} has no price for {identity.label}; add a [[sandbox]] for it")
 
     def combined_with(self, fallback: Prices) -> Prices:
         """Combine two sheets; this sheet's prices take precedence."""

@@ -15,7 +15,7 @@ from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.diagnostics import refused, settings_in_use
-from costmodel.recording.trial import CellIdentity, RecordedTrial
+from costmodel.recording.trial import RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
@@ -131,43 +131,37 @@ def _pool(
 ) -> Pool:
     """Return the pool of a scenario; successes only, because failures come from the training run."""
     new, trials = copy.copy(pool), pool.successes
-    new.identity = _identity(pool.identity, provider)
+    new.identity = pool.identity._replace(  # the workload stays, for comparisons of rows with the same workload
+        substrate=provider.substrate,
+        variant="",
+        cache="unknown",
+        environment=warnings.COMPOSED,
+        substrate_version=str(provider.newest[-1].date),
+    )
     new.provenance = warnings.COMPOSED
     new.contended = None
     new.unreported = pool.unreported - {"create", "ready", "held"}  # the provider's start supplies these
     starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in start.strata(max(1, len(trials)))]
     Random(seed).shuffle(starts_ns)  # one per trial, independent of the trial
+    dispatch_ns = None if provider.dispatch_s is None else round(getattr(provider.dispatch_s, scenario) * NS_PER_S)
+    slowdown = getattr(provider.slowdown, scenario)
+    # An undivided command contains an unknown part, from none to all, of the recorded dispatch.
+    unsplit_more_ns = round((dispatch_ns or 0) * {"low": 0.0, "value": 0.5, "high": 1.0}[scenario])
     new.trials = [
-        remade(trial, _change(trial, provider, scenario, start_ns))
+        remade(
+            trial,
+            Remaking(
+                startup_ns=(start_ns, 0, trial.measures.preload_ns),
+                work=slowdown,
+                dispatch_ns=dispatch_ns,
+                unsplit=slowdown,
+                unsplit_more_ns=unsplit_more_ns,
+                ends=False,
+            ),
+        )
         for trial, start_ns in zip(trials, starts_ns, strict=False)
     ]
     return new
-
-
-def _change(trial: RecordedTrial, provider: Provider, scenario: Scenario, start_ns: int) -> Remaking:
-    dispatch_ns = None if provider.dispatch_s is None else round(getattr(provider.dispatch_s, scenario) * NS_PER_S)
-    slowdown = getattr(provider.slowdown, scenario)
-    return Remaking(
-        startup_ns=(start_ns, 0, trial.measures.preload_ns),
-        work=slowdown,
-        dispatch_ns=dispatch_ns,
-        unsplit=slowdown,
-        # An undivided command contains an unknown part, from none to all, of the recorded dispatch.
-        unsplit_more_ns=round((dispatch_ns or 0) * {"low": 0.0, "value": 0.5, "high": 1.0}[scenario]),
-        ends=False,
-    )
-
-
-def _identity(identity: CellIdentity, provider: Provider) -> CellIdentity:
-    """Replace the substrate and keep the workload, for comparisons of rows with the same workload."""
-    newest = provider.newest[-1]
-    return identity._replace(
-        substrate=provider.substrate,
-        variant="",
-        cache="unknown",
-        environment=warnings.COMPOSED,
-        substrate_version=str(newest.date),
-    )
 
 
 def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:

@@ -18,8 +18,7 @@ import msgspec
 
 from costmodel.pricing.sheet import Prices
 from costmodel.providers.estimation import estimated_at, starts_at_a_time
-from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.providers.provider import Provider, StartTime, published_figures
+from costmodel.providers.provider import Profile, Provider, StartTime, known_profiles, load_profile, published_figures
 from costmodel.statistics.intervals import Interval
 from costmodel.toml import Document
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
@@ -245,11 +244,7 @@ def _speed(candidate: Candidate) -> Input | None:
 def _looseness(plan: Profile | None) -> tuple[float, float, float]:
     if plan is None:
         return math.inf, math.inf, math.inf
-    return (
-        math.inf if plan.creates_per_s is None else plan.creates_per_s,
-        math.inf if plan.concurrent is None else plan.concurrent,
-        plan.burst or 0,
-    )
+    return plan.creates_per_s or math.inf, plan.concurrent or math.inf, plan.burst or 0
 
 
 def _limits(candidate: Candidate) -> Input | None:

@@ -5,37 +5,103 @@ A value is the latest of the sources; ``low`` … ``high`` covers all sources of
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
 
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
-from costmodel.providers.limits import Profile, known_profiles, load_profile
 from costmodel.recording.published import Published, PublishedFigure, read_published
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.scalability import Level, LevelCurve
+from costmodel.toml import Count, Text, load_document
 from costmodel.workload.rescaling import Assumption
 
 SHIPPED_FIGURES: Final = Path(__file__).parent / "data" / "published"
 NORMAL_95: Final = NormalDist().inv_cdf(0.95)
 _USUAL_PLAN: Final = {"e2b": "e2b-pro", "novita": "novita-enterprise", "vercel": "vercel-pro"}
 """Default plan of a provider with several."""
-_KEYS: Final = ("dispatch", "slowdown", "profile", "prices")
+SHIPPED_LIMITS: Final = Path(__file__).parent / "data" / "limits"
+AS_RECORDED: Final = Interval(1.0, 1.0, 1.0)
+_LIMITS: Final = {"concurrent": "quota", "creates_per_s": "create_rate", "burst": "create_burst"}
+"""Limit → the filled field of a training run."""
+PerSecond = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits of a plan of a provider. None: no known limit."""
+
+    substrate: Text
+    # Date of the source, or of reading the source.
+    date: Annotated[
+        datetime.date, msgspec.Meta(description="limits change, so a profile needs its date; add date = YYYY-MM-DD")
+    ]
+    source: Text
+    name: str = ""  # of the file
+    title: str = ""
+    concurrent: Count | None = None  # sandboxes at a time
+    creates_per_s: PerSecond | None = None
+    burst: Count | None = None  # creates at once, before the rate counts
+    notes: tuple[str, ...] = ()
+    disputed: bool = False  # another source's values of a shipped plan
+
+    def __post_init__(self) -> None:
+        if all(getattr(self, limit) is None for limit in _LIMITS):
+            raise ValueError(f"no limit; give at least one of {', '.join(_LIMITS)}")
+        if self.burst is not None and self.creates_per_s is None:
+            raise ValueError("a burst is an exception to a rate; add creates_per_s = ?")
+
+    def filled(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Fill unset fields of a training run with the limits of this plan.
+
+        A burst belongs to its rate: a rate of the user has no burst from here.
+        """
+        limits = {field: getattr(self, limit) for limit, field in _LIMITS.items()}
+        if fields.get("create_rate") is not None:
+            limits["create_burst"] = None
+        unset = {field: value for field, value in limits.items() if value is not None and fields.get(field) is None}
+        return {**fields, **unset}
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines for people: each limit with source and date, and notes."""
+        values = {limit: getattr(self, limit) for limit in _LIMITS}
+        lines = [
+            f"{self.title}: {limit} {value:,g} ({self.source}, {self.date})"
+            for limit, value in values.items()
+            if value is not None
+        ]
+        return [*lines, *(f"{self.title}: {note}" for note in self.notes)]
+
+
+def known_profiles() -> list[str]:
+    """Return the names of the shipped plans."""
+    return sorted(path.stem for path in SHIPPED_LIMITS.glob("*.toml"))
+
+
+def load_profile(name: str | Path) -> Profile:
+    """Load a shipped plan by name, or a TOML file.
+
+    Raises:
+        TrainingRunError: unknown name, or a missing or impossible value.
+    """
+    file, plan = load_document(name, Profile, TrainingRunError, SHIPPED_LIMITS)
+    return msgspec.structs.replace(plan, name=file.stem, title=plan.title or file.stem)
 
 
 @cache
 def published_figures() -> tuple[Published, ...]:
     """Return the shipped files of start-up times and other figures, cached."""
     return tuple(map(read_published, sorted(SHIPPED_FIGURES.glob("*.toml"))))
-
-
-AS_RECORDED: Final = Interval(1.0, 1.0, 1.0)
 
 
 class StartTime(NamedTuple):
@@ -138,9 +204,21 @@ def load_provider(spec: str) -> Provider:
     provider = _from_file(Path(name)) if name.endswith(".toml") else _shipped(name)
     for option in filter(None, options.split(",")):
         key, _, value = option.partition("=")
-        if key not in _KEYS or not value:
-            raise TrainingRunError(f"--compose {spec}: {option!r} is none of {', '.join(f'{key}=…' for key in _KEYS)}")
-        provider = _with_option(provider, key, value)
+        match key if value else "":
+            case "dispatch":
+                interval = _range(value, key, {"ms": 1e-3, "s": 1.0}, "a duration in ms or s")
+                provider = replace(provider, dispatch_s=interval)
+            case "slowdown":
+                interval = _range(value, key, {"": 1.0}, "a factor above 0")
+                provider = replace(provider, slowdown=interval, slowdown_source="given")
+            case "profile":
+                provider = replace(provider, profile=load_profile(value))
+            case "prices":
+                provider = replace(provider, prices=load_prices(value))
+            case _:
+                known = "dispatch=…, slowdown=…, profile=…, prices=…"
+                raise TrainingRunError(f"--compose {spec}: {option!r} is none of {known}")
+        provider = replace(provider, stated=provider.stated | {key})
     return provider
 
 
@@ -173,19 +251,6 @@ def _from_file(path: Path) -> Provider:
     if all(start.p50 is None for start in facts.starts):
         raise SourceError(f"{path}: no start has a median; add p50 = ?")
     return Provider(substrate=facts.starts[0].substrate, starts=facts.starts)
-
-
-def _with_option(provider: Provider, key: str, value: str) -> Provider:
-    options: dict[str, Any]
-    if key == "profile":
-        options = {"profile": load_profile(value)}
-    elif key == "prices":
-        options = {"prices": load_prices(value)}
-    elif key == "slowdown":
-        options = {"slowdown": _range(value, key, {"": 1.0}, "a factor above 0"), "slowdown_source": "given"}
-    else:
-        options = {"dispatch_s": _range(value, key, {"ms": 1e-3, "s": 1.0}, "a duration in ms or s")}
-    return replace(provider, stated=provider.stated | {key}, **options)
 
 
 def _range(text: str, key: str, units: dict[str, float], expected: str) -> Interval:

@@ -180,11 +180,6 @@ def has_schedule(arrival: str) -> bool:
     return arrival.partition(":")[0] in SCHEDULED
 
 
-def held_ns(start_ns: int, end_ns: int, phases: Mapping[str, int]) -> int:
-    """Return the occupied time: from the first create request to the end of the last action, or the failure."""
-    return end_ns - start_ns - phases.get("ready_again", 0)
-
-
 def measure(
     phases: Mapping[str, int],
     setup: Split,

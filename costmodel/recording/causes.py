@@ -1,19 +1,17 @@
 """Causes of a trial's end, as Harbor classifies errors, and the consequence of each cause in the model.
 
-Source: ``harbor/models/trial/error_policy.py`` in the wheels of Harbor 0.25.0, for the causes, and 0.26.0, for the
-consequences (Apache-2.0). ``harbor_failed`` is the cause of failures of any harness, not Harbor alone. Classes of
-verifiers 0.4, SWE-agent, mini-swe-agent, inspect_ai, Terminal-Bench and taxtui are added to Harbor's.
+``causes.toml`` has the classes of errors and the consequences, with their sources.
 """
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import Final, NamedTuple
 
 SANDBOX: Final = "sandbox_failed"
 PROVIDER: Final = "model_provider_failed"
 HARNESS: Final = "harbor_failed"
-BUDGET: Final = "agent_exhausted_budget"
-REFUSED: Final = "agent_refused_task"
 VERIFIER: Final = "verifier_failed"
 CANCELLED: Final = "cancelled"
 UNCLASSIFIED: Final = "unclassified"
@@ -35,65 +33,19 @@ class CausePolicy(NamedTuple):
         return KEPT if self.reward_valid else RETRIED if self.retry else DROPPED
 
 
+_TABLES: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 CAUSE_POLICIES: Final[dict[str, CausePolicy]] = {
-    SANDBOX: CausePolicy(retry=True, grade=False, reward_valid=False),
-    PROVIDER: CausePolicy(retry=True, grade=True, reward_valid=False),
-    HARNESS: CausePolicy(retry=False, grade=False, reward_valid=False),
-    BUDGET: CausePolicy(retry=False, grade=True, reward_valid=True),
-    REFUSED: CausePolicy(retry=False, grade=True, reward_valid=True),
-    VERIFIER: CausePolicy(retry=False, grade=True, reward_valid=False),
-    CANCELLED: CausePolicy(retry=False, grade=False, reward_valid=False),
-    UNCLASSIFIED: CausePolicy(retry=True, grade=True, reward_valid=False),
+    cause: CausePolicy(table["retry"], table["grade"], table["reward_valid"]) for cause, table in _TABLES.items()
 }
 """Cause → consequences of most errors."""
-
-_FINAL: Final = frozenset(
-    {
-        *("BadRequestError", "UnprocessableEntityError", "UnsupportedParamsError", "APIResponseValidationError"),
-        *("BudgetExceededError", "AgentAuthenticationError", "ModelNotFoundError", "UnsupportedModelParametersError"),
-        *("ApiProviderResourceNotFoundError", "AuthenticationError", "PermissionDeniedError", "NotFoundError"),
-    }
-)
-"""Errors of the model's provider that Harbor does not retry."""
-
-_ERRORS: Final[dict[str, tuple[str, ...]]] = {
-    SANDBOX: (
-        *("EnvironmentStartTimeoutError", "SandboxBuildFailedError", "AgentSetupTimeoutError", "HealthcheckError"),
-        *("SandboxLikelyOutOfMemoryError", "MemoryLimitExceededError", "SSHAccessError", "GKEExecStreamClosedError"),
-        *("GKEPodNotFoundError", "RuntimeRequestError", "AddTestsDirError", "DownloadVerifierDirError"),
-        # taxtui
-        *("CreateFailed", "QuotaExceeded", "Throttled", "ReadyTimeout", "ExecFailed", "ExecTimeout", "SandboxLost"),
-        *("CleanupFailed", "SubstrateUnavailable"),
-        # verifiers, Terminal-Bench, SWE-agent
-        *("SandboxError", "AgentInstallationFailed", "EnvironmentExit"),
-    ),
-    PROVIDER: (
-        *("ApiError", "ApiRateLimitError", "ApiInternalServerError", "ApiOverloadedError", "ApiConnectionClosedError"),
-        *("ApiResponseStalledError", "UnknownApiError", "NetworkConnectionError", "ApiConnectionError"),
-        *("ApiUsageLimitError", "RateLimitError", "InternalServerError", "ServiceUnavailableError"),
-        *("APIConnectionError", "APIError", "Timeout", *sorted(_FINAL)),
-        *("ProviderError", "LlmParseError", "ApiExit"),
-    ),
-    HARNESS: (
-        *("ServiceOperationsUnsupportedError", "VercelScopeError", "DspyImportError", "MissingExtraError"),
-        *("RegradeError", "InterceptionError", "TunnelError", "ToolsetError", "EnvError", "TaskError"),
-    ),
-    BUDGET: (
-        *("AgentTimeoutError", "ContextWindowExceededError", "OutputTokenExceededError"),
-        *("ContextLengthExceededError", "OutputLengthExceededError"),
-        # mini-swe-agent, inspect_ai, SWE-agent
-        *("LimitsExceeded", "TimeExceeded", "TotalExecutionTimeExceeded", "CostLimit"),
-    ),
-    REFUSED: ("AgentSafetyRefusalError", "ContentPolicyViolationError"),
-    VERIFIER: (
-        *("VerifierTimeoutError", "RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError"),
-        *("TestTimeout", "ParseError"),
-    ),
-    CANCELLED: ("CancelledError", "KeyboardInterrupt"),
+_FINAL: Final = frozenset(_TABLES[PROVIDER]["not_retried"])
+CAUSE_OF: Final[dict[str, str]] = {
+    error: cause
+    for cause, table in _TABLES.items()
+    for error in (*table.get("errors", ()), *table.get("not_retried", ()))
 }
-_STARTING: Final = ("create", "reset", "ready", "preload")
-CAUSE_OF: Final = {error: cause for cause, errors in _ERRORS.items() for error in errors}
 """Class of an error, without the module → cause."""
+_STARTING: Final = ("create", "reset", "ready", "preload")
 
 
 def cause_of(error: str, phase: str = "") -> str:

@@ -32,8 +32,6 @@ MAX_FACTS: Final = 1024
 MAX_OUTCOMES: Final = 64
 """Entries of the counts at the end."""
 MAX_CAPABILITIES: Final = 64
-MAX_VALUES: Final = 65_536
-"""Values in a header's scenario, containers included."""
 MAX_DEPTH: Final = 16
 """Levels of a header's scenario."""
 MAX_CELLS: Final = 1024

@@ -1,20 +1,130 @@
-"""Reads the events of a recording, complete or still growing."""
+"""Reads and checks the events of a recording, complete or still growing; docs/recording-format.md has the rules."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from costmodel.errors import SourceError
-from costmodel.recording.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished
+from costmodel.recording import events
+from costmodel.recording.events import Event
 from costmodel.recording.framing import Chain, FrameParser, damaged, decode
-from costmodel.recording.validation import Causality
 from costmodel.regular_file import open_regular
 
 READ_BYTES: Final = 256 << 10
 """Bytes of a file decoded at a time."""
+AFTERWARDS: Final = frozenset({events.CLEANUP, events.VERIFY, events.SNAPSHOT, events.FORK, events.BUILD})
+"""Phases that may end after their trial."""
+IN_TURN: Final = frozenset({events.CREATE, events.RESET, events.READY, events.READY_AGAIN, events.PRELOAD})
+"""Sequential phases before the commands of set-up and actions."""
+AFTER_THE_END: Final = "something follows the end of the run"
+
+
+class Causality:
+    """Checks every event of a file, in order."""
+
+    def __init__(self) -> None:
+        self._cells: set[events.Cell] = set()
+        self._started: set[int] = set()
+        self._open: dict[int, InCourse] = {}
+        self.end: events.RunFinished | None = None
+        self._warm_ups: set[int] = set()
+        self.outcomes: Counter[str] = Counter()  # trials by outcome without warm-ups, as in ``RunFinished``
+
+    def add(self, batch: Sequence[Event]) -> None:
+        """Check the next events. Raises ``ValueError`` for a contradiction."""
+        if self.end is not None and batch:
+            raise ValueError(AFTER_THE_END)
+        opened = self._open
+        for event in batch:
+            if isinstance(event, events.PhaseEnded):
+                if event.phase not in AFTERWARDS and (trial := opened.get(event.trial)) is not None:
+                    trial.passed(event)
+            elif isinstance(event, events.Actions):
+                opened.get(event.trial, InCourse(0)).took(event)
+            elif isinstance(event, events.TrialStarted):
+                self._start(event)
+            elif isinstance(event, events.TrialEnded):
+                self._end(event)
+            elif isinstance(event, events.Cell):
+                self._cells.add(event)
+                if len(self._cells) > events.MAX_CELLS:
+                    raise ValueError(f"more than {events.MAX_CELLS} cells")
+            elif isinstance(event, events.Header):
+                if not _is_plain(event.scenario, events.MAX_DEPTH):
+                    raise ValueError(f"the scenario is not plain data on at most {events.MAX_DEPTH} levels")
+            elif isinstance(event, events.RunFinished):
+                self.end = event
+                if event is not batch[-1]:
+                    raise ValueError(AFTER_THE_END)
+
+    def _start(self, event: events.TrialStarted) -> None:
+        if event.trial in self._started:
+            raise ValueError(f"trial {event.trial} starts twice")
+        self._started.add(event.trial)
+        if event.warm_up:
+            self._warm_ups.add(event.trial)
+        self._open[event.trial] = InCourse(event.start_ns)
+
+    def _end(self, event: events.TrialEnded) -> None:
+        trial = self._open.pop(event.trial, None)
+        if event.trial not in self._warm_ups:
+            self.outcomes[event.outcome] += 1
+        if trial is None:
+            return  # its start was lost
+        taken_ns = event.end_ns - trial.start_ns
+        if trial.last_ns > event.end_ns:
+            raise ValueError(f"trial {event.trial} ends before a phase of it does")
+        if trial.spent_ns > taken_ns or event.queued_ns > taken_ns:
+            raise ValueError(f"trial {event.trial} is shorter than what happened in it")
+
+
+def _is_plain(value: object, levels: int) -> bool:
+    """Return whether a value is plain: maps with text as keys, lists, text, finite numbers, on so many levels."""
+    if isinstance(value, dict):
+        return levels > 0 and all(isinstance(key, str) and _is_plain(value[key], levels - 1) for key in value)
+    if isinstance(value, list):
+        return levels > 0 and all(_is_plain(item, levels - 1) for item in value)
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+class InCourse:
+    """A trial that has not ended: its start, and the time that its events account for."""
+
+    def __init__(self, start_ns: int) -> None:
+        self.start_ns = start_ns
+        self.last_ns = start_ns  # end of the last phase
+        self.spent_ns = 0  # total of sequential phases, commands, think time and gaps
+
+    def took(self, event: events.Actions) -> None:
+        """Add commands; those of a preload are part of the phase's time.
+
+        Raises ``ValueError`` for columns of different lengths.
+        """
+        rows = len(event.duration_ns)
+        columns = (event.gap_ns, event.think_ns, event.run_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
+        if any(column and len(column) != rows for column in (*columns, event.cpu_ns, event.wrapper_ns)):
+            raise ValueError(f"trial {event.trial}: columns of different lengths")
+        if event.step != events.PRELOAD:
+            self.spent_ns += sum(event.duration_ns) + sum(event.gap_ns) + sum(event.think_ns)
+
+    @property
+    def earliest_end_ns(self) -> int:
+        """Earliest possible end of the trial."""
+        return max(self.last_ns, self.start_ns + self.spent_ns)
+
+    def passed(self, event: events.PhaseEnded) -> None:
+        """Add a phase. Raises ``ValueError`` if it begins before the trial."""
+        if event.start_ns < self.start_ns:
+            raise ValueError(f"trial {event.trial}: {event.phase!r} begins before it")
+        end_ns = event.start_ns + event.duration_ns
+        if end_ns > self.last_ns:
+            self.last_ns = end_ns
+        if event.phase in IN_TURN:
+            self.spent_ns += event.duration_ns
 
 
 class Follower:
@@ -26,15 +136,14 @@ class Follower:
         except OSError as error:
             raise SourceError(f"cannot read {path}: {error.strerror}") from error
         self.path = path
-        self.header: Header | None = None
+        self.header: events.Header | None = None
         self.skipped = 0  # events of later versions
         self.frames = 0
+        self.last_offset = 0  # start of the last complete frame
         self.events = 0
         self.torn_bytes = 0  # at the end of the file
-        self._empty = True
-        self._end: RunFinished | None = None
         self._parser = FrameParser()
-        self.chain = Chain()  # up to the last frame that was read
+        self._chain = Chain()
         self._causality = Causality()
         self._damage: SourceError | None = None  # raised after the events before it
 
@@ -51,16 +160,17 @@ class Follower:
     @property
     def chained(self) -> bool:
         """Whether each frame has the checksum of the frame before; False: an early version."""
-        return bool(self.chain.chained)
+        return bool(self._chain.chained)
 
     @property
     def ended(self) -> bool:
-        return self._end is not None
+        return self._causality.end is not None
 
     @property
     def complete(self) -> bool:
         """Whether the run has ended with the reported number of trials."""
-        return self._end is not None and self._causality.outcomes == +Counter(self._end.counts)
+        end = self._causality.end
+        return end is not None and self._causality.outcomes == +Counter(end.counts)
 
     def poll(self, max_bytes: int = READ_BYTES) -> list[Event]:
         """Return the events appended since the last call, about ``max_bytes``; empty only at the end of the file.
@@ -70,45 +180,41 @@ class Follower:
         """
         if self._damage:
             raise self._damage
-        events: list[Event] = []
-        while not events and (chunk := self._file.read(max_bytes)):
-            self._empty = False
+        result: list[Event] = []
+        while not result and (chunk := self._file.read(max_bytes)):
             try:
                 for offset, payload in self._parser.feed(chunk):
-                    events += self.take(offset, payload)
+                    result += self._take(offset, payload)
             except SourceError as error:
                 self._damage = self._explain(error)
-                if not events:
+                if not result:
                     raise self._damage from error
                 break
-        return events
+        return result
 
-    def take(self, offset: int, payload: bytes) -> list[Event]:
-        """Decode and check the next frame, which begins at ``offset``."""
+    def _take(self, offset: int, payload: bytes) -> list[Event]:
         batch = decode(payload, offset)
-        events = batch.events
         if self.header is None:
-            self._check_header(events)
-        self.chain.add(batch, payload, offset)
+            self._check_header(batch.events)
+        self._chain.add(batch, payload, offset)
         try:
-            self._causality.add(events)
+            self._causality.add(batch.events)
         except ValueError as error:
             raise damaged(offset, str(error)) from error
         self.frames += 1
+        self.last_offset = offset
         self.skipped += batch.unknown
-        self.events += len(events)
-        if events and isinstance(events[-1], RunFinished):
-            self._end = events[-1]
-        return events
+        self.events += len(batch.events)
+        return batch.events
 
-    def _check_header(self, events: list[Event]) -> None:
-        first = events[0] if events else None
-        if not isinstance(first, Header):
+    def _check_header(self, batch: list[Event]) -> None:
+        first = batch[0] if batch else None
+        if not isinstance(first, events.Header):
             raise SourceError("it has no header", 0)
-        if first.magic != MAGIC:
+        if first.magic != events.MAGIC:
             raise SourceError("its header says otherwise", 0)
-        if first.version > FORMAT_VERSION:
-            problem = f"format version {first.version}, this taxtui reads up to {FORMAT_VERSION}"
+        if first.version > events.FORMAT_VERSION:
+            problem = f"format version {first.version}, this taxtui reads up to {events.FORMAT_VERSION}"
             raise SourceError(problem, 0, fix="install a newer taxtui")
         self.header = first
 
@@ -121,15 +227,15 @@ class Follower:
         reason = error.problem.removeprefix("damaged at byte 0: ")
         return SourceError(f"{self.path}: not a taxtui recording: {reason}", 0)
 
-    def finish(self) -> Header:
+    def finish(self) -> events.Header:
         """Check the end of the file once all of it was read; return the header. Raises ``SourceError`` as ``poll``."""
-        if self.header is None:
-            problem = "the file is empty" if self._empty else "not a taxtui recording: it has no header"
-            raise SourceError(f"{self.path}: {problem}", 0)
         try:
             self.torn_bytes = self._parser.finish()
         except SourceError as error:
             raise self._explain(error) from error
+        if self.header is None:
+            problem = "not a taxtui recording: it has no header" if self.size_bytes else "the file is empty"
+            raise SourceError(f"{self.path}: {problem}", 0)
         return self.header
 
     def close(self) -> None:

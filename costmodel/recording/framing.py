@@ -50,12 +50,6 @@ def frame(payload: bytes) -> bytes:
     return PREFIX.pack(EXT32, len(payload) + CRC_BYTES, FRAME_TYPE, zlib.crc32(payload)) + payload
 
 
-def split(payload: bytes) -> list[msgspec.Raw]:
-    """Return the events of a valid payload as their bytes, without the link."""
-    raws = _split(payload)
-    return raws[1:] if raws and _decode_any(raws[0])[:1] == [Link.__struct_config__.tag] else raws
-
-
 def decode(payload: bytes, offset: int) -> Batch:
     """Decode the events of the frame at ``offset``. No other function makes events of bytes.
 
@@ -97,33 +91,23 @@ class Chain:
     def __init__(self, *, within: bool = False) -> None:
         """``within``: the first frame is within the file, so that frames before it are unknown."""
         self.chained: bool | None = None  # None: unknown before the second frame
-        self._within = within
-        self._frame = 0
-        self._before = 0
+        self._next: Link | None = None if within else Link(0, 0)  # link to the next frame
 
     def add(self, batch: Batch, payload: bytes, offset: int) -> None:
         """Check the next frame. Raises ``SourceError`` where another frame belongs at ``offset``."""
-        link = batch.link
-        if self._within:
-            self.chained, self._within = link is not None, False
-        elif self._frame == 0:
+        link, expected = batch.link, self._next
+        number = link.frame if link else expected.frame if expected else 0
+        if expected is not None and expected.frame == 0:
             if link is not None:
                 raise damaged(offset, "the first frame is missing")
         else:
             if self.chained is None:  # decided by the second frame
                 self.chained = link is not None
-            self._check(link, offset)
-        if self._frame and Header in map(type, batch.events):
-            raise damaged(offset, "another recording begins here")
-        self._frame = (link.frame if link else self._frame) + 1
-        self._before = zlib.crc32(payload)
-
-    def _check(self, link: Link | None, offset: int) -> None:
-        if self.chained and link != Link(self._frame, self._before):
-            stranger = "a frame of another file" if link is None or link.frame == self._frame else f"frame {link.frame}"
-            raise damaged(offset, f"{stranger} stands where frame {self._frame} belongs")
-        if not self.chained and link is not None:
-            raise damaged(offset, f"frame {link.frame} of another file")
+            if expected is not None and link != (expected if self.chained else None):
+                raise damaged(offset, f"frame {expected.frame} of this file belongs here")
+            if expected is not None and Header in map(type, batch.events):
+                raise damaged(offset, "another recording begins here")
+        self._next = Link(number + 1, zlib.crc32(payload))
 
 
 class FrameParser:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from costmodel.recording import events
 from costmodel.recording.breakdown import (
     STARTED,
     UNKNOWN,
     Split,
-    held_ns,
     known_parts,
     measure,
     plus_cpu,
@@ -109,10 +108,10 @@ def read_recording(path: Path) -> Recording:
     return recording
 
 
-def _count(ended: FinishedTrial, recording: Recording) -> None:
+def _count(ended: OpenTrial, recording: Recording) -> None:
     """Add a trial to its cell, unless the trial does not count or misses commands."""
-    event, trial, identity = ended.event, ended.trial, ended.cell.identity
-    if ended.started.warm_up or event.outcome in NOT_COUNTED:
+    trial, identity = ended.trial, ended.cell.identity
+    if ended.started.warm_up or ended.end.outcome in NOT_COUNTED:
         return
     if trial.ok and identity.length == FIXED_LENGTH and len(trial.durations_ns) != identity.actions:
         trial.complete = False
@@ -120,17 +119,6 @@ def _count(ended: FinishedTrial, recording: Recording) -> None:
         ended.cell.trials.append(trial)
     else:
         recording.skipped += 1
-
-
-class FinishedTrial(NamedTuple):
-    """An ended trial with its events."""
-
-    run_id: str
-    cell: RecordedCell
-    started: events.TrialStarted
-    start_unix_ns: int
-    trial: RecordedTrial
-    event: events.TrialEnded
 
 
 class TrialReader:
@@ -146,8 +134,8 @@ class TrialReader:
         self._cells: dict[int, RecordedCell] = {}
         self._runs: dict[RunKey, RunKey] = {}  # one object per key, shared by its trials
 
-    def apply(self, event: events.Event) -> FinishedTrial | None:
-        """Apply the next event; return the trial that the event ends."""
+    def apply(self, event: events.Event) -> OpenTrial | None:
+        """Apply the next event; return the trial that the event ends, with its cell."""
         if isinstance(event, PARTS):  # most frequent first
             if (trial := self.open.get(event.trial)) is None:
                 self.orphans += 1
@@ -158,11 +146,10 @@ class TrialReader:
             run = self._runs.setdefault(run, run)
             self.open[event.trial] = OpenTrial(event, run, self.worker, self._anchor_unix_ns + event.start_ns)
         elif isinstance(event, events.TrialEnded):
-            opened = self.open.pop(event.trial, None)
-            cell = self._cells.get(opened.started.cell) if opened else None
-            if opened is not None and cell is not None:
-                trial_of_event = opened.closed(event)
-                return FinishedTrial(self.run_id, cell, opened.started, opened.start_unix_ns, trial_of_event, event)
+            if (ended := self.open.pop(event.trial, None)) and ended.started.cell in self._cells:
+                ended.cell = self._cells[ended.started.cell]
+                ended.close(event)
+                return ended
             self.orphans += 1
         elif isinstance(event, events.Mark):
             if trial := self.open.get(event.trial):
@@ -178,7 +165,10 @@ class TrialReader:
 
 
 class OpenTrial:
-    """A started and unfinished trial."""
+    """A started trial: its events so far, and its durations after the end."""
+
+    cell: RecordedCell  # after the end, as found by ``TrialReader``
+    end: events.TrialEnded
 
     def __init__(self, event: events.TrialStarted, run: RunKey, worker: int, start_unix_ns: int) -> None:
         self.started = event
@@ -188,9 +178,7 @@ class OpenTrial:
         self.phases: dict[str, int] = {}
         self.last_ns = event.start_ns  # end of the last phase
         self.setup_commands = 0
-        self.cpu_ns: int | None = 0  # of set-up and actions; None: unknown
-        self.trial = RecordedTrial(run, event.block, event.start_ns, worker)
-        self.trial.group = event.group
+        self.trial = RecordedTrial(run, event.block, event.start_ns, worker, group=event.group, cpu_ns=0)
 
     def mark(self, event: events.Mark) -> None:
         if event.name in STARTED:
@@ -201,14 +189,9 @@ class OpenTrial:
             self.trial.borrowed = True
 
     def add(self, event: events.Actions | events.PhaseEnded) -> None:
-        if isinstance(event, events.PhaseEnded):
-            self._phase(event)
-        elif event.step == "setup":
-            self._setup(event)
-        elif event.step == "action":
-            self._actions(event)
-
-    def _phase(self, event: events.PhaseEnded) -> None:
+        if isinstance(event, events.Actions):
+            self._commands(event)
+            return
         phase, end_ns = event.phase, event.start_ns + event.duration_ns
         self.phases[phase] = self.phases.get(phase, 0) + event.duration_ns
         if end_ns > self.last_ns:
@@ -216,29 +199,33 @@ class OpenTrial:
         if phase in ("create", "reset"):
             self.create_ns = event.start_ns
 
-    def _setup(self, event: events.Actions) -> None:
-        trial = self.trial
-        trial.complete &= event.first == self.setup_commands
-        self.setup_commands += len(event.duration_ns)
-        self.cpu_ns = plus_cpu(self.cpu_ns, event.duration_ns, event.cpu_ns)
-        parts = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
-        trial.setup = trial.setup.plus(Split.of(event.duration_ns, *parts))
-
-    def _actions(self, event: events.Actions) -> None:
+    def _commands(self, event: events.Actions) -> None:
         trial, count = self.trial, len(event.duration_ns)
-        if event.first != len(trial.durations_ns):
+        if event.step not in (events.SETUP, events.ACTION):
+            return
+        if event.first != (self.setup_commands if event.step == events.SETUP else len(trial.durations_ns)):
             trial.complete = False
             return
-        self.cpu_ns = plus_cpu(self.cpu_ns, event.duration_ns, event.cpu_ns)
+        trial.cpu_ns = plus_cpu(trial.cpu_ns, event.duration_ns, event.cpu_ns)
         runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
+        if event.step == events.SETUP:
+            self.setup_commands += count
+            trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
+            return
         trial.durations_ns.extend(event.duration_ns)
         trial.runs_ns.extend(runs_ns)
         trial.wrappers_ns.extend(wrappers_ns)
         trial.gaps_ns.extend(events.column(event.gap_ns, count))
         trial.thinks_ns.extend(events.column(event.think_ns, count))
 
-    def closed(self, event: events.TrialEnded) -> RecordedTrial:
+    def held_ns(self, end_ns: int) -> int:
+        """Return the occupied time: from the first create request to the end of the last action, or the failure."""
+        return end_ns - self.started.start_ns - self.phases.get(events.READY_AGAIN, 0)
+
+    def close(self, event: events.TrialEnded) -> None:
+        """Set everything that is known after the end."""
         trial = self.trial
+        self.end = event
         trial.gap_ns = sum(trial.gaps_ns)
         trial.actions = Split.of(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)
         trial.ok = event.outcome == events.OK
@@ -250,20 +237,14 @@ class OpenTrial:
             self.phases,
             trial.setup,
             trial.actions,
-            held_ns=held_ns(self.started.start_ns, event.end_ns, self.phases),
+            held_ns=self.held_ns(event.end_ns),
             queued_ns=event.queued_ns,
             think_ns=sum(trial.thinks_ns),
-            orchestration_ns=self._orchestration_ns(),
-            cpu_ns=self.cpu_ns,
+            orchestration_ns=min((ns - self.create_ns for ns in self.process_ns if ns >= self.create_ns), default=None),
+            cpu_ns=trial.cpu_ns,
             start_delay_ns=max(0, self.started.start_ns - self.started.scheduled_ns),
         )
-        trial.cpu_ns = self.cpu_ns
         trial.sandbox_ns = max(0, event.end_ns - self.create_ns - self.phases.get("ready_again", 0))
-        return trial
-
-    def _orchestration_ns(self) -> int | None:
-        """Return the time from the create request to the first milestone of the sandbox's process, or None."""
-        return min((at_ns - self.create_ns for at_ns in self.process_ns if at_ns >= self.create_ns), default=None)
 
 
 Data = Recording | Published | Sequence[Recording | Published]

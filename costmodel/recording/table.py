@@ -12,7 +12,7 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_parts
 from costmodel.recording.follower import Follower
-from costmodel.recording.reader import FinishedTrial, TrialReader
+from costmodel.recording.reader import OpenTrial, TrialReader
 
 Value = int | str | bool | None
 TableRow = tuple[Value, ...]
@@ -26,7 +26,7 @@ class FrameColumn(NamedTuple):
     source: str | Callable[[Any], Value] = ""  # attribute of the row's source, or a function of it; "": the name
 
 
-def _of_success(name: str, *, divided: bool = False) -> Callable[[FinishedTrial], int | None]:
+def _of_success(name: str, *, divided: bool = False) -> Callable[[OpenTrial], int | None]:
     """Return a getter of a measure; None in a failure, and with ``divided`` where a command is undivided."""
     read = attrgetter(f"trial.measures.{name}")
     return lambda row: read(row) if row.trial.ok and (row.trial.measures.divided or not divided) else None
@@ -34,7 +34,7 @@ def _of_success(name: str, *, divided: bool = False) -> Callable[[FinishedTrial]
 
 _wrapper = _of_success("wrapper_ns")
 _TRIAL: Final = (
-    FrameColumn("run_id", "id of the measurement; sorts by time"),
+    FrameColumn("run_id", "id of the measurement; sorts by time", "trial.run.run_id"),
     FrameColumn("repetition", "from 0", "started.repetition"),
     FrameColumn("trial", "number within the measurement", "started.trial"),
 )
@@ -57,12 +57,12 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("task", "digest of the prompt or problem", "started.task"),
         FrameColumn("group", "digest; rollouts of the same prompt", "started.group"),
         FrameColumn("training_step", "", lambda row: _optional(row.started.training_step)),
-        FrameColumn("node", "digest of the machine", "event.node"),
+        FrameColumn("node", "digest of the machine", "end.node"),
         FrameColumn("image", "digest, where trials of a cell differ", "started.image"),
         FrameColumn("image_bytes", "", lambda row: _optional(row.started.image_bytes)),
-        FrameColumn("outcome", "ok, failed, timeout, cancelled or interrupted", "event.outcome"),
-        FrameColumn("phase", "phase of the failure", "event.phase"),
-        FrameColumn("error", "class of the error", "event.error"),
+        FrameColumn("outcome", "ok, failed, timeout, cancelled or interrupted", "end.outcome"),
+        FrameColumn("phase", "phase of the failure", "end.phase"),
+        FrameColumn("error", "class of the error", "end.error"),
         FrameColumn("start_unix_ns", "first create request"),
         FrameColumn("late_ns", "start delay", "trial.measures.start_delay_ns"),
         FrameColumn(
@@ -132,8 +132,8 @@ def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> I
 
     Trials come in the order of their ends; unfinished trials are left out. Raises as ``frame``.
     """
-    table_columns(table)
-    values = _values(table)
+    sources = [column.source or column.name for column in table_columns(table)]
+    read = [attrgetter(source) if isinstance(source, str) else source for source in sources]
     for path in map(Path, paths):
         reader = TrialReader()
         with Follower(path) as follower:
@@ -143,7 +143,7 @@ def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> I
                         yield from _commands(reader.run_id, reader.open[event.trial].started, event)
                     ended = reader.apply(event)
                     if table == "trials" and ended is not None:
-                        yield values(ended)
+                        yield tuple(get(ended) for get in read)
             follower.finish()
 
 
@@ -159,13 +159,6 @@ def _commands(run_id: str, started: events.TrialStarted, event: events.Actions) 
     )
     for index, row in enumerate(zip(*columns, strict=True), event.first):
         yield (run_id, started.repetition, started.trial, event.step, index, *row)
-
-
-def _values(table: str) -> Callable[[Any], TableRow]:
-    """Return the function from the source of a row to its values."""
-    sources = [column.source or column.name for column in COLUMNS[table]]
-    read = [attrgetter(source) if isinstance(source, str) else source for source in sources]
-    return lambda row: tuple(get(row) for get in read)
 
 
 def _optional(value: int) -> int | None:

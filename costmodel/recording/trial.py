@@ -98,7 +98,9 @@ PER_TRIAL: Final[dict[str, Callable[[RecordedTrial], int | None]]] = {
     **{kind: attrgetter(f"measures.{kind}_ns") for kind in _MEASURES.split()},
     "dispatch_total": lambda trial: trial.measures.dispatch_ns,
     "wrapper_total": lambda trial: trial.measures.wrapper_ns or None,
-    "amortized_per_action": lambda trial: _amortized_ns(trial),
+    "amortized_per_action": lambda trial: (
+        round(trial.measures.trajectory_ns / len(trial.durations_ns)) if trial.durations_ns else None
+    ),
 }
 """Kind of duration → value of a trial, or None. ``*_total`` marks totals of kinds per action."""
 
@@ -121,8 +123,3 @@ def values_of(trial: RecordedTrial, kind: str) -> Sequence[int]:
         return of_actions(trial)
     value = PER_TRIAL[kind](trial)
     return () if value is None else (value,)
-
-
-def _amortized_ns(trial: RecordedTrial) -> int | None:
-    actions = len(trial.durations_ns)
-    return round(trial.measures.trajectory_ns / actions) if actions else None

@@ -138,10 +138,10 @@ async def _execute(run: Any) -> None:
 
 def _result(name: str, path: Path) -> CanaryResult:
     """Return the times or the failure of the trial in a recording."""
-    from costmodel import TrialEnded, read_events, read_recording
+    from costmodel import events, read_events, read_recording
 
-    ends: list[TrialEnded] = []
-    read_events(path, lambda event: ends.append(event) if isinstance(event, TrialEnded) else None)
+    ends: list[events.TrialEnded] = []
+    read_events(path, lambda event: ends.append(event) if isinstance(event, events.TrialEnded) else None)
     trials = [trial for cell in read_recording(path).cells for trial in cell.trials]
     if not trials or not trials[0].ok:
         reason = f"{ends[0].phase}: {ends[0].error} {ends[0].message}".strip() if ends else "no trial has ended"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from costmodel import Event, Follower, Notice, SourceError, TrialEnded, read_events
+from costmodel import Follower, SourceError, events, read_events
 from taxtui.commands.files import find_recording
 from taxtui.errors import RecordingError, UsageError
 from taxtui.terminal_text import clean
@@ -122,12 +122,12 @@ class _Contents:
         self._reasons: Counter[str] = Counter()
         self._notices: Counter[str] = Counter()
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         self._run.apply(event)
         match event:
-            case TrialEnded() if event.outcome != "ok":
+            case events.TrialEnded() if event.outcome != "ok":
                 self._reasons[f"{event.outcome} in {event.phase}: {event.error} {event.message}"] += 1
-            case Notice() if event.level != "info":
+            case events.Notice() if event.level != "info":
                 self._notices[event.text] += 1
 
     def ending(self) -> str:

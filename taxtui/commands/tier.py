@@ -90,7 +90,7 @@ def from_repo(
 
 def _check_tier(tier: Tier, fixtures: Path, scratch: Path) -> None:
     """Run a trial of a whole cycle. Raises ``TaxtuiError``: the trial failed."""
-    from costmodel import Event, TrialEnded, events, read_events
+    from costmodel import events, read_events
     from taxtui import folders
     from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
     from taxtui.runner.run import Run
@@ -102,9 +102,9 @@ def _check_tier(tier: Tier, fixtures: Path, scratch: Path) -> None:
     asyncio.run(run.execute())
     if run.control.write_error is not None:
         raise run.control.write_error
-    recorded: list[Event] = []
+    recorded: list[events.Event] = []
     read_events(run.path, recorded.append)
-    ends = [event for event in recorded if isinstance(event, TrialEnded)]
+    ends = [event for event in recorded if isinstance(event, events.TrialEnded)]
     if ends and ends[-1].outcome == events.OK:
         return
     reason = ends[-1].message or ends[-1].error if ends else "the run ended before its trial"

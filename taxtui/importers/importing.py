@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from costmodel import open_regular, policy_of
+from costmodel import causes, open_regular
 from taxtui.errors import RecordingError, TaxtuiError, UsageError, located
 from taxtui.importers import registry
 from taxtui.importers.files import Unreadable
@@ -128,7 +128,7 @@ def import_files(
         for limit, count in sorted(spool.limits.items())
     ]
     result.limits += [
-        f"{count:,} of {result.trials:,} trials failed, cause {cause}: {policy_of(cause).treatment} in the model"
+        f"{count:,} of {result.trials:,} trials failed, cause {cause}: {causes.policy_of(cause).treatment} in the model"
         for cause, count in sorted(spool.causes.items())
     ]
     notes = [*result.unknown, *result.limits]

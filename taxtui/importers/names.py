@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel import cause_of
+from costmodel import causes
 from taxtui import shipped
 from taxtui.importers.trial import ImportedTrial
 from taxtui.recording import digest
@@ -58,7 +58,7 @@ class Names:
         """Return the trial with recorded names."""
         failure = trial.failure
         if failure is not None:  # a digest of the error's class shows no cause
-            cause = failure.cause or cause_of(failure.error, failure.phase)
+            cause = failure.cause or causes.cause_of(failure.error, failure.phase)
             failure = failure._replace(error=self.error(failure.error), cause=cause)
         return msgspec.structs.replace(
             trial,

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from costmodel import CAUSE_OF, CAUSE_POLICIES, cause_of, events
+from costmodel import causes, events
 
 PHASES: Final = {
     "create": events.CREATE,
@@ -23,7 +23,9 @@ PHASES: Final = {
 }
 """Phase in a CSV row or in ``--map`` → phase in the recording. The set-up of another tool is a preload."""
 
-AGENT_LIMITS: Final = frozenset(error for error, cause in CAUSE_OF.items() if CAUSE_POLICIES[cause].reward_valid)
+AGENT_LIMITS: Final = frozenset(
+    error for error, cause in causes.CAUSE_OF.items() if causes.CAUSE_POLICIES[cause].reward_valid
+)
 """Error classes that end a trajectory without a failure of the sandbox: the agent refused, or reached a limit."""
 
 
@@ -90,7 +92,7 @@ class Failure(NamedTuple):
 
 def failure_of(error: str, phase: str) -> Failure:
     """Return the failure of an exception: cancelled, timed out or failed, by the class of the exception."""
-    cancelled = events.CANCELLED if cause_of(error) == events.CANCELLED else ""
+    cancelled = events.CANCELLED if causes.cause_of(error) == events.CANCELLED else ""
     return Failure(error, phase, cancelled or (events.TIMEOUT if "timeout" in error.lower() else events.FAILED))
 
 

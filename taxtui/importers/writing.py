@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from costmodel import Event, cause_of, events
+from costmodel import causes, events
 from taxtui import __version__
 from taxtui.importers.spool import CellFacts, Spool
 from taxtui.importers.timeline import AFTERWARDS
@@ -70,9 +70,9 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Prov
     return run_id
 
 
-def _in_order(spool: Spool, origin: Provenance) -> Iterator[Event]:
+def _in_order(spool: Spool, origin: Provenance) -> Iterator[events.Event]:
     """Yield the events of all trials by time. Memory: the later events of trials in flight."""
-    waiting: list[tuple[int, int, Event]] = []  # a heap of instant, order, event
+    waiting: list[tuple[int, int, events.Event]] = []  # a heap of instant, order, event
     order = count()
     for number, (trial, cell, offset_ns) in enumerate(spool.ordered()):
         while waiting and waiting[0][0] <= trial.start_ns - offset_ns:
@@ -83,7 +83,9 @@ def _in_order(spool: Spool, origin: Provenance) -> Iterator[Event]:
         yield heapq.heappop(waiting)[2]
 
 
-def _events(number: int, trial: ImportedTrial, cell: int, offset_ns: int, sandbox: str) -> Iterator[tuple[int, Event]]:
+def _events(
+    number: int, trial: ImportedTrial, cell: int, offset_ns: int, sandbox: str
+) -> Iterator[tuple[int, events.Event]]:
     """Yield the events of a trial, each with an instant."""
     start_ns, end_ns = trial.start_ns - offset_ns, trial.end_ns - offset_ns
     yield (
@@ -119,13 +121,15 @@ def _events(number: int, trial: ImportedTrial, cell: int, offset_ns: int, sandbo
         if phase.name in AFTERWARDS:
             freed_ns = max(freed_ns, phase.start_ns + phase.duration_ns - offset_ns)
             yield freed_ns, events.PhaseEnded(number, phase.name, phase.start_ns - offset_ns, phase.duration_ns)
-    outcome, where, error, cause = events.OK, "", trial.limit, cause_of(trial.limit) if trial.limit else ""
+    outcome, where, error, cause = events.OK, "", trial.limit, causes.cause_of(trial.limit) if trial.limit else ""
     if trial.failure is not None:
         error, where, outcome, cause = trial.failure
     yield freed_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, UNKNOWN, trial.node, cause)
 
 
-def _commands(number: int, step: str, commands: Sequence[ImportedAction], at_ns: int) -> Iterator[tuple[int, Event]]:
+def _commands(
+    number: int, step: str, commands: Sequence[ImportedAction], at_ns: int
+) -> Iterator[tuple[int, events.Event]]:
     for first in range(0, len(commands), MAX_ROWS):
         rows = commands[first : first + MAX_ROWS]
         yield (
@@ -145,7 +149,7 @@ def _commands(number: int, step: str, commands: Sequence[ImportedAction], at_ns:
         )
 
 
-def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
+def _cell(name: str, cell: CellFacts, origin: Provenance) -> events.Event:
     kind = cell.first
     return events.Cell(
         id=cell.number,

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
-from costmodel import Event, Header, RunFinished, SourceError, TrialEnded, TrialStarted, events, framing
+from costmodel import SourceError, events, framing
 from taxtui import folders
 from taxtui.errors import UsageError
 from taxtui.live.state import RunState
@@ -223,10 +223,10 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
     """Return the entry of a file. ``tail_start``: the tail's offset in the file; ``fresh``: it may still be written."""
     run, detail, succeeded = RunState(), "", False
     state: State = "incomplete"
-    latest: list[Event] = []
+    latest: list[events.Event] = []
     try:
         opening, _ = _frames(head)
-        header = opening[0] if opening and isinstance(opening[0], Header) else None
+        header = opening[0] if opening and isinstance(opening[0], events.Header) else None
         if header is None or header.magic != events.MAGIC:
             state = "running" if fresh and not head else "not a recording" if head else "empty"
             return CatalogueEntry(state=state, **facts)
@@ -235,24 +235,24 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
             detail += "; install a newer taxtui"
             return CatalogueEntry(state="newer version", detail=detail, **facts)
         for event in opening:
-            if isinstance(event, TrialStarted):
+            if isinstance(event, events.TrialStarted):
                 break
             run.apply(event)
         begins = next((start for start, _ in framing.intact_frames(tail)), None) if tail_start else 0
         latest, problem = ([], "") if begins is None else _frames(tail[begins:], tail_start + begins)
         for event in latest:
-            if isinstance(event, TrialEnded) and event.trial not in run.open:  # started before the tail
+            if isinstance(event, events.TrialEnded) and event.trial not in run.open:  # started before the tail
                 succeeded |= event.outcome == events.OK
-            if not isinstance(event, Header):
+            if not isinstance(event, events.Header):
                 run.apply(event)
     except SourceError as error:
         problem = error.problem
     last = latest[-1] if latest else None
     if problem:
         state, detail = "damaged", clean(problem)
-    elif isinstance(last, RunFinished) or fresh:
-        state = "complete" if isinstance(last, RunFinished) else "running"
-    counts = last.counts if isinstance(last, RunFinished) else {}
+    elif isinstance(last, events.RunFinished) or fresh:
+        state = "complete" if isinstance(last, events.RunFinished) else "running"
+    counts = last.counts if isinstance(last, events.RunFinished) else {}
     cells = list(run.cells.values())
     planned = [cell.planned for cell in cells if cell.planned is not None]
     return CatalogueEntry(
@@ -281,13 +281,13 @@ def _head_of(file: BinaryIO) -> bytes:
     return head
 
 
-def _frames(data: bytes, start: int = 0) -> tuple[list[Event], str]:
+def _frames(data: bytes, start: int = 0) -> tuple[list[events.Event], str]:
     """Return the events of whole frames, and the problem after the last; a torn frame at the end is none.
 
     ``start``: the offset of the data in the file.
     """
     parser, chain = framing.FrameParser(start), framing.Chain(within=start > 0)
-    result: list[Event] = []
+    result: list[events.Event] = []
     try:
         for offset, payload in parser.feed(data):
             batch = framing.decode(payload, offset)

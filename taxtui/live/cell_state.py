@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel import FIXED_LENGTH, Length, breakdown, events
+from costmodel import FIXED_LENGTH, Length, OpenTrial, RecordedTrial, breakdown, events
 from taxtui.live.histogram import LogHistogram
 
 FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup", "response")
@@ -24,24 +24,10 @@ Commands are set-up and actions.
 """
 
 
-@dataclass(slots=True)
-class TrialInFlight:
+class TrialInFlight(OpenTrial):
     """State of a trial in flight."""
 
-    cell: int
-    start_ns: int
-    warm_up: bool
-    start_delay_ns: int = 0
-    phases: dict[str, int] = field(default_factory=dict)  # ns by phase
-    setup: breakdown.Split = breakdown.NO_COMMANDS
-    actions: list[events.Actions] = field(default_factory=list)
-    actions_done: int = 0
-    cpu_ns: int | None = 0  # of set-up and actions; None: not of all
-    last_ns: int = 0
-    doing: str = ""  # the last mark, phase or action; as in the file, not cleaned
-
-    def held_ns(self, end_ns: int) -> int:
-        return breakdown.held_ns(self.start_ns, end_ns, self.phases)
+    doing = ""  # the last mark, phase or action; as in the file, not cleaned
 
 
 @dataclass(slots=True)
@@ -109,35 +95,19 @@ class CellState:
         return self.sums_ns[f"{name}_ns"] / self.ok if self.ok else 0.0
 
 
-def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> None:
+def take_in(cell: CellState, trial: RecordedTrial) -> None:
     """Add a successful trial's durations to a cell."""
-    facets = cell.facets
-    actions, think_ns = breakdown.NO_COMMANDS, 0
-    for batch in trial.actions:
-        durations_ns = batch.duration_ns
-        runs_ns, wrappers_ns = breakdown.known_parts(durations_ns, batch.run_ns, batch.wrapper_ns)
-        works_ns, dispatches_ns = breakdown.parted(durations_ns, runs_ns, wrappers_ns)
-        facets["action"].add(durations_ns)
-        facets["run"].add(works_ns)
-        facets["dispatch"].add(dispatches_ns)
-        actions = actions.plus(breakdown.Split.of(durations_ns, runs_ns, wrappers_ns))
-        think_ns += sum(batch.think_ns)
-    measures = breakdown.measure(
-        trial.phases,
-        trial.setup,
-        actions,
-        held_ns=trial.held_ns(end.end_ns),
-        queued_ns=end.queued_ns,
-        think_ns=think_ns,
-        cpu_ns=trial.cpu_ns,
-        start_delay_ns=trial.start_delay_ns,
-    )
+    facets, measures = cell.facets, trial.measures
+    works_ns, dispatches_ns = breakdown.parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)
+    facets["action"].add(trial.durations_ns)
+    facets["run"].add(works_ns)
+    facets["dispatch"].add(dispatches_ns)
     facets["cold_start"].add((measures.cold_start_ns,))
     facets["fresh_episode"].add((measures.fresh_episode_ns,))
     facets["trajectory"].add((measures.trajectory_ns,))
     if breakdown.has_schedule(cell.arrival):
         facets["response"].add((measures.response_ns,))
-    cell.lengths[trial.actions_done] += 1
+    cell.lengths[len(trial.durations_ns)] += 1
     sums_ns = cell.sums_ns
     for name, value in zip(measures.__struct_fields__, msgspec.structs.astuple(measures), strict=True):
         sums_ns[name] += value or 0

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel import Event, WorkerFitness, breakdown, events
+from costmodel import RunKey, WorkerFitness, events
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.terminal_text import clean
 
@@ -41,7 +41,7 @@ class RunState:
     name: str = ""
     software: dict[str, str] = field(default_factory=dict)
     cells: dict[int, CellState] = field(default_factory=dict)
-    open: dict[int, TrialInFlight] = field(default_factory=dict)
+    open: dict[int, TrialInFlight] = field(default_factory=dict, compare=False)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
     runners: dict[int, WorkerFitness] = field(default_factory=dict)  # by worker
     started_unix_ns: int = 0
@@ -58,13 +58,13 @@ class RunState:
         fitness = [(bool(runner.problems), runner.lag_p99_ns, worker) for worker, runner in self.runners.items()]
         return self.runners[max(fitness)[-1]] if fitness else WorkerFitness()
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         at_unix_ns = self.instant_unix_ns(event)
         if at_unix_ns > self.now_unix_ns:
             self.now_unix_ns = at_unix_ns
         _FOLDS[type(event)](self, event)
 
-    def instant_unix_ns(self, event: Event) -> int:
+    def instant_unix_ns(self, event: events.Event) -> int:
         """Return the instant of the next event, for display and replay; 0 for events without one."""
         instant_ns = _INSTANTS.get(type(event))
         if instant_ns is not None:
@@ -139,38 +139,23 @@ class RunState:
 
     def _trial_started(self, event: events.TrialStarted) -> None:
         self.repetition = event.repetition + 1
-        self.open[event.trial] = TrialInFlight(
-            event.cell,
-            event.start_ns,
-            event.warm_up,
-            max(0, event.start_ns - event.scheduled_ns),
-        )
+        run = RunKey(self.run_id, event.repetition)
+        self.open[event.trial] = TrialInFlight(event, run, self._worker, self._anchor_unix_ns + event.start_ns)
 
     def _mark(self, event: events.Mark) -> None:
         if trial := self.open.get(event.trial):
             trial.doing = event.name
 
     def _phase_ended(self, event: events.PhaseEnded) -> None:
-        end_ns = event.start_ns + event.duration_ns
         if trial := self.open.get(event.trial):
-            trial.phases[event.phase] = trial.phases.get(event.phase, 0) + event.duration_ns
-            if end_ns > trial.last_ns:
-                trial.last_ns = end_ns
+            trial.add(event)
             trial.doing = event.phase
 
     def _actions(self, event: events.Actions) -> None:
-        trial = self.open.get(event.trial)
-        if trial is None:
-            return
-        if event.step in (events.SETUP, events.ACTION):
-            trial.cpu_ns = breakdown.plus_cpu(trial.cpu_ns, event.duration_ns, event.cpu_ns)
-        if event.step == events.SETUP:
-            parts = breakdown.known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
-            trial.setup = trial.setup.plus(breakdown.Split.of(event.duration_ns, *parts))
-        elif event.step == events.ACTION:
-            trial.actions.append(event)
-            trial.actions_done += len(event.duration_ns)
-            trial.doing = f"action {trial.actions_done}"
+        if trial := self.open.get(event.trial):
+            trial.add(event)
+            if event.step == events.ACTION:
+                trial.doing = f"action {len(trial.trial.durations_ns)}"
 
     def _health(self, event: events.Health) -> None:
         self.runners.setdefault(self._worker, WorkerFitness()).add(event)
@@ -183,18 +168,18 @@ class RunState:
         if trial is None:  # the start was lost: logged, but not counted
             self._log_trial(event, None, 0)
             return
-        cell = self._cell(trial.cell)
-        freed_ns = max(event.end_ns, trial.last_ns)
-        cell.occupied_ns += freed_ns - trial.start_ns
-        self._log_trial(event, trial, trial.held_ns(event.end_ns))
-        if trial.warm_up:
+        cell = self._cell(trial.started.cell)
+        trial.close(event)
+        cell.occupied_ns += trial.trial.freed_ns - trial.started.start_ns
+        self._log_trial(event, trial, trial.trial.measures.held_ns)
+        if trial.started.warm_up:
             cell.warm_ups += 1
             return
         cell.outcomes[clean(event.outcome)] += 1
         if events.CLEANUP in trial.phases:
             cell.facets["cleanup"].add((trial.phases[events.CLEANUP],))
         if event.outcome == events.OK:
-            take_in(cell, trial, event)
+            take_in(cell, trial.trial)
 
     def _log_trial(self, event: events.TrialEnded, trial: TrialInFlight | None, held_ns: int) -> None:
         if event.outcome == events.OK:
@@ -204,10 +189,10 @@ class RunState:
             where = f" in {event.phase}" if event.phase else ""
             detail = ": ".join(filter(None, (event.error, event.message)))
             text = clean(f"{event.outcome}{where}{' · ' if detail else ''}{detail}")
-        if trial and trial.warm_up:
+        if trial and trial.started.warm_up:
             text = f"warm-up{' · ' if text else ''}{text}"
         unix_ns = self._anchor_unix_ns + event.end_ns
-        self.log.append(LogLine(unix_ns, level, text, event.trial, trial.cell if trial else None, held_ns))
+        self.log.append(LogLine(unix_ns, level, text, event.trial, trial.started.cell if trial else None, held_ns))
 
 
 _FOLDS: Final[Mapping[type, Callable[[RunState, Any], None]]] = {

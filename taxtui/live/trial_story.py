@@ -8,7 +8,7 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel import Event, Follower, SourceError, events
+from costmodel import Follower, SourceError, events
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.live.state import RunState
@@ -97,14 +97,18 @@ def slowest(paths: Iterable[Path], wanted: Callable[[CellState], bool]) -> list[
 def _ended(path: Path, wanted: Callable[[CellState], bool]) -> Iterator[EndedTrial]:
     state = RunState()
     for event in _events(path):
-        if isinstance(event, events.TrialEnded) and (trial := state.open.get(event.trial)) and not trial.warm_up:
-            cell = state.cells[trial.cell]
+        if (
+            isinstance(event, events.TrialEnded)
+            and (trial := state.open.get(event.trial))
+            and not trial.started.warm_up
+        ):
+            cell = state.cells[trial.started.cell]
             if wanted(cell):
                 yield EndedTrial(event.trial, trial.held_ns(event.end_ns), clean(event.outcome), cell)
         state.apply(event)
 
 
-def _events(path: Path) -> Iterator[Event]:
+def _events(path: Path) -> Iterator[events.Event]:
     """Yield the events of a file, up to any damage. Raises ``SourceError``: the file is no recording."""
     with Follower(path) as follower:
         while True:

@@ -11,25 +11,19 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
-from costmodel import (
-    Cell,
-    Event,
-    Header,
-    Link,
-    Mark,
-    Notice,
-    RunFinished,
-    SourceError,
-    TrialEnded,
-    TrialStarted,
-    check_scenario,
-    events,
-    framing,
-)
+from costmodel import SourceError, events, framing
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 
-_E = TypeVar("_E", bound=Event)
-_WITH_TEXT: Final = (Header, Cell, TrialStarted, Mark, TrialEnded, Notice, RunFinished)
+_E = TypeVar("_E", bound=events.Event)
+_WITH_TEXT: Final = (
+    events.Header,
+    events.Cell,
+    events.TrialStarted,
+    events.Mark,
+    events.TrialEnded,
+    events.Notice,
+    events.RunFinished,
+)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -44,7 +38,7 @@ class Recorder:
             RecordingError: the file to continue is damaged.
         """
         self.path = path
-        self._pending: list[Event] = []
+        self._pending: list[events.Event] = []
         self._sealer = _behind(path) if append else Sealer()
         how = 0 if append else os.O_CREAT | os.O_EXCL
         try:
@@ -56,19 +50,19 @@ class Recorder:
         self.size_bytes = os.fstat(self._fd).st_size
         self._broken = self._closed = False
 
-    def add(self, event: Event) -> None:
+    def add(self, event: events.Event) -> None:
         """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart.
 
-        Text beyond a recording's bounds is cut. Raises ``UsageError`` for a too large plan, else as ``flush``.
+        Text beyond a recording's bounds is cut. Raises as ``flush``.
         """
         event = bounded(event)
-        if isinstance(event, Header | RunFinished):
+        if isinstance(event, events.Header | events.RunFinished):
             self.flush()
             self._pending.append(event)
             self.flush()
         else:
             self._pending.append(event)
-            if isinstance(event, TrialStarted):
+            if isinstance(event, events.TrialStarted):
                 self.flush()
 
     def flush(self) -> None:
@@ -81,8 +75,8 @@ class Recorder:
         if not self._pending or self._broken:
             return
         self._check_ours()
-        events, self._pending = self._pending, []
-        for data in self._sealer.seal(events):
+        batch, self._pending = self._pending, []
+        for data in self._sealer.seal(batch):
             self._write(data)
 
     def _write(self, data: bytes) -> None:
@@ -169,24 +163,24 @@ class Sealer:
         self._frame = 0
         self._before = 0
 
-    def seal(self, events: Sequence[Event | msgspec.Raw]) -> list[bytes]:
+    def seal(self, batch: Sequence[events.Event | msgspec.Raw]) -> list[bytes]:
         """Return events as frames, as few as the bounds on size and count allow.
 
         Raises:
             RecordingError: a single event is too large.
         """
-        links = [Link(self._frame, self._before)] if self._frame else []
-        if len(events) < framing.MAX_EVENTS:
-            payload = _encode([*links, *events])
+        links = [events.Link(self._frame, self._before)] if self._frame else []
+        if len(batch) < framing.MAX_EVENTS:
+            payload = _encode([*links, *batch])
             if len(payload) + framing.CRC_BYTES <= framing.MAX_LENGTH:
                 self.add(payload)
                 return [framing.frame(payload)]
-            if len(events) == 1:
+            if len(batch) == 1:
                 raise RecordingError(
                     f"one event of {len(payload)} bytes does not fit a frame of {framing.MAX_LENGTH} bytes"
                 )
-        half = len(events) // 2
-        return self.seal(events[:half]) + self.seal(events[half:])
+        half = len(batch) // 2
+        return self.seal(batch[:half]) + self.seal(batch[half:])
 
     def add(self, payload: bytes) -> None:
         """Count a written frame: the next frame has a link to the last."""
@@ -195,20 +189,11 @@ class Sealer:
 
 
 def bounded(event: _E) -> _E:
-    """Return the event with texts cut to the bounds of a recording.
-
-    Raises:
-        UsageError: the plan in a header is too large.
-    """
+    """Return the event with texts cut to the bounds of a recording."""
     if not isinstance(event, _WITH_TEXT):
         return event
-    if isinstance(event, Header):
-        try:
-            check_scenario(event.scenario)
-        except ValueError as error:
-            raise UsageError(f"a recording cannot hold this plan: {error}", fix="plan fewer cells") from error
     changes: dict[str, object] = {}
-    longest = events.MAX_LABEL if isinstance(event, Cell) else events.MAX_TEXT
+    longest = events.MAX_LABEL if isinstance(event, events.Cell) else events.MAX_TEXT
     for name in event.__struct_fields__:
         value = getattr(event, name)
         if isinstance(value, str) and len(value) > longest:

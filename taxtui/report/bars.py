@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import IO, Final, NamedTuple
 
-from costmodel import HELD_PER_SUCCESS, NS_PER_S, Answer, Entry, WorkLine
+from costmodel import NS_PER_S, Answer, Entry, WorkLine, ranking
 from taxtui.report.headline import headline, middle_workload
 from taxtui.report.numbers import CostUnit, compact, duration, money, number, unit_of
 from taxtui.report.palette import LOOKS
@@ -115,7 +115,7 @@ def measure_of(answer: Answer, line: WorkLine) -> str:
     """Return the name of the amounts in the bars of a workload."""
     if unit := _cost_unit(line):
         return f"Cost of the sandbox in {unit.name}"
-    return "Time of one delivered trajectory" if answer.measure == HELD_PER_SUCCESS else "Worker-hours"
+    return "Time of one delivered trajectory" if answer.measure == ranking.HELD_PER_SUCCESS else "Worker-hours"
 
 
 def _cost_unit(line: WorkLine) -> CostUnit | None:
@@ -147,7 +147,11 @@ def _bar(answer: Answer, line: WorkLine, entry: Entry) -> Bar | None:
     scale = entry.amount.value / hours.value
     spent = causes.as_dict()
     parts = {cause: size * scale for cause in CAUSES if (size := spent.get(cause))}
-    text = duration(entry.amount.value * NS_PER_S) if answer.measure == HELD_PER_SUCCESS else number(entry.amount.value)
+    text = (
+        duration(entry.amount.value * NS_PER_S)
+        if answer.measure == ranking.HELD_PER_SUCCESS
+        else number(entry.amount.value)
+    )
     tax = row.tax_worker_hours
     note = "" if tax is None else f"{tax.value / hours.value:.0%} tax"
     return Bar(place.label, place.name, line.work.mode, parts, text, note, place.provenance)

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 from costmodel import (
     CANNOT_TELL,
     CAUSE_NAMES,
-    EXEC,
-    SESSION,
     TIE,
     Answer,
     Entry,
@@ -19,6 +17,7 @@ from costmodel import (
     Place,
     Row,
     WorkLine,
+    ranking,
     warnings,
 )
 from taxtui.report.numbers import number, plus_minus, span
@@ -210,7 +209,7 @@ def _without_a_pair(answer: Answer) -> str:
 
 def _mode(mode_ratio: ModeRatio, way: str) -> str:
     """Compare both modes of a substrate."""
-    names = f"{mode_ratio.place.name} {EXEC}", f"{mode_ratio.place.name} {SESSION}"
+    names = f"{mode_ratio.place.name} {ranking.EXEC}", f"{mode_ratio.place.name} {ranking.SESSION}"
     work = " x ".join(part for part in (mode_ratio.work.tier, str(mode_ratio.work.length)) if part)
     text = _pair(names, mode_ratio.ratio, mode_ratio.verdict, f" for {', '.join([work, *mode_ratio.differences])}{way}")
     if _is_open(mode_ratio.verdict):

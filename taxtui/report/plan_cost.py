@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from costmodel import SHIPPED_PRICES, NoPrice, PriceError, Prices, load_prices, priced_cell
+from costmodel import SHIPPED_PRICES, PriceError, Prices, load_prices, priced_cell
 from taxtui.plan.spec import Limits, Plan
 from taxtui.report.numbers import dollars
 from taxtui.report.plan_time import Expected
@@ -86,8 +86,7 @@ def expense(
         loaded = {name: load_prices(name) for name in dict.fromkeys(sheets.values()) if name}
         bills = {name: _bill(name, expected, loaded.get(sheets[name]), plan.limits, share) for name in paid}
     except PriceError as error:
-        complaint = f"{error.problem}; add a [[sandbox]] for it" if isinstance(error, NoPrice) else str(error)
-        return Expense(f"unknown: {complaint}", obstacle=complaint, paid=True)
+        return Expense(f"unknown: {error}", obstacle=str(error), paid=True)
     words = " · ".join(bills[name].words if name in bills else _unpaid(name, answer) for name, answer in checks.items())
     sandboxes = plan.repeat * sum(cell.trials + plan.warm_ups(cell) for cell in plan.cells)
     options = ["--max-sandboxes", str(min(sandboxes, plan.max_sandboxes or sandboxes))]

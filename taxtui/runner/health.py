@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from costmodel import Health, events, quantile
+from costmodel import events, quantile
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 STOOD_STILL_S: Final = 1.0
@@ -50,10 +50,10 @@ class LoopLag:
     def _begin(self) -> None:
         self._cpu_s, self._since_ns, self._waits = _cpu_s(), time.monotonic_ns(), BlockingPool.waits
 
-    def opening(self) -> Health:
-        return Health(self._now(), 0, 0, 0, 0, self._in_flight(), 0, self._floor_ns)
+    def opening(self) -> events.Health:
+        return events.Health(self._now(), 0, 0, 0, 0, self._in_flight(), 0, self._floor_ns)
 
-    def after(self, lag_ns: int) -> list[Health]:
+    def after(self, lag_ns: int) -> list[events.Health]:
         """Add a lag of the loop; return a report once a second, else none.
 
         After a standstill each late second has a report.
@@ -64,7 +64,7 @@ class LoopLag:
             return []
         self._lags.sort()
         stood_still = lag_ns >= STOOD_STILL_S * 1e9
-        last = Health(
+        last = events.Health(
             at_ns=self._now(),
             lag_p50_ns=lag_ns if stood_still else quantile(self._lags, 0.5),
             lag_p99_ns=lag_ns if stood_still else quantile(self._lags, 0.99),
@@ -80,7 +80,7 @@ class LoopLag:
         return [*(replace(last, at_ns=max(0, last.at_ns - ago_s * 10**9), pool_waits=0) for ago_s in late_s), last]
 
 
-async def watch(emit: Callable[[Health], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
+async def watch(emit: Callable[[events.Health], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
     """Emit a Health event a second until cancelled. Lag: how late a sleep of TICK_S ends."""
     reports = LoopLag(now, in_flight)
     emit(reports.opening())

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from costmodel import Cell, events
+from costmodel import events
 from taxtui import __version__
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording import digest
@@ -94,10 +94,10 @@ def shown_options(ref: SubstrateRef) -> dict[str, str]:
 
 def describe_cell(
     number: int, cell: CellPlan, plan: Plan, substrate: Substrate, availability: Availability, environment_digest: str
-) -> Cell:
+) -> events.Cell:
     """Return the description of a cell, with the effective limits and network of the sandboxes."""
     limits, network = availability.effective.limits(plan.limits), availability.effective.network
-    return Cell(
+    return events.Cell(
         id=number,
         substrate=substrate.name,
         variant=substrate.variant,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from costmodel import Clock, Event, PhaseEnded, RunFinished, TrialEnded, TrialStarted
+from costmodel import events
 from taxtui.errors import WriteFailed
 
 FLUSH_S: Final = 0.25
@@ -16,7 +16,7 @@ FLUSH_S: Final = 0.25
 class EventSink(Protocol):
     """The place of a journal's events: a recording, or the pipe to the run."""
 
-    def add(self, event: Event) -> None:
+    def add(self, event: events.Event) -> None:
         """Queue an event. Raises ``WriteFailed``."""
 
     def flush(self) -> None:
@@ -32,18 +32,18 @@ class Journal:
     def __init__(self, recorder: EventSink, failed: Callable[[WriteFailed], None]) -> None:
         """``failed`` is called once, with the first error. The owner emits a Clock first."""
         self.anchor_ns = time.monotonic_ns()  # origin of every instant
-        self.follow: Callable[[Event], None] = lambda _: None  # called with starts and ends of trials and phases
+        self.follow: Callable[[events.Event], None] = lambda _: None  # called with starts and ends of trials and phases
         self._recorder = recorder
         self._failed = failed
         self._error: WriteFailed | None = None
         self._ended = False
-        self._own_clock: Clock | None = None
-        self._last: Clock | None = None  # of the last events
+        self._own_clock: events.Clock | None = None
+        self._last: events.Clock | None = None  # of the last events
 
     def now(self) -> int:
         return time.monotonic_ns() - self.anchor_ns
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: events.Event) -> None:
         """Append an event of the owner. Events after RunFinished, of a trial that does not stop, are dropped.
 
         Raises:
@@ -51,7 +51,7 @@ class Journal:
         """
         if self._error is None and not self._ended:
             own_clock = []
-            if isinstance(event, Clock):
+            if isinstance(event, events.Clock):
                 self._own_clock = self._last = event
             elif self._own_clock is not None and self._last is not self._own_clock:
                 self._last, own_clock = self._own_clock, [self._own_clock]
@@ -60,18 +60,18 @@ class Journal:
                     self._recorder.add(item)
             except WriteFailed as error:
                 self._fail(error)
-            self._ended = isinstance(event, RunFinished)
-        if self._error is not None and isinstance(event, TrialStarted):
+            self._ended = isinstance(event, events.RunFinished)
+        if self._error is not None and isinstance(event, events.TrialStarted):
             raise self._error
-        if isinstance(event, TrialStarted | PhaseEnded | TrialEnded):
+        if isinstance(event, events.TrialStarted | events.PhaseEnded | events.TrialEnded):
             self.follow(event)
 
-    def pass_on(self, clock: Clock, events: Sequence[Event]) -> None:
+    def pass_on(self, clock: events.Clock, batch: Sequence[events.Event]) -> None:
         """Append events of a worker."""
-        if self._error is not None or self._ended or not events:
+        if self._error is not None or self._ended or not batch:
             return
         try:
-            for event in events if self._last is clock else (clock, *events):
+            for event in batch if self._last is clock else (clock, *batch):
                 self._recorder.add(event)
         except WriteFailed as error:
             self._fail(error)

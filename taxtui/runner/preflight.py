@@ -8,7 +8,7 @@ import resource
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Cell, Notice
+from costmodel import events
 from taxtui import shipped
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Operation, Plan
@@ -59,7 +59,7 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
     return opened
 
 
-def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
+def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[events.Cell]:
     """Return the cells of a plan for a recording."""
     environment = identity.environment(identity.client_facts())
     places = [opened[str(cell.substrate)] for cell in plan.cells]
@@ -81,7 +81,7 @@ async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], journal: Jo
                     await substrate.prepare(run_id, plan.limits)
             except (SubstrateError, TimeoutError) as error:
                 text = f"{substrate.name}: not prepared: {' '.join(redact(error))}; the first create includes it"
-                journal.emit(Notice(journal.now(), "warning", text))
+                journal.emit(events.Notice(journal.now(), "warning", text))
 
 
 def require_descriptors(plan: Plan) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel import Cell, Clock, Header, Notice, Prices, RunFinished, events
+from costmodel import Prices, events
 from taxtui.errors import RunCrashed
 from taxtui.plan.spec import Plan
 from taxtui.recording.writer import Recorder
@@ -155,7 +155,7 @@ class Run:
                 await watchdog.wait_ready()
                 if left_behind := ledger.unswept_runs(self.run_id):
                     self.left_behind = left_behind
-                    journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(left_behind))))
+                    journal.emit(events.Notice(journal.now(), "warning", LEFT_BEHIND.format(len(left_behind))))
                 if self._here:  # worker processes prepare their own substrates
                     await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
                 helpers = journal.flush_regularly(), watchdog.keep(watchdog_replaced(journal))
@@ -173,13 +173,13 @@ class Run:
                 self._spend_limit.price(number, substrate, availability.effective.limits(self.plan.limits))
         return opened
 
-    def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
+    def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[events.Cell]) -> None:
         if self._resumed is None:
             software = identity.client_facts() | preflight.facts(opened.values()) | self._software
             journal.emit(
-                Header(events.MAGIC, events.FORMAT_VERSION, self.run_id, identity.describe(self.plan), software)
+                events.Header(events.MAGIC, events.FORMAT_VERSION, self.run_id, identity.describe(self.plan), software)
             )
-        journal.emit(Clock(self._clock, journal.anchor_ns, time.time_ns(), identity.host_digest()))
+        journal.emit(events.Clock(self._clock, journal.anchor_ns, time.time_ns(), identity.host_digest()))
         for cell in cells:
             journal.emit(cell)
 
@@ -199,7 +199,7 @@ class Run:
 
     # --------------------------------------------------------------------------------------------- repetitions
 
-    async def _start_workers(self, launch: Launch) -> list[Cell]:
+    async def _start_workers(self, launch: Launch) -> list[events.Cell]:
         """Start the workers of a repetition, and return their cells. Raises ``TaxtuiError``."""
         self._workers = []
         for assignment in self._assignments():
@@ -292,7 +292,7 @@ class Run:
             for number, cell in enumerate(self.plan.cells)
             if not self._ok[number]
         ]
-        journal.emit(RunFinished(self.outcome, dict(sorted(self.counts.items()))))
+        journal.emit(events.RunFinished(self.outcome, dict(sorted(self.counts.items()))))
 
 
 def repetition_of(plan: Plan, repetition: int) -> Plan:

@@ -38,7 +38,7 @@ class SpendLimit:
         self._in_use: dict[int, _Use] = {}  # by trial
 
     def price(self, cell: int, substrate: Substrate, limits: Limits) -> None:
-        """Look up the price of a paid cell. Raises ``costmodel.errors.PriceError`` with the stanza to add."""
+        """Look up the price of a paid cell. Raises ``costmodel.errors.PriceError``."""
         if self._prices is None:
             return
         identity = _identity(substrate, limits)

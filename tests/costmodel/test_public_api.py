@@ -154,7 +154,7 @@ def test_what_is_unknown_or_contradicts_itself_is_said_where_it_stands(tmp_path:
 def test_a_document_without_end_is_refused_by_every_reader(tmp_path: Path, reader: Callable[[Path], object]) -> None:
     path = tmp_path / "endless.toml"
     path.symlink_to("/dev/zero")
-    with pytest.raises((CostModelError, UsageError), match=r"endless\.toml: a device, not a regular file"):
+    with pytest.raises((CostModelError, UsageError), match=r"endless\.toml: not a regular file"):
         reader(path)
 
 

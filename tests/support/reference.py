@@ -31,7 +31,7 @@ from click.testing import CliRunner
 
 from costmodel import load_profile
 from costmodel.pricing import sheet
-from costmodel.providers.limits import known_profiles
+from costmodel.providers.provider import known_profiles
 from costmodel.recording import events
 from costmodel.recording.table import COLUMNS
 from taxtui.cli import app

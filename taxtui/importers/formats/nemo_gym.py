@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel import HARNESS, SANDBOX, VERIFIER, events
+from costmodel import causes, events
 from taxtui.importers.files import Unreadable, decoded, lines
 from taxtui.importers.formats import harbor
 from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
@@ -28,8 +28,8 @@ from taxtui.importers.values import (
 )
 
 OUTCOMES: Final = {
-    "oom": Failure("SandboxLikelyOutOfMemoryError", events.ACTION, events.FAILED, SANDBOX),
-    "sandbox_error": Failure("SandboxError", events.ACTION, events.FAILED, SANDBOX),
+    "oom": Failure("SandboxLikelyOutOfMemoryError", events.ACTION, events.FAILED, causes.SANDBOX),
+    "sandbox_error": Failure("SandboxError", events.ACTION, events.FAILED, causes.SANDBOX),
     "failed": Failure("RolloutError", events.ACTION),
     "cancelled": Failure("CancelledError", events.ACTION, events.CANCELLED),
 }
@@ -144,14 +144,14 @@ def _limit(row: object, sandbox: dict[str, Any]) -> str:
 
 def _failure(row: object, sandbox: dict[str, Any]) -> Failure | None:
     if at(row, "container_timed_out") is True:
-        return Failure("ContainerTimeout", events.ACTION, events.TIMEOUT, SANDBOX)
+        return Failure("ContainerTimeout", events.ACTION, events.TIMEOUT, causes.SANDBOX)
     if (failure := OUTCOMES.get(text(at(sandbox, "outcome")))) is not None:
         error = text(at(sandbox, "error_type"))
         return failure._replace(error=error) if error else failure
     if kind := text(at(row, "_ng_failure_class")):
         if kind.startswith(("judge", "verif")):
-            return Failure(kind, events.VERIFY, events.FAILED, VERIFIER)
-        return Failure(kind, events.ACTION, events.FAILED, HARNESS)
+            return Failure(kind, events.VERIFY, events.FAILED, causes.VERIFIER)
+        return Failure(kind, events.ACTION, events.FAILED, causes.HARNESS)
     if text(at(row, "verifier_error")) or at(row, "evaluation_completed") is False:
-        return Failure("VerifierError", events.VERIFY, events.FAILED, VERIFIER)
+        return Failure("VerifierError", events.VERIFY, events.FAILED, causes.VERIFIER)
     return None

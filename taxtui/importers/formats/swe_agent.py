@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel import PROVIDER, SANDBOX, events
+from costmodel import causes, events
 from taxtui.importers.files import Unreadable, decoded, document
 from taxtui.importers.protocol import Reader
 from taxtui.importers.timeline import Timeline
@@ -14,10 +14,10 @@ from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, maps, text
 
 FAILURES: Final = {
-    "exit_environment_error": Failure("EnvironmentError", events.ACTION, events.FAILED, SANDBOX),
+    "exit_environment_error": Failure("EnvironmentError", events.ACTION, events.FAILED, causes.SANDBOX),
     "exit_error": Failure("ExitError", events.ACTION, events.FAILED),
-    "exit_api": Failure("ApiExit", events.ACTION, events.FAILED, PROVIDER),
-    "exit_command_timeout": Failure("CommandTimeout", events.ACTION, events.TIMEOUT, SANDBOX),
+    "exit_api": Failure("ApiExit", events.ACTION, events.FAILED, causes.PROVIDER),
+    "exit_command_timeout": Failure("CommandTimeout", events.ACTION, events.TIMEOUT, causes.SANDBOX),
 }
 """Exit status → failure of the sandbox, a command or the model's provider. Other statuses are the agent's end."""
 LIMITS: Final = {

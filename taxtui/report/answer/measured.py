@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from costmodel import (
-    HELD_PER_SUCCESS,
     Answer,
     CellFilter,
     Recording,
@@ -18,6 +17,7 @@ from costmodel import (
     answer_of,
     check_reference_used,
     project,
+    ranking,
     read_recording,
 )
 from taxtui.report.answer import sections
@@ -60,7 +60,7 @@ def answer(
     results = [row for row in measured if (row.identity, row.provenance) in cells]
     if bounds is not None:
         check_reference_used(bounds, (row.identity.substrate for row in results if row.tax_between_worker_hours))
-    return answer_of(results, HELD_PER_SUCCESS, run_sd=run_sd)
+    return answer_of(results, ranking.HELD_PER_SUCCESS, run_sd=run_sd)
 
 
 def summary(path: Path) -> str:
@@ -69,7 +69,7 @@ def summary(path: Path) -> str:
     Raises:
         costmodel.errors.CostModelError: the recording is unreadable, or no trial succeeded.
     """
-    result = answer_of(recorded([read_recording(path)]), HELD_PER_SUCCESS)
+    result = answer_of(recorded([read_recording(path)]), ranking.HELD_PER_SUCCESS)
     sentence = Section("", [], [], [sections.headline_text(result)])
     parts = [sections.main(result, "", brief=True), sentence, *sections.bars(result)]
     return to_text(parts, terminal_width(), pen_of(sys.stderr))

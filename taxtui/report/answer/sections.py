@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from costmodel import (
-    CANNOT_TELL,
-    HELD_PER_SUCCESS,
-    NS_PER_S,
-    TIE,
-    WORKER_HOURS,
-    Answer,
-    Entry,
-    Finding,
-    Interval,
-    Place,
-    Row,
-    warnings,
-)
+from costmodel import CANNOT_TELL, NS_PER_S, TIE, Answer, Entry, Finding, Interval, Place, Row, ranking, warnings
 from taxtui.report import variation
 from taxtui.report.bars import chart, workload_of
 from taxtui.report.cells import CellGroup, Content, TableCell
@@ -79,7 +66,11 @@ def bars(answer: Answer) -> list[Section]:
 def main(answer: Answer, question: str, *, brief: bool = False) -> Section:
     """Return the table of amounts and ratios with its notes; ``brief``: names of warnings only."""
     marks = FlagMarks([entry.row.flags for line in answer.lines for entry in line.entries], warnings.DO)
-    unit = "worker-hours" if answer.measure == WORKER_HOURS else "Time that one delivered trajectory occupies a worker"
+    unit = (
+        "worker-hours"
+        if answer.measure == ranking.WORKER_HOURS
+        else "Time that one delivered trajectory occupies a worker"
+    )
     heading = f"{question}: {unit}" if question else unit
     if any(line.reference for line in answer.lines):
         heading += f", and how many times {clean(answer.baseline) if answer.baseline else 'the cheapest'}"
@@ -89,7 +80,7 @@ def main(answer: Answer, question: str, *, brief: bool = False) -> Section:
         name = f"{clean(line.name)}{_letters(line.entries, marks)}"
         lines.append([name, *(amounts.get(place, NOTHING) for place in answer.places)])
     head = [HEAD, *map(_heading, answer.places)]
-    names = ["time" if answer.measure == HELD_PER_SUCCESS else "worker-hours", "ratio"]
+    names = ["time" if answer.measure == ranking.HELD_PER_SUCCESS else "worker-hours", "ratio"]
     return Section(heading, head, lines, _short_notes(answer, marks) if brief else notes(answer, marks), amounts=names)
 
 
@@ -167,8 +158,8 @@ def _amounts(entry: Entry, measure: str) -> Content:
 
 def amount_cell(amount: Interval, measure: str) -> TableCell:
     """Return an amount in worker-hours, or as a duration."""
-    value, low, high = amount if measure == WORKER_HOURS else amount.times(NS_PER_S)
-    return TableCell(value, "" if measure == WORKER_HOURS else NS, low, high)
+    value, low, high = amount if measure == ranking.WORKER_HOURS else amount.times(NS_PER_S)
+    return TableCell(value, "" if measure == ranking.WORKER_HOURS else NS, low, high)
 
 
 def _ratio(ratio: Interval, verdict: Finding | None) -> TableCell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from costmodel import CAUSE_POLICIES, DROPPED, KEPT, RETRIED, characterization
+from costmodel import causes, characterization
 from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import HELD, MeasuredRow
@@ -15,8 +15,9 @@ FAILURES: Final = "failures"
 NOTES: Final = [
     "share: of the counted trials, with Wilson's interval. per hour: in an hour of a sandbox's life, with an exact "
     "Poisson interval, wider if groups fail together. Cancelled trials are not counted.",
-    f"model: {RETRIED}: the time is lost and the trajectory is tried again. {KEPT}: a delivered trajectory, mostly "
-    f"with reward 0. {DROPPED}: the time is lost without a retry. `--on-failure` of a training run overrides this.",
+    f"model: {causes.RETRIED}: the time is lost and the trajectory is tried again. {causes.KEPT}: a delivered "
+    f"trajectory, mostly with reward 0. {causes.DROPPED}: the time is lost without a retry. "
+    "`--on-failure` of a training run overrides this.",
     "The causes are named as by Harbor: sandbox_failed is a failure of the sandbox, harbor_failed of any harness.",
 ]
 
@@ -44,7 +45,7 @@ def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
 def record(row: MeasuredRow) -> dict[str, Any]:
     """Return the rates by cause as plain data, with the same keys in every row."""
     rates = {rate.cause: rate for rate in rates_of(row)}
-    return {"failures_by_cause": {cause: _plain(rates.get(cause), cause) for cause in CAUSE_POLICIES}}
+    return {"failures_by_cause": {cause: _plain(rates.get(cause), cause) for cause in causes.CAUSE_POLICIES}}
 
 
 def _plain(rate: characterization.CauseRate | None, cause: str) -> dict[str, Any]:
@@ -53,6 +54,6 @@ def _plain(rate: characterization.CauseRate | None, cause: str) -> dict[str, Any
         "trials": rate.trials if rate else 0,
         "share": rate.share._asdict() if rate else None,
         "per_hour": per_hour._asdict() if per_hour else None,
-        "model": rate.treatment if rate else CAUSE_POLICIES[cause].treatment,
-        **CAUSE_POLICIES[cause]._asdict(),
+        "model": rate.treatment if rate else causes.CAUSE_POLICIES[cause].treatment,
+        **causes.CAUSE_POLICIES[cause]._asdict(),
     }

@@ -12,11 +12,11 @@ from typing import Any, Final
 from costmodel import (
     FIXED_LENGTH,
     NS_PER_HOUR,
-    SANDBOX,
     Interval,
     PriceError,
     Prices,
     RecordedTrial,
+    causes,
     characterization,
     mean_interval,
 )
@@ -114,7 +114,7 @@ def failure_hazard(row: MeasuredRow) -> Interval | None:
     if _unheld(row):
         return None
     trials = row.cell.trials
-    events = [int(trial.cause == SANDBOX and not trial.ok) for trial in trials]
+    events = [int(trial.cause == causes.SANDBOX and not trial.ok) for trial in trials]
     return characterization.hazard(events, [_lived_ns(trial) / NS_PER_HOUR for trial in trials], _clusters(row))
 
 
@@ -127,7 +127,7 @@ def sections(names: Mapping[MeasuredRow, Content], prices: Prices | None = None)
 def _section(row: MeasuredRow, name: Content, prices: Prices | None) -> Section:
     low, high = 1 - (row.failures.high or 0.0), 1 - (row.failures.low or 0.0)
     trials = TableCell(len(row.cell.trials), COUNT)
-    failed = sum(trial.cause == SANDBOX and not trial.ok for trial in row.cell.trials)
+    failed = sum(trial.cause == causes.SANDBOX and not trial.ok for trial in row.cell.trials)
     lines: list[list[Content]] = [
         ["delivered", trials, TableCell(1 - row.failures.value, SHARE, low, high), "", ""],
         ["sandbox failures per hour", TableCell(failed, COUNT), amount_cell(failure_hazard(row)), "", ""],

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from costmodel import Notice
+from costmodel import events
 from taxtui.errors import located
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.journal import Journal
@@ -67,16 +67,16 @@ async def conclude_cleanup(substrates: Iterable[Substrate], entry: LedgerEntry, 
     """Sweep a ledger entry's sandboxes and record leftovers; True without leftovers."""
     lines = await final_sweep(substrates, entry.run_id, entry.covers)
     for text in lines:
-        journal.emit(Notice(journal.now(), "error", f"{text}; taxtui clean --run {entry.run_id} --force"))
+        journal.emit(events.Notice(journal.now(), "error", f"{text}; taxtui clean --run {entry.run_id} --force"))
     return not lines
 
 
 def record_crash(crash: Exception | None, journal: Journal) -> None:
     """Record the error of a crash, if any."""
     if crash is not None:
-        journal.emit(Notice(journal.now(), "error", f"crashed: {located(crash)} {redact(crash)[1]}".rstrip()))
+        journal.emit(events.Notice(journal.now(), "error", f"crashed: {located(crash)} {redact(crash)[1]}".rstrip()))
 
 
 def watchdog_replaced(journal: Journal) -> Callable[[], None]:
     """Return a function to record the replacement of a dead watchdog."""
-    return lambda: journal.emit(Notice(journal.now(), "warning", "the watchdog has died; a new watchdog runs"))
+    return lambda: journal.emit(events.Notice(journal.now(), "warning", "the watchdog has died; a new watchdog runs"))

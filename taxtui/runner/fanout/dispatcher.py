@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Event, Notice, TrialEnded, TrialStarted, events
+from costmodel import events
 from taxtui.errors import RunCrashed
 from taxtui.plan.spec import Plan
 from taxtui.runner.arrivals import Block, blocks, schedule
@@ -186,15 +186,15 @@ class Dispatcher:
             self._lost(worker)
         worker.alive = False
 
-    def _record(self, worker: WorkerHandle, events: list[Event]) -> None:
+    def _record(self, worker: WorkerHandle, batch: list[events.Event]) -> None:
         if worker.clock is not None:
-            self._run.journal.pass_on(worker.clock, events)
+            self._run.journal.pass_on(worker.clock, batch)
         ended: Counter[TrialQueue] = Counter()
-        for event in events:
-            if isinstance(event, TrialStarted):
+        for event in batch:
+            if isinstance(event, events.TrialStarted):
                 self._run.spend_limit.started(event.trial)
             trial = worker.follow(event)
-            if trial is None or not isinstance(event, TrialEnded):
+            if trial is None or not isinstance(event, events.TrialEnded):
                 continue
             self._count(trial.started, event)
             self._run.spend_limit.ended(event.trial)
@@ -210,7 +210,7 @@ class Dispatcher:
                     self._assign(idle, queue)
             queue.check()
 
-    def _count(self, started: TrialStarted, end: TrialEnded) -> None:
+    def _count(self, started: events.TrialStarted, end: events.TrialEnded) -> None:
         progress = self._run.progress
         if not started.warm_up:
             self._run.counts[end.outcome] = self._run.counts.get(end.outcome, 0) + 1
@@ -233,7 +233,7 @@ class Dispatcher:
         """Whether the run's limits refuse one more sandbox. Assigned trials are within the limits, and still run."""
         journal = self._run.journal
         if not self._stopping and (reason := self._run.spend_limit.refuses(cell)):
-            journal.emit(Notice(journal.now(), "warning", f"stopped: {reason}"))
+            journal.emit(events.Notice(journal.now(), "warning", f"stopped: {reason}"))
             self._limit = reason
             for queue in self._queues:
                 queue.drop()
@@ -253,8 +253,8 @@ class Dispatcher:
         worker.alive = False
         journal = self._run.journal
         text = f"worker {worker.number} was lost; {len(worker.running)} trials in flight are interrupted"
-        journal.emit(Notice(journal.now(), "warning", text))
-        ends: list[Event] = [*worker.interrupted()]
+        journal.emit(events.Notice(journal.now(), "warning", text))
+        ends: list[events.Event] = [*worker.interrupted()]
         if worker.clock is not None:
             journal.pass_on(worker.clock, ends)
         started = worker.running

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 import taxtui.errors
-from costmodel import Cell, Clock, Event
+from costmodel import events
 from taxtui.errors import TaxtuiError, located
 from taxtui.plan.spec import Plan
 from taxtui.runner.cleanup.ledger import TrialShare
@@ -87,15 +87,15 @@ class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Worker and watchdog are ready."""
 
-    cells: list[Cell]  # as recorded by this worker
+    cells: list[events.Cell]  # as recorded by this worker
     version: str
-    clock: Clock | None = None  # of the worker's events; None: the worker itself records them
+    clock: events.Clock | None = None  # of the worker's events; None: the worker itself records them
 
 
 class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
     """The worker's next events."""
 
-    events: list[Event]
+    events: list[events.Event]
 
 
 class NotStarted(msgspec.Struct, frozen=True, tag="not_started"):

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import astuple
 
-from costmodel import Cell, Clock, Event, Follower, Header, RunFinished, TrialEnded, TrialStarted, events, framing
+from costmodel import Follower, events
 from taxtui import folders
 from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan
@@ -46,22 +46,23 @@ class ResumeState:
         self.counts: Counter[str] = Counter()  # the same for this repetition
         self.ok_of: Counter[int] = Counter()  # successes by cell, of all repetitions
         self._finished: Counter[tuple[int, int]] = Counter()  # trials of this repetition by cell and block
-        self._cells: dict[int, Cell] = {}
-        self._open: dict[int, TrialStarted] = {}
+        self._cells: dict[int, events.Cell] = {}
+        self._open: dict[int, events.TrialStarted] = {}
         self._outcome = ""
         with Follower(path) as follower:
-            while events := follower.poll():
-                for event in events:
+            while batch := follower.poll():
+                for event in batch:
                     self._take(event)
             header = follower.finish()
+        self._end = follower.last_offset if self._outcome else follower.offset  # of the frames to keep
         if not follower.chained and follower.frames > 1:
             raise UsageError(f"{path}: of an early version, whose frames are not chained", fix="start another run")
         self.run_id = folders.require_run_id(header.run_id, str(path))
         if plan is not None:
             self._require(plan, header)
 
-    def _take(self, event: Event) -> None:
-        if isinstance(event, TrialStarted):
+    def _take(self, event: events.Event) -> None:
+        if isinstance(event, events.TrialStarted):
             if event.repetition > self.repetition:
                 self.repetition = event.repetition
                 self.before += self.counts
@@ -70,20 +71,20 @@ class ResumeState:
             self._open[event.trial] = event
             self.first_trial = max(self.first_trial, event.trial + 1)
             self.sandboxes += 1
-        elif isinstance(event, TrialEnded):
+        elif isinstance(event, events.TrialEnded):
             started = self._open.pop(event.trial, None)
             if started is not None and not started.warm_up:
                 self.counts[event.outcome] += 1
                 self.ok_of[started.cell] += event.outcome == events.OK
                 self._finished[started.cell, started.block] += event.outcome not in AGAIN
-        elif isinstance(event, Cell):
+        elif isinstance(event, events.Cell):
             self._cells[event.id] = event
-        elif isinstance(event, Clock):
+        elif isinstance(event, events.Clock):
             self.worker = max(self.worker, event.worker + 1)
-        elif isinstance(event, RunFinished):
+        elif isinstance(event, events.RunFinished):
             self._outcome = event.outcome
 
-    def _require(self, plan: Plan, header: Header) -> None:
+    def _require(self, plan: Plan, header: events.Header) -> None:
         if self._outcome == WHOLE:
             raise UsageError(f"{self.path}: the run has finished", fix="there is nothing to resume; start another")
         if self.run_id in ledger.live_runs():
@@ -114,7 +115,7 @@ class ResumeState:
         counts = [(block, self._finished[block.cell, block.number]) for block in order]
         return [block._replace(trials=block.trials - n, before=n) for block, n in counts if block.trials > n]
 
-    def prepare_append(self, cells: Sequence[Cell]) -> None:
+    def prepare_append(self, cells: Sequence[events.Cell]) -> None:
         """Cut the run's end and a torn frame off the file, to append frames.
 
         Raises:
@@ -130,16 +131,7 @@ class ResumeState:
                     raise UsageError(
                         f"{self.path} was measured in another environment: {change}", fix="start another run"
                     )
-        os.truncate(self.path, self._end())
-
-    def _end(self) -> int:
-        """Bytes of whole frames before the end of the run."""
-        parser, end = framing.FrameParser(), 0
-        with self.path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                for offset, payload in parser.feed(chunk):
-                    end = offset if self._outcome else offset + framing.PREFIX.size + len(payload)
-        return end
+        os.truncate(self.path, self._end)
 
 
 def _difference(was: object, now: object, place: str = "") -> str:

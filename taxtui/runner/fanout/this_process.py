@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from costmodel import Event
+from costmodel import events
 from taxtui import __version__
 from taxtui.runner import preflight
 from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, Recorded, ToWorker
@@ -21,7 +21,7 @@ class DirectConnection:
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
         """``opened``: the run's substrates, which the worker uses too."""
         self._assignment, self._opened = assignment, opened
-        self._events: list[Event] = []
+        self._events: list[events.Event] = []
         self._messages: list[FromWorker] = [Ready(preflight.describe_cells(assignment.plan, opened), __version__)]
         self._readable = asyncio.Event()
         self._readable.set()
@@ -42,7 +42,7 @@ class DirectConnection:
             self._ended = True
             self.report(Finished())
 
-    def _follow(self, event: Event) -> None:
+    def _follow(self, event: events.Event) -> None:
         self._events.append(event)
         self._readable.set()
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Actions, Cell, Clock, Event, InCourse, PhaseEnded, TrialEnded, TrialStarted, events
+from costmodel import InCourse, events
 from taxtui import __version__
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.runner.cleanup.ledger import TrialShare
@@ -28,7 +28,7 @@ class Assigned(NamedTuple):
 class RunningTrial(NamedTuple):
     """A trial in progress."""
 
-    started: TrialStarted
+    started: events.TrialStarted
     course: InCourse
 
 
@@ -41,8 +41,8 @@ class WorkerHandle:
         self.connection = connection
         self.alive = True
         self.finished = False  # the last message has arrived
-        self.cells: list[Cell] = []  # as recorded by this worker
-        self.clock: Clock | None = None  # of the events; None: the events are in the recording
+        self.cells: list[events.Cell] = []  # as recorded by this worker
+        self.clock: events.Clock | None = None  # of the events; None: the events are in the recording
         self.early: list[FromWorker] = []  # from before there was a recording
         self.assigned: dict[int, Assigned] = {}  # by trial
         self.running: dict[int, RunningTrial] = {}  # by trial
@@ -65,29 +65,29 @@ class WorkerHandle:
         if self.alive:
             self.connection.send(message)
 
-    def follow(self, event: Event) -> RunningTrial | None:
+    def follow(self, event: events.Event) -> RunningTrial | None:
         """Add the worker's next event; return the trial after its end."""
-        if isinstance(event, TrialStarted):
+        if isinstance(event, events.TrialStarted):
             self.running[event.trial] = RunningTrial(event, InCourse(event.start_ns))
-        elif isinstance(event, Actions):
+        elif isinstance(event, events.Actions):
             self.running[event.trial].course.took(event)
-        elif isinstance(event, PhaseEnded):
+        elif isinstance(event, events.PhaseEnded):
             if event.phase != events.CLEANUP:
                 self.running[event.trial].course.passed(event)
-        elif isinstance(event, TrialEnded):
+        elif isinstance(event, events.TrialEnded):
             return self.running.pop(event.trial)
         return None
 
-    def interrupted(self) -> list[TrialEnded]:
+    def interrupted(self) -> list[events.TrialEnded]:
         """Return the ends of a lost worker's running trials, as early as possible."""
         error, message = LOST
         return [
-            TrialEnded(number, events.INTERRUPTED, "", error, message, trial.course.earliest_end_ns, 0, "warm")
+            events.TrialEnded(number, events.INTERRUPTED, "", error, message, trial.course.earliest_end_ns, 0, "warm")
             for number, trial in self.running.items()
         ]
 
 
-async def await_ready(workers: Sequence[WorkerHandle]) -> list[Cell]:
+async def await_ready(workers: Sequence[WorkerHandle]) -> list[events.Cell]:
     """Return the cells of new workers, once all are ready.
 
     Raises:

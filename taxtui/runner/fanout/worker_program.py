@@ -16,7 +16,7 @@ import time
 
 import msgspec
 
-from costmodel import Clock, Event, TrialStarted
+from costmodel import events
 from taxtui import __version__
 from taxtui.errors import located
 from taxtui.recording.writer import bounded
@@ -50,7 +50,7 @@ class WorkerPipes:
         self.reader = reader
         self.gather_s = 0.0  # from the assignment
         self._writer = writer
-        self._events: list[Event] = []
+        self._events: list[events.Event] = []
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -64,12 +64,12 @@ class WorkerPipes:
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         return cls(reader, asyncio.StreamWriter(transport, protocol, None, loop))
 
-    def add(self, event: Event) -> None:
+    def add(self, event: events.Event) -> None:
         """Queue an event, and send the queue within ``gather_s``; a start at once: a create request follows."""
         event = bounded(event)
         msgspec.msgpack.encode(event)  # a value that no recording can contain is an error of the caller
         self._events.append(event)
-        if isinstance(event, TrialStarted):
+        if isinstance(event, events.TrialStarted):
             self.flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self.gather_s, self.flush)
@@ -130,7 +130,7 @@ class WorkerProgram:
         async with contextlib.AsyncExitStack() as stack:
             opened = await preflight.open_all(self.assignment.plan, stack)
             journal = Journal(self._pipes, self.crashed)
-            clock = Clock(self.assignment.clock, journal.anchor_ns, time.time_ns(), identity.host_digest())
+            clock = events.Clock(self.assignment.clock, journal.anchor_ns, time.time_ns(), identity.host_digest())
             worker = self.worker = Worker(self.assignment, journal, opened, self)
             assignment, control = self.assignment, worker.control
             entry = ledger.entry_of_this_process(assignment.plan, assignment.run_id, assignment.parts, assignment.share)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from costmodel import Actions, Mark, Notice, PhaseEnded, events
+from costmodel import events
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.runner.redaction import scrub
@@ -48,7 +48,7 @@ class ActionBuffer:
         """Add a command: a value for each column of ``events.Actions``."""
         self._rows.append(row)
 
-    def drain(self) -> Actions | None:
+    def drain(self) -> events.Actions | None:
         """Return the commands since the last call; None where there are none."""
         if not self._rows:
             return None
@@ -57,7 +57,7 @@ class ActionBuffer:
             columns[name] = events.sparse(columns[name], events.UNKNOWN if name in _OFTEN_UNKNOWN else 0)
         first, self._first = self._first, self._first + len(self._rows)
         self._rows = []
-        return Actions(trial=self._trial, step=self._step, first=first, **columns)
+        return events.Actions(trial=self._trial, step=self._step, first=first, **columns)
 
 
 class TrialTrajectory:
@@ -92,11 +92,11 @@ class TrialTrajectory:
     def flush_marks(self) -> None:
         seen, moved, anchor_ns = self.marks.seen, self.marks.moved, self._cell.anchor_ns
         for name, at_ns, resolution_ns in seen[self._marks_written :]:
-            self._cell.emit(Mark(self._number, name, max(0, at_ns - anchor_ns), resolution_ns, moved(name)))
+            self._cell.emit(events.Mark(self._number, name, max(0, at_ns - anchor_ns), resolution_ns, moved(name)))
         self._marks_written = len(seen)
         notices, self.marks.notices = self.marks.notices, []
         for text in notices:
-            self._cell.emit(Notice(self._cell.now(), "warning", f"{self._cell.substrate.name}: {scrub(text)}"))
+            self._cell.emit(events.Notice(self._cell.now(), "warning", f"{self._cell.substrate.name}: {scrub(text)}"))
 
     async def run(self) -> None:
         """Run everything up to the last action. Raises any error; ``phase`` says where."""
@@ -144,11 +144,11 @@ class TrialTrajectory:
         if self._deadline is not None:
             self._deadline.reschedule(self._ready_by_s)
         name = self._cell.substrate.name
-        self._cell.emit(Notice(self._cell.now(), "warning", f"{name}: throttled, waits {wait_s:.1f} s"))
+        self._cell.emit(events.Notice(self._cell.now(), "warning", f"{name}: throttled, waits {wait_s:.1f} s"))
 
     def phase_ended(self, phase: str, began_ns: int, duration_ns: int) -> None:
         self.flush_marks()
-        self._cell.emit(PhaseEnded(self._number, phase, began_ns, max(0, duration_ns)))
+        self._cell.emit(events.PhaseEnded(self._number, phase, began_ns, max(0, duration_ns)))
 
     async def _create(self) -> None:
         """Create the sandbox. Only the answered request counts, without throttled requests before."""
@@ -248,7 +248,9 @@ class TrialTrajectory:
             with contextlib.suppress(SubstrateError):
                 usage = await sandbox.usage()
                 if usage != Usage():
-                    self._cell.emit(Mark(self._number, mark, self._cell.now(), 0, usage.memory_bytes, usage.cpu_ns))
+                    self._cell.emit(
+                        events.Mark(self._number, mark, self._cell.now(), 0, usage.memory_bytes, usage.cpu_ns)
+                    )
 
         looking = asyncio.ensure_future(look())
         try:

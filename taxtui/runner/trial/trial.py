@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-from costmodel import Notice, TrialEnded, TrialStarted, events
+from costmodel import events
 from taxtui.plan.spec import SandboxSpec
 from taxtui.runner.redaction import redact
 from taxtui.runner.trial.cell import CellRun
@@ -61,7 +61,7 @@ class Trial:
         trajectory, start_ns = self._trajectory, self.cell.now()
         trajectory.last_ns = start_ns
         self.cell.emit(
-            TrialStarted(
+            events.TrialStarted(
                 trial=self.number,
                 cell=self.cell.cell,
                 sandbox=self.spec.name,
@@ -98,7 +98,7 @@ class Trial:
             await self._clean_up()
         name, message = ("", "") if error is None else _describe(error)
         self.cell.emit(
-            TrialEnded(
+            events.TrialEnded(
                 trial=self.number,
                 outcome=self.outcome,
                 phase=failed_in,
@@ -145,7 +145,7 @@ class Trial:
             async with asyncio.timeout(limit_s):
                 await call
         except Exception as error:
-            self.cell.emit(Notice(self.cell.now(), level, f"{text}: {' '.join(redact(error))}"))
+            self.cell.emit(events.Notice(self.cell.now(), level, f"{text}: {' '.join(redact(error))}"))
             return False
         return True
 

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-from costmodel import Event, Follower, SourceError
+from costmodel import Follower, SourceError, events
 from taxtui.live.state import RunState
 from taxtui.terminal_text import clean
 from taxtui.tui.live.feed import BUDGET_S, SLICE_BYTES, RunFeed
@@ -34,7 +34,7 @@ class ReplayFeed:
         self.damage = ""  # with the byte offset, if the file is damaged
         self.size_bytes = path.stat().st_size if path.exists() else 0
         self._follower = Follower(path)
-        self._events: deque[Event] = deque()  # read, but not yet applied
+        self._events: deque[events.Event] = deque()  # read, but not yet applied
         self._clock_unix_ns = 0
         self._advanced_s = time.monotonic()
         self._closed = False
@@ -60,7 +60,7 @@ class ReplayFeed:
         self.over = True
         return False
 
-    def _is_later(self, event: Event) -> bool:
+    def _is_later(self, event: events.Event) -> bool:
         """Whether the clock has yet to reach an event; the clock begins with the measurement."""
         if not self.speed or not self.state.started_unix_ns:
             return False

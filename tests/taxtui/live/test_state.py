@@ -21,6 +21,13 @@ from tests.taxtui.tui import story
 from tests.taxtui.tui.story import MS, S, cell, clock, header, health, planned, trial
 
 
+def in_flight(state: RunState) -> list[object]:
+    trials = state.open.values()
+    return [
+        (trial.started, trial.doing, trial.phases, trial.trial.cpu_ns, trial.trial.durations_ns) for trial in trials
+    ]
+
+
 def fold(told: list[Event]) -> RunState:
     state = RunState()
     for event in told:
@@ -223,6 +230,7 @@ def test_following_a_file_as_it_grows_folds_to_the_same_state_as_the_events_at_o
                 for event in follower.poll():
                     live.apply(event)
         assert live == fold(told)
+        assert in_flight(live) == in_flight(fold(told))
 
 
 @given(runs())

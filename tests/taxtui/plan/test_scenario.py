@@ -149,9 +149,9 @@ def test_what_is_wrong_with_a_tier_is_said_with_its_place(step: str, words: str,
 
 def test_a_document_without_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "endless.toml").symlink_to("/dev/zero")
-    with pytest.raises(ScenarioError, match=r"no scenario|a device, not a regular file"):
+    with pytest.raises(ScenarioError, match=r"no scenario|not a regular file"):
         scenario.load(str(tmp_path / "endless.toml"))
-    with pytest.raises(PriceError, match="a device, not a regular file"):
+    with pytest.raises(PriceError, match="not a regular file"):
         load_prices(tmp_path / "endless.toml")
 
 

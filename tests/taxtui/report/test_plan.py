@@ -239,7 +239,7 @@ def test_a_run_is_counted_by_one_sheet_or_by_none(measured: list[PastTrial], tmp
         ("ecs", "x" * 5000, {}, "File name too long"),
         ("daytona", "aws-fargate", {}, "has no price for daytona; add a [[sandbox]] for it"),
         ("daytona", "", {"max_cost_usd": 3.0}, "a limit in dollars needs one price sheet"),
-        ("ecs", "/dev/null", {}, "cannot read /dev/null: a device"),
+        ("ecs", "/dev/null", {}, "cannot read /dev/null: not a regular file"),
     ],
 )
 def test_a_limit_that_cannot_be_kept_is_refused(

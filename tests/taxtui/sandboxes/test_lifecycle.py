@@ -12,7 +12,7 @@ import pytest
 
 from costmodel.recording import events
 from costmodel.recording.events import Actions, Mark, PhaseEnded
-from costmodel.recording.validation import Causality
+from costmodel.recording.follower import Causality
 from taxtui.errors import CreateFailed, ExecFailed, ScenarioError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.notation import parse_lifecycle

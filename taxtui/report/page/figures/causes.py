@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from matplotlib.patches import Patch
 
-from costmodel import HELD_PER_SUCCESS, Answer, warnings
+from costmodel import Answer, ranking, warnings
 from taxtui.report.bars import Bar, charts
 from taxtui.report.page.figure import FONT, Canvas, Figure, Panel, along_x, legend_height, legible
 from taxtui.report.page.palette import INK, MUTED, SURFACE, light
@@ -36,7 +36,7 @@ def figure(name: str, title: str, answer: Answer) -> Figure:
         for provenance, group in groupby(ordered, lambda bar: bar.provenance):
             apart = "" if provenance == warnings.MEASURED else provenance.upper().replace("_", "-")
             heading = f"{apart}, {chart.title}" if apart else chart.title
-            is_time = answer.measure == HELD_PER_SUCCESS
+            is_time = answer.measure == ranking.HELD_PER_SUCCESS
             panels.append(_panel(f"{name}-{len(panels) + 1}", heading, list(group), apart, is_time=is_time))
     hidden = len(drawn) - MOST_PANELS
     return Figure(name, title, panels, [f"{hidden:,} more workloads are in the tables. {CHOOSE}"] if hidden > 0 else [])
