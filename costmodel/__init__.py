@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from costmodel import toml
     from costmodel.analysis import concurrency_sweep
     from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matches_spec
-    from costmodel.analysis.bill import USD, Bill, Side
     from costmodel.analysis.compared_metrics import (
         DEFAULT_METRICS,
         FAILURE_RATE,
@@ -35,7 +34,17 @@ if TYPE_CHECKING:
         parse_metric,
     )
     from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
-    from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
+    from costmodel.analysis.decision import (
+        MOVE,
+        STAY,
+        UNMEASURED_PROVENANCES,
+        USD,
+        Bill,
+        Decision,
+        Side,
+        Unverified,
+        decide_between,
+    )
     from costmodel.analysis.project import (
         CellFilter,
         SubstrateRun,
@@ -64,9 +73,9 @@ if TYPE_CHECKING:
     from costmodel.pricing import sheet
     from costmodel.pricing.instance_sizes import sold_size
     from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell
-    from costmodel.projection import tax_bounds, warnings
+    from costmodel.projection import warnings
+    from costmodel.projection.measured_row import Reference, check_reference_used, reference_of
     from costmodel.projection.row import (
-        CAUSE_NAMES,
         CAUSES,
         Attribution,
         Evidence,
@@ -74,7 +83,6 @@ if TYPE_CHECKING:
         Row,
         Share,
     )
-    from costmodel.projection.tax_bounds import Reference, check_reference_used
     from costmodel.providers.limits import Profile, known_profiles, load_profile
     from costmodel.providers.provider import Provider, known_providers, load_provider, published_figures
     from costmodel.recording import breakdown, events, framing

@@ -14,10 +14,9 @@ from costmodel.analysis.baseline import matches_spec, with_baseline, with_full_s
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
-from costmodel.projection.measured_row import ENDS, measured_row
+from costmodel.projection.measured_row import ENDS, Reference, measured_row
 from costmodel.projection.published_rows import quoted
 from costmodel.projection.row import Row, Share, TaxBounds
-from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
 from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity

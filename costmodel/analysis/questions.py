@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 
 from costmodel.analysis.baseline import matches_spec
-from costmodel.analysis.bill import Side, check_prices
-from costmodel.analysis.decision import Decision, decide_between
+from costmodel.analysis.decision import Decision, Side, check_prices, decide_between
 from costmodel.analysis.project import CellFilter, SubstrateRun, cells_of, inputs_of, part_of, rows_of
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from costmodel.analysis.decision import across
 from costmodel.attribution.paired_comparison import Shared, run_difference
-from costmodel.attribution.shares import Rates
+from costmodel.attribution.replications import Rates
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import Share
 from costmodel.providers.plausible_ranges import figures

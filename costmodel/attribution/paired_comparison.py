@@ -6,12 +6,10 @@ repetitions are resampled alike, trials of different repetitions independently.
 
 from __future__ import annotations
 
-import math
 import zlib
 from typing import Final
 
 from costmodel.attribution.replications import Progress, Replications, repeated
-from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, units, with_run
 from costmodel.projection.row import Attribution, Share
 from costmodel.simulation.attempts import Trials
@@ -50,21 +48,18 @@ def run_difference(
     if begun is None:
         return None
 
-    def both() -> list[tuple[Amount, Amount]]:
-        mine, theirs = map(units, begun)
-        return list(zip(mine, theirs, strict=True))
+    def differences() -> list[Amount]:
+        return [mine.less(theirs) for mine, theirs in zip(*map(units, begun), strict=True)]
 
     def needed() -> float:
         factor = 0.0
-        for mine, theirs in both():
-            totals = [math.fsum(stream) for stream in _less(mine, mine.plain, theirs.plain)]
-            saved = abs(math.fsum(totals)) / len(totals)
-            enough = max(PRECISE * saved, ALIKE * abs(mine.of(RUN).value), TINY)
-            factor = max(factor, standard_error(totals) / enough)
+        for amount in differences():
+            enough = max(PRECISE * abs(amount.saved(1).value), ALIKE * abs(amount.of(RUN).value), TINY)
+            factor = max(factor, amount.error(1) / enough)
         return begun[0].rounds[0] * factor**2
 
     repeated(begun, needed, progress)
-    return Share(*(_interval(*pair) for pair in both()))
+    return Share(*(amount.saved(1) for amount in differences()))
 
 
 def with_difference(first: Attribution, second: Attribution, less: Share) -> Attribution:
@@ -119,19 +114,3 @@ def _both(
 def _nodes(training_run: TrainingRun) -> tuple[object, ...]:
     images = training_run.images, training_run.pull_gb_s, training_run.placement
     return training_run.nodes, training_run.pods_per_node, training_run.node_disk_gib, *images
-
-
-def _interval(amount: Amount, other_amount: Amount) -> Interval:
-    """Return the interval of the difference, stream by stream."""
-    plain, twins = _less(amount, amount.plain, other_amount.plain), _less(amount, amount.twins, other_amount.twins)
-    fewest = min((count for count in (amount.repetitions, other_amount.repetitions) if count), default=0)
-    return interval_of(plain, twins, amount.stands_for[RUN], signed=True, repetitions=fewest)
-
-
-def _less(amount: Amount, streams: list[list[Steps]], other_streams: list[list[Steps]]) -> list[Steps]:
-    """Return the difference of each step, multiplied by its weight."""
-    times = amount.stands_for[RUN]
-    return [
-        [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]
-        for mine, theirs in zip(streams, other_streams, strict=True)
-    ]

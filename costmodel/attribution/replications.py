@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.attribution.resamples import draws_runs, resampled
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
@@ -23,8 +23,10 @@ from costmodel.simulation.rules import StepRules
 from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
 from costmodel.simulation.timeline import Bill, simulate_steps
-from costmodel.statistics.repetitions import assumed
+from costmodel.statistics.intervals import correlation_time
+from costmodel.statistics.repetitions import MIN_RUNS, Assumed, assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
+from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
 
 STREAMS: Final = (6, 10)
@@ -72,6 +74,33 @@ class Stream(NamedTuple):
     times: Sequence[int] | None  # how often it draws each trial; None: as recorded
     factor: float  # of an assumed repetition effect
     steps: Counterfactuals
+
+
+class Rates(NamedTuple):
+    """Dollars per hour."""
+
+    lasting: float  # GPUs and nodes, for the duration of the run
+    worker: float
+    idle_sandbox: float
+    suspended_sandbox: float
+    priced: bool  # whether anything has a price
+
+    @classmethod
+    def of(cls, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Rates:
+        """Return the rates of the training run and the price sheet."""
+        gpu_usd_hour, node_usd_hour = training_run.gpu_usd_hour, training_run.node_usd_hour
+        lasting = (training_run.gpus or 0) * (gpu_usd_hour or 0.0) + (training_run.nodes or 0) * (node_usd_hour or 0)
+        priced = prices is not None or gpu_usd_hour is not None or node_usd_hour is not None
+        suspended = training_run.suspended_usd_hour
+        if prices is None:
+            return cls(lasting, 0.0, 0.0, suspended or 0.0, priced or bool(suspended))
+        price = prices.sandbox(pool.identity)
+        suspended = price.suspended_usd_hour() if suspended is None else suspended
+        return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), suspended, priced)
+
+    def sandbox_usd(self, step: StepTaken) -> float:
+        """Return dollars of the sandboxes of a simulated step, suspended or not."""
+        return step.usd + step.suspended_ns / NS_PER_HOUR * self.suspended_sandbox
 
 
 Progress = Callable[[float], None]
@@ -134,7 +163,7 @@ class Replications:
             StepTooLong: a round would take minutes or hours.
             PriceError: the sheet lacks a price.
         """
-        self.pool, self.training_run, self.prices = pool, training_run, prices
+        self.pool, self.training_run, self.rates = pool, training_run, Rates.of(training_run, pool, prices)
         self.separate = causes  # whether each acting cause is removed alone, too
         self.causes = _acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
         everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
@@ -197,6 +226,13 @@ class Replications:
     def share(self) -> float:
         """Return the factor from counted amounts of the steps to the run; the last step may be partial."""
         return self.times * self.sampling.sample.whole / self.sampling.sample.steps
+
+    def usd(self, step: StepTaken) -> float:
+        """Return dollars of a simulated step."""
+        rates = self.rates
+        lasting, idle = step.wall_ns * rates.lasting, self.times * step.idle_ns * rates.idle_sandbox
+        used = rates.sandbox_usd(step) + step.held_ns / NS_PER_HOUR * rates.worker
+        return (lasting + idle) / NS_PER_HOUR + self.share * used
 
     @property
     def ideal_alike(self) -> bool:
@@ -292,3 +328,50 @@ def _acting_causes(
     if pool.contended is None:
         acts["contention"] = None
     return {cause: acts[cause] for cause in CAUSES}
+
+
+def draws_runs(runs: int, spread: Assumed) -> bool:
+    """Return whether resamples draw whole repetitions, because there are enough of them."""
+    return runs >= MIN_RUNS and not spread.by_user
+
+
+def resampled(pool: Pool, spread: Assumed, rng: Random, *, halved: bool = False) -> tuple[list[int], float]:
+    """Return how often a resample has each trial, and the factor of an assumed repetition effect.
+
+    The factor is 1 if whole repetitions are drawn. Within a repetition, stretches of neighbouring trials are drawn,
+    as long as neighbours correlate.
+
+    ``halved``: half of the trials of each repetition, once, unless whole repetitions are drawn. Their mean differs from
+    the mean of all as much as the mean of all from the truth. Every other half lacks the longest trial, but only one of
+    three resamples of full size, which hides how amounts depend on the longest trial.
+    """
+    by_run: dict[object, list[int]] = {}
+    for index, trial in enumerate(pool.trials):
+        by_run.setdefault(trial.run, []).append(index)
+    runs, factor = list(by_run.values()), 1.0
+    if draws_runs(len(runs), spread):
+        runs, halved = rng.choices(runs, k=len(runs)), False
+    else:
+        share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(pool.trials)
+        factor = math.exp(rng.gauss(0, spread.sd * share))
+    times = [0] * len(pool.trials)
+    for run in runs:
+        stretch = min(len(run), _stretch(pool, run))
+        drawn: list[int] = []
+        if halved:
+            stretches = [run[place : place + stretch] for place in range(0, len(run), stretch)]
+            drawn = list(chain.from_iterable(rng.sample(stretches, max(1, len(stretches) // 2))))
+        while not halved and len(drawn) < len(run):
+            begin = rng.randrange(len(run))
+            drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
+        for index in drawn[: len(run)]:
+            times[index] += 1
+    drawn_a_success = any(times[index] for index, trial in enumerate(pool.trials) if trial.ok)
+    return times if drawn_a_success else [1] * len(times), factor
+
+
+def _stretch(pool: Pool, run: list[int]) -> int:
+    """Return the number of neighbouring trials with the information of one."""
+    held = [float(pool.trials[index].measures.held_ns) for index in run]
+    mean = math.fsum(held) / len(held)
+    return max(1, math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))

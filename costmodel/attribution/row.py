@@ -10,7 +10,7 @@ from typing import Final
 
 from costmodel.attribution.assumptions import borrowed
 from costmodel.attribution.replications import Progress, Replications, StepTooLong, repeated
-from costmodel.attribution.shares import Rates, attribution, needed, with_run
+from costmodel.attribution.shares import attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer
@@ -68,7 +68,7 @@ def attributed(
     repeated([simulated], partial(needed, simulated), progress)
     result = attribution(simulated, row.evidence.basis)
     if not training_run.step_model:
-        result = _as_in_the_row(row, training_run, result)
+        result = _as_in_the_row(row, simulated, result)
     result = as_sure_as(row, result, training_run)
     if pool.provenance == warnings.COMPOSED:
         result = result._replace(assumptions=tuple(borrowed(result.assumptions)))
@@ -132,12 +132,12 @@ def _without_limits(attribution: Attribution) -> Attribution:
     )
 
 
-def _as_in_the_row(row: Row, training_run: TrainingRun, attribution: Attribution) -> Attribution:
+def _as_in_the_row(row: Row, simulated: Replications, attribution: Attribution) -> Attribution:
     """Return the attribution with the row's wall-clock and bill, where the row is exact."""
     wall, hours = row.wall_clock_hours, row.worker_hours
     if wall is None or hours is None:
         return attribution
-    lasting_usd = Rates.of_training_run(training_run) * wall.value
+    lasting_usd, training_run = simulated.rates.lasting * wall.value, simulated.training_run
     usd = None if attribution.run.usd is None else lasting_usd + (row.cost.total_usd if row.cost is not None else 0.0)
     from_row = Share(
         Interval(wall.value * 3600 / attribution.steps),
@@ -163,7 +163,7 @@ def _full_speed(row: Row) -> float | None:
 def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Row:
     """Return the row with simulated answers where closed forms do not apply."""
     sample, training_run, part = simulated.sample, simulated.training_run, simulated.share
-    rules, rates = StepRules.of(training_run), Rates.of_replications(simulated)
+    rules, rates = StepRules.of(training_run), simulated.rates
 
     def mean(value: Callable[[StepTaken], float]) -> float:
         weighted = (zip(sample.stands_for, stream[0], strict=True) for stream in simulated.plain)
@@ -208,7 +208,7 @@ def _cost(cost: Cost, simulated: Replications, sandbox_usd: float, idle_hours: f
 
     Its relative limits are at least those of the worker-hours and of the row's earlier bill.
     """
-    rates = Rates.of_replications(simulated)
+    rates = simulated.rates
     idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
     billed = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(

@@ -8,8 +8,7 @@ from typing import Final
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import doubts
-from costmodel.projection.row import Evidence
-from costmodel.projection.tail_limits import TailLimits
+from costmodel.projection.row import Evidence, TailLimits
 from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.simulation.attempts import effective_workers
@@ -99,11 +98,8 @@ def beyond_recorded_ns(tally: Tally, pool: Pool) -> Interval:
     return error.times(continued_ns)
 
 
-_ALL: Final = frozenset(field.name for field in fields(TrainingRun))
 _BY_ONE_LATENCY: Final = frozenset({"trajectories", "workers", "actions", "baseline", "quota", "precision"})
 """The length must be the published one; nothing is simulated, so precision has no effect."""
-_UNPUBLISHED: Final = frozenset({"include_cleanup"})
-"""No provider publishes clean-up times."""
 
 
 def used_by(kind: str) -> frozenset[str]:
@@ -113,7 +109,8 @@ def used_by(kind: str) -> frozenset[str]:
     """
     if kind == warnings.PUBLISHED:
         return _BY_ONE_LATENCY
-    return _ALL - _UNPUBLISHED if kind == warnings.COMPOSED else _ALL
+    unpublished = {"include_cleanup"} if kind == warnings.COMPOSED else set()
+    return frozenset(field.name for field in fields(TrainingRun)) - unpublished
 
 
 def settings_in_use(training_run: TrainingRun) -> list[str]:

@@ -1,22 +1,31 @@
-"""The projected row of a measured cell."""
+"""The projected row of a measured cell.
+
+Where in-sandbox time is unknown, the tax is bounded: command time is all work, or none. A reference narrows the lower
+bound: each command has the median dispatch of a recording of the same substrate, or its whole time if shorter.
+"""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, options_without_data, reasons, trust
 from costmodel.projection.row import ByCause, PoolUse, Row, Steps, TaxBounds, Trajectory, WallClock
-from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import WallClockLimits, WholeRun, limits, timed_run
+from costmodel.recording.breakdown import parted
+from costmodel.recording.reader import Recording
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
+from costmodel.workload.attempts import Attempt
 from costmodel.workload.estimator import Tally, Value
 from costmodel.workload.pool import Pool, attempts
 
@@ -25,6 +34,22 @@ if TYPE_CHECKING:
 
 ENDS = 0.25
 """Share of the row's simulation for each end of an unmeasured range."""
+
+
+class MedianDispatch(NamedTuple):
+    """Median dispatch of the actions of a reference on one substrate."""
+
+    ns: int
+    actions: int
+    source: str  # names of recordings
+
+    def of(self, actions: int, taken_ns: int) -> int:
+        """Return the least dispatch of ``actions`` commands with ``taken_ns`` in all, in ns."""
+        return min(taken_ns, actions * self.ns)
+
+
+Reference = Mapping[str, MedianDispatch]
+"""Substrate → median dispatch."""
 
 
 def measured_row(
@@ -65,7 +90,7 @@ def measured_row(
     tax_hours = tax and tax.widened(doubt_ns).times(hours).shifted(waiting_hours).not_negative()
     by_cause = _by_cause(tally, pool, training_run, hours, waiting_hours)
     median = (reference or {}).get(pool.identity.substrate)
-    between = None if bounded else tax_between(tally, median, hours, waiting_hours)
+    between = None if bounded else _tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
     wall_clock = _wall_clock(run, worker_hours, training_run, whole)
     outcome = run.outcome
@@ -175,3 +200,66 @@ def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun
 def _with_limits(steps: Steps, step: WallClockLimits) -> Steps:
     low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
+
+
+def reference_of(recordings: Sequence[Recording]) -> Reference:
+    """The median dispatch per action by substrate, over all successful trials whose run is known.
+
+    Raises:
+        TrainingRunError: no command of theirs has a known run.
+    """
+    by_substrate: dict[str, tuple[array[int], dict[str, None]]] = {}
+    for recording in recordings:
+        for cell in recording.cells:
+            dispatches, names = by_substrate.setdefault(cell.identity.substrate, (array("q"), {}))
+            for trial in cell.trials:
+                if trial.ok:
+                    dispatches.extend(parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1])
+                    names[recording.name] = None
+    medians = {
+        substrate: MedianDispatch(sorted(dispatches)[(len(dispatches) - 1) // 2], len(dispatches), ", ".join(names))
+        for substrate, (dispatches, names) in by_substrate.items()
+        if dispatches
+    }
+    if not medians:
+        names_told = ", ".join(recording.name for recording in recordings)
+        raise TrainingRunError(f"{names_told} cannot be a reference: it tells no command's time inside the sandbox")
+    return medians
+
+
+def _tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiting_hours: float) -> TaxBounds | None:
+    """Worker-hours of tax if the unsplit commands were all work but for the reference's dispatch, and if none were.
+
+    ``hours`` of the whole run per ns and success. None where the tax is known, so that nothing has to be bounded.
+    """
+    if tally.run_known:
+        return None
+
+    def upper(attempt: Attempt) -> int:
+        work_ns = 0 if attempt.unsplit_ns else attempt.run_ns + attempt.wrapper_ns
+        return attempt.held_ns - attempt.think_ns - work_ns if attempt.ok else attempt.held_ns
+
+    def lower(attempt: Attempt) -> int:
+        dispatch_ns = median.of(attempt.actions, attempt.unsplit_ns) if median else 0
+        return upper(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
+
+    def whole(part: Callable[[Attempt], int]) -> float:
+        return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
+
+    return TaxBounds(max(0.0, whole(lower)), whole(upper))
+
+
+def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:
+    """Check that a reference bounds some row with unknown in-sandbox time.
+
+    Raises:
+        TrainingRunError: there is no such row, or none on a substrate of the reference.
+    """
+    substrates = set(unknown)
+    if not substrates:
+        raise TrainingRunError("every row tells its commands' time inside the sandbox; leave --reference out")
+    if substrates.isdisjoint(reference):
+        measured, unbounded = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
+        raise TrainingRunError(
+            f"the reference measured {measured}, and the rows that it could bound ran on {unbounded}"
+        )

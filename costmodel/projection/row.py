@@ -6,13 +6,10 @@ Without a unit: a count, a share or a ratio.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.projection.tail_limits import TailLimits
 from costmodel.recording.trial import CellIdentity
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
@@ -38,30 +35,6 @@ CAUSES: Final = (
 )
 """Causes of sandbox time: startup, dispatch, commands slower than the reference's, contention, the runner gap, waits
 for a create, a quota or a pod, failures with their retries, and clean-up."""
-
-CAUSE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "startup": "startup",
-        "create": "create",
-        "ready": "ready",
-        "image_pull": "image pulls",
-        "preload": "preload",
-        "dispatch": "dispatch",
-        "wrapper": "wrapper time",
-        "unsplit": "undivided",
-        "slowdown": "slower commands",
-        "contention": "contention",
-        "work": "command time",
-        "think": "model time",
-        "queued": "throttled",
-        "throttle": "throttled",
-        "harness": "runner gap",
-        "failed": "failures",
-        "failures": "failures",
-        "cleanup": "cleanup",
-    }
-)
-"""Field of a row or of a trial → name of the cause, in the order in which bars are drawn."""
 
 
 class Trajectory(NamedTuple):
@@ -181,6 +154,14 @@ class Versus(NamedTuple):
     label: str  # the baseline's label, also where its row is not displayed
     worker_hours: Interval  # the difference
     verdict: Finding
+
+
+class TailLimits(NamedTuple):
+    """How much sooner and later than for the law of the trials a run may end; neither is below 0."""
+
+    sooner_ns: float
+    later_ns: float | None  # None: unbounded by the trials
+    needs_trials: int | None  # necessary trials, if unbounded
 
 
 class Evidence(NamedTuple):

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from costmodel import (
     CANNOT_TELL,
-    CAUSE_NAMES,
     EXEC,
     SESSION,
     TIE,
@@ -22,6 +21,7 @@ from costmodel import (
     warnings,
 )
 from taxtui.report.numbers import number, plus_minus, span
+from taxtui.report.words import CAUSES
 
 UNKNOWN_MODE: Final = "unknown"
 ALL: Final = 0.995
@@ -157,7 +157,7 @@ def _cause(dear: Row, cheap: Row, *, among_several: bool = False) -> str:
     dearest = excess(dear, cheap)
     if dearest is None:
         return ""
-    cause = CAUSE_NAMES[dearest.cause]
+    cause = CAUSES[dearest.cause]
     if dearest.cause == "dispatch":
         cause = f"{_short(dearest.per_action_s)} of dispatch per action"
     share = "all" if dearest.share >= ALL else f"{100 * dearest.share:.0f} %"

@@ -17,7 +17,6 @@ from costmodel import (
     Interval,
     Place,
     Row,
-    warnings,
 )
 from taxtui.report import variation
 from taxtui.report.bars import chart, workload_of
@@ -26,7 +25,7 @@ from taxtui.report.formats import Section
 from taxtui.report.headline import sentence
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, NS, TIMES, duration
-from taxtui.report.words import INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
+from taxtui.report.words import DO, INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
 from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of
 
@@ -78,7 +77,7 @@ def bars(answer: Answer) -> list[Section]:
 
 def main(answer: Answer, question: str, *, brief: bool = False) -> Section:
     """Return the table of amounts and ratios with its notes; ``brief``: names of warnings only."""
-    marks = FlagMarks([entry.row.flags for line in answer.lines for entry in line.entries], warnings.DO)
+    marks = FlagMarks([entry.row.flags for line in answer.lines for entry in line.entries], DO)
     unit = "worker-hours" if answer.measure == WORKER_HOURS else "Time that one delivered trajectory occupies a worker"
     heading = f"{question}: {unit}" if question else unit
     if any(line.reference for line in answer.lines):

@@ -22,7 +22,7 @@ from costmodel import (
     project,
 )
 from costmodel.attribution import replications
-from costmodel.attribution.resamples import interval_of
+from costmodel.attribution.shares import interval_of
 from costmodel.projection.row import CAUSES, Share
 from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules

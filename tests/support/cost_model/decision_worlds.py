@@ -10,8 +10,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel import Precision, TrainingRun, load
-from costmodel.analysis.bill import USD, Side
-from costmodel.analysis.decision import Decision, Savings, decide_between
+from costmodel.analysis.decision import USD, Decision, Savings, Side, decide_between
 from costmodel.analysis.project import behind, cells_of, rows_of
 from costmodel.providers.plausible_ranges import Candidate
 from costmodel.providers.provider import load_provider
