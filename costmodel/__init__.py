@@ -25,15 +25,20 @@ if TYPE_CHECKING:
     from costmodel import toml
     from costmodel.analysis import concurrency_sweep
     from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matches_spec
-    from costmodel.analysis.compared_metrics import (
+    from costmodel.analysis.comparison import (
+        COMPARISON_VERDICTS,
         DEFAULT_METRICS,
         FAILURE_RATE,
+        INCONCLUSIVE,
         METRIC_LIMIT,
+        WORSE,
         ComparedSide,
+        Comparison,
+        Comparisons,
         Metric,
+        compare,
         parse_metric,
     )
-    from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
     from costmodel.analysis.decision import (
         MOVE,
         STAY,
@@ -68,7 +73,7 @@ if TYPE_CHECKING:
     )
     from costmodel.analysis.thresholds import InputEffect, input_effects
     from costmodel.analysis.what_if import Saving, Threshold, what_if
-    from costmodel.attribution.assumptions import MEASURED_INPUT, STEP_MODEL_RULES
+    from costmodel.attribution.row import MEASURED_INPUT, STEP_MODEL_RULES
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet
     from costmodel.pricing.instance_sizes import sold_size

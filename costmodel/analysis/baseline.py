@@ -67,17 +67,13 @@ def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
     candidates = [row for row in matching(rows, spec) if works_ns.get(id(row))]
     result = []
     for row in rows:
-        reference, cause = peer(row, candidates), row.by_cause_worker_hours
-        if reference is None or cause is None or cause.work is None:
-            result.append(row)
-            continue
-        work_ns, reference_ns = works_ns.get(id(row)), works_ns[id(reference)]
-        if work_ns is None or reference_ns is None:
-            result.append(row)
-            continue
-        work = cause.work * float(reference_ns / work_ns) if work_ns else 0.0
-        cause = cause._replace(slowdown=cause.work - work, work=work)
-        result.append(_doubting(replace(row, by_cause_worker_hours=cause), row, reference))
+        reference, cause, work_ns = peer(row, candidates), row.by_cause_worker_hours, works_ns.get(id(row))
+        reference_ns = works_ns.get(id(reference))
+        if reference and cause and cause.work is not None and work_ns is not None and reference_ns is not None:
+            work = cause.work * float(reference_ns / work_ns) if work_ns else 0.0
+            cause = cause._replace(slowdown=cause.work - work, work=work)
+            row = _doubting(replace(row, by_cause_worker_hours=cause), reference)
+        result.append(row)
     return result
 
 
@@ -101,14 +97,11 @@ def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_
         if row.worker_hours is None or baseline is row or _disturbed(row, baseline):
             result.append(row)
         elif baseline is None:
-            comparable = peer(row, candidates) is None
-            result.append(
-                row if comparable else replace(row, flags=warnings.ordered([*row.flags, warnings.PROVENANCE]))
-            )
+            result.append(row if peer(row, candidates) is None else row.flagged(warnings.PROVENANCE))
         else:
             delta, verdict = judge_rows(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
-            compared = replace(row, versus=Versus(baseline.identity.cell_id, baseline.label, delta, verdict))
-            result.append(_doubting(compared, row, baseline))
+            versus = Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
+            result.append(_doubting(replace(row, versus=versus), baseline))
     return result
 
 
@@ -116,11 +109,10 @@ def _disturbed(*rows: Row | None) -> bool:
     return any(row is not None and warnings.DISTURBED in row.flags for row in rows)
 
 
-def _doubting(result: Row, row: Row, reference: Row) -> Row:
-    """Return the result, flagged if row and reference were measured in different environments."""
-    if row.identity.environment == reference.identity.environment or warnings.ENVIRONMENT in result.flags:
-        return result
-    return replace(result, flags=warnings.ordered([*result.flags, warnings.ENVIRONMENT]))
+def _doubting(row: Row, reference: Row) -> Row:
+    """Return the row, flagged if it and the reference were measured in different environments."""
+    same = row.identity.environment == reference.identity.environment
+    return row if same else row.flagged(warnings.ENVIRONMENT)
 
 
 def judge_rows(

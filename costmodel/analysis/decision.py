@@ -7,13 +7,13 @@ price it is worker-hours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from costmodel.analysis.baseline import judge_rows
-from costmodel.analysis.project import part_of, rows_of
+from costmodel.analysis.project import rows_of
 from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.pricing.sheet import BILLED_RATES
 from costmodel.projection import warnings
@@ -97,23 +97,24 @@ class Decision:
         return self.goal.candidate.inputs if self.goal.candidate is not None else ()
 
 
-def decide_between(
-    start: Side, goal: Side, *, effort: float = 1.0, progress: Callable[[float], None] | None = None
-) -> Decision:
+def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
     """Decide whether moving saves money, or worker-hours where nothing has a price.
 
     ``sides`` refuses sandboxes that are free on one side only; sides built otherwise are not checked for that.
-    ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
+    ``effort`` is the budget of both simulations (1: usual).
 
     Raises:
         TrainingRunError: the two did not do the same work, one of them has no number, or the model's time is missing.
     """
     _check_comparable(start, goal)
     unit = USD if all(usd_of(side.row) is not None for side in (start, goal)) else WORKER_HOURS
-    saved = Savings(start, goal, unit, effort * PAIRED, progress)
+    saved = Savings(start, goal, unit, effort * PAIRED)
     saving = saved.at({})
-    if saved.first is not None:
-        goal = _with_saving(start, goal, saved.first)
+    first, second = start.row.attribution, goal.row.attribution
+    if saved.first is not None and first is not None and second is not None:  # so that both tables agree
+        from costmodel.attribution.paired_comparison import with_difference
+
+        goal = replace(goal, row=replace(goal.row, attribution=with_difference(first, second, saved.first)))
     bills = bill(start, unit), bill(goal, unit)
     ends: list[Interval | None] = [saving, saving]
     if goal.candidate is not None:
@@ -171,20 +172,10 @@ class Savings:
     common to both, mostly generation, cancels.
     """
 
-    def __init__(
-        self,
-        start: Side,
-        goal: Side,
-        unit: str,
-        effort: float,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
+    def __init__(self, start: Side, goal: Side, unit: str, effort: float) -> None:
         """``effort``: budget of both simulations, relative to a row."""
-        self._start, self._goal, self._unit, self._effort, self._progress = start, goal, unit, effort, progress
-        self._parts = 1 if goal.candidate is None else PARTS
-        self._finished, self._all = 0, 1  # simulated differences
-        if goal.candidate is not None:
-            self._all += 2 * 2 ** sum(unmeasured.either for unmeasured in goal.candidate.inputs)
+        self._start, self._goal, self._unit = start, goal, unit
+        self._effort = effort / (1 if goal.candidate is None else PARTS)
         self._shared: Shared = {}
         self.first: Share | None = None  # first simulated difference
 
@@ -203,14 +194,8 @@ class Savings:
             ends = [(start.inputs._replace(value=end), goal) for end in start.inputs.ends]
             ends += [(start.inputs, goal._replace(value=end)) for end in goal.ends]
             pairs = [(start.inputs, goal), *ends]
-            effort, progress = self._effort / self._parts / len(pairs), None
-            if self._progress is not None:
-                progress = part_of(self._progress, self._finished, self._all)
-            self._finished += 1
-            differences = [
-                run_difference(*pair, effort, progress and part_of(progress, number, len(pairs)), self._shared)
-                for number, pair in enumerate(pairs)
-            ]
+            effort = self._effort / len(pairs)
+            differences = [run_difference(*pair, effort, self._shared) for pair in pairs]
             complete = [difference for difference in differences if difference is not None]
             if len(complete) == len(pairs):
                 self.first = self.first or complete[0]
@@ -265,16 +250,6 @@ def verdict(saving: Interval) -> str:
     if saving.low is not None and saving.high is not None:
         return MOVE if saving.low > 0 else STAY if saving.high <= 0 else CANNOT_TELL
     return CANNOT_TELL
-
-
-def _with_saving(start: Side, goal: Side, less: Share) -> Side:
-    """Return the goal with the start's bill less the saving, so that both tables agree."""
-    from costmodel.attribution.paired_comparison import with_difference
-
-    if start.row.attribution is None or goal.row.attribution is None:
-        return goal
-    attribution = with_difference(start.row.attribution, goal.row.attribution, less)
-    return replace(goal, row=replace(goal.row, attribution=attribution))
 
 
 def by_rows(start: Side, goal: Side, unit: str, times: float = 1.0) -> Interval:

@@ -44,19 +44,17 @@ class InputEffect(NamedTuple):
         return 0.0 if end == self.input.assumed else way / (end - self.input.assumed)
 
 
-def input_effects(
-    decision: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False
-) -> list[InputEffect]:
+def input_effects(decision: Decision, *, rough: bool = False) -> list[InputEffect]:
     """Return every unmeasured input with its threshold, the nearest first.
 
-    Inputs without a threshold follow. ``progress`` receives the finished share. ``rough``:
-    only the end against the saving is simulated, and the threshold is interpolated linearly.
+    Inputs without a threshold follow. ``rough``: only the end against the saving is simulated, and the threshold is
+    interpolated linearly.
     """
     if not decision.inputs:
         return []
     savings = Savings(decision.start, decision.goal, decision.unit, QUICK if rough else SWEPT)
     saving, assumed_saving, effects = decision.saving.value, savings.at({}).value, []
-    for number, unmeasured in enumerate(decision.inputs, 1):
+    for unmeasured in decision.inputs:
 
         def saving_at(value: float, name: str = unmeasured.name) -> float | None:
             try:  # only the difference of these less precise simulations is used
@@ -69,8 +67,6 @@ def input_effects(
         ends = {end: saving_at(getattr(unmeasured, end)) for end in tried}
         at = _threshold(saving, unmeasured, ends, None if rough else saving_at)
         effects.append(InputEffect(unmeasured, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at))
-        if progress is not None:
-            progress(number / len(decision.inputs))
     return sorted(effects, key=lambda effect: effect.near)
 
 

@@ -69,7 +69,7 @@ class Saving(NamedTuple):
     thresholds: tuple[Threshold, ...]
 
 
-def what_if(run: Alternatives, actions: Sequence[str], progress: Callable[[float], None] | None = None) -> list[Saving]:
+def what_if(run: Alternatives, actions: Sequence[str]) -> list[Saving]:
     """Return the saving of each action alone; the training run has none of the named actions otherwise.
 
     Raises:
@@ -83,12 +83,7 @@ def what_if(run: Alternatives, actions: Sequence[str], progress: Callable[[float
     base = run.training_run
     for action in actions:
         base = _without(base, action)
-    savings = []
-    for place, action in enumerate(actions):
-        savings.append(_saving(run, base, action))
-        if progress is not None:
-            progress((place + 1) / len(actions))
-    return savings
+    return [_saving(run, base, action) for action in actions]
 
 
 def _without(training_run: TrainingRun, action: str) -> TrainingRun:
@@ -118,7 +113,7 @@ def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
             built = replace(base, build_s=None, builders=None, built_images=0)
             result = run_difference(after, run._replace(training_run=built), EFFORT)
         else:
-            result = run_difference(before, after, EFFORT, None, shared)
+            result = run_difference(before, after, EFFORT, shared)
         if result is None:
             raise TrainingRunError(f"{action} cannot be compared: no attempt succeeds, or the steps differ")
         return result

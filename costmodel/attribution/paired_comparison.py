@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from costmodel.attribution.replications import Progress, Replications, repeated
+from costmodel.attribution.replications import Replications, repeated
 from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, units, with_run
 from costmodel.projection.row import Attribution, Share
 from costmodel.simulation.attempts import Trials
@@ -32,13 +32,12 @@ def run_difference(
     first: Alternatives,
     second: Alternatives,
     effort: float = 1.0,
-    progress: Progress | None = None,
     shared: Shared | None = None,
 ) -> Share | None:
     """Return first − second, each without its ends. None: the steps differ, or no attempt succeeds.
 
-    Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. ``progress`` receives
-    the finished share. Calls with the same ``shared`` simulate the same first run once.
+    Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. Calls with the same
+    ``shared`` simulate the same first run once.
 
     Raises:
         TrainingRunError: next to no attempt of a run would succeed.
@@ -58,7 +57,7 @@ def run_difference(
             factor = max(factor, amount.error(1) / enough)
         return begun[0].rounds[0] * factor**2
 
-    repeated(begun, needed, progress)
+    repeated(begun, needed)
     return Share(*(amount.saved(1) for amount in differences()))
 
 

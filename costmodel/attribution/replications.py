@@ -8,7 +8,7 @@ assumed. Rounds are added until the simulation error is small. ``shares`` comput
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from random import Random
 from typing import Final, NamedTuple
@@ -103,31 +103,19 @@ class Rates(NamedTuple):
         return step.usd + step.suspended_ns / NS_PER_HOUR * self.suspended_sandbox
 
 
-Progress = Callable[[float], None]
-"""Receives the finished share, from 0 to 1."""
-
-
-def repeated(runs: Sequence[Replications], needed: Callable[[], float], progress: Progress | None = None) -> None:
+def repeated(runs: Sequence[Replications], needed: Callable[[], float]) -> None:
     """Add rounds to all runs alike until as many as ``needed``, or ``most_rounds``.
 
-    ``progress`` receives the finished share. Frequent checks would stop at a lucky moment, so they are few.
+    Frequent checks would stop at a lucky moment, so they are few.
     """
-    rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
-    wanted = max(1, *(run.rounds[0] for run in runs)) if len(runs) > 1 else 1
+    rounds, wanted = 0, max(1, *(run.rounds[0] for run in runs))
     while rounds < wanted:
-        expected = wanted if wanted == allowed else min(allowed, 2 * wanted)
         for number in range(rounds, wanted):
-            for place, run in enumerate(runs):
-                for part in run.simulate(number):
-                    reported = max(reported, (number + (place + part) / len(runs)) / expected)
-                    if progress is not None:
-                        progress(reported)
+            for run in runs:
+                run.simulate(number)
         rounds = wanted
         wanted = min(BEFORE * rounds, math.ceil(needed()))
-        allowed = min(run.most_rounds for run in runs)  # after ``needed``: fewer counterfactuals afford more rounds
-        wanted = min(allowed, wanted)
-    if progress is not None:
-        progress(1.0)
+        wanted = min(wanted, *(run.most_rounds for run in runs))  # fewer counterfactuals afford more rounds
 
 
 class StepTooLong(TrainingRunError):
@@ -248,15 +236,14 @@ class Replications:
         """Return the rollouts of a further round, over all streams and counterfactuals."""
         return self.sampling.sample.rollouts(number) * len(self._streams) * len(self.active)
 
-    def simulate(self, number: int) -> Iterator[float]:
-        """Simulate round ``number`` unless finished; yield the finished share."""
+    def simulate(self, number: int) -> None:
+        """Simulate round ``number`` unless finished."""
         if number < self.rounds[0]:
             return
-        for place, stream in enumerate(self._streams, 1):
+        for stream in self._streams:
             random_stream = RandomStream(self._simulated_run, self._trials, self._thinking, stream.seed, stream.times)
             for index in self.active:
                 stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
-            yield place / len(self._streams)
         self._budget -= self._cost(number)
         for index in self.active:
             self.rounds[index] = number + 1

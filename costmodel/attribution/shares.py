@@ -15,13 +15,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from costmodel.attribution.assumptions import assumptions
 from costmodel.attribution.replications import Replications
 from costmodel.projection.row import Attribution, GpuWaiting, Share
-from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.simulation.state import StepTaken
 from costmodel.statistics.intervals import Interval, student_t
-from costmodel.statistics.repetitions import Basis
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 
 SURE: Final = 0.997
@@ -150,9 +147,9 @@ def units(replications: Replications) -> tuple[Amount, Amount, Amount, Amount]:
     )
 
 
-def attribution(replications: Replications, basis: Basis) -> Attribution:
-    """Return the attribution; ``basis`` is the source of the between-repetition part of the intervals."""
-    pool, training_run, sample = replications.pool, replications.training_run, replications.sample
+def attribution(replications: Replications) -> Attribution:
+    """Return the attribution without its assumptions."""
+    training_run, sample = replications.training_run, replications.sample
     rates = replications.rates
     step_s, hours, gpu, dollars = units(replications)
 
@@ -174,7 +171,6 @@ def attribution(replications: Replications, basis: Basis) -> Attribution:
     }
     for cause, index in indexes.items():
         causes[cause] = share(partial(Amount.saved, index=index))
-    failed = [policy_of(trial.cause, trial.error).treatment for trial in pool.trials if not trial.ok]
     return Attribution(
         causes=causes,
         sandbox=share(lambda amount: amount.saved(IDEAL)),
@@ -182,14 +178,7 @@ def attribution(replications: Replications, basis: Basis) -> Attribution:
         run=share(lambda amount: amount.of(RUN)),
         waiting=None if training_run.gpus is None else _waiting(gpu, replications),
         usd_per_critical_second=sample.steps * rates.lasting / 3600 if rates.lasting else None,
-        assumptions=assumptions(
-            training_run,
-            basis,
-            failures=len(failed),
-            trials=len(pool.trials),
-            dropped=failed.count(DROPPED),
-            scale=replications.sampling.scale,
-        ),
+        assumptions=(),
         steps=sample.steps,
         simulated_steps=sample.simulated,
         replicates=len(replications.plain) + len(replications.twins),
@@ -242,24 +231,17 @@ def _level(replications: Replications, plain: list[list[Steps]]) -> Steps:
     numbers of rounds."""
     if not replications.ideal_alike:
         return []
-    times, rounds = replications.sample.stands_for, 1
+    sample, rounds = replications.sample, 1
+    pulls = any(any(segment.disks) for segment in sample.segments)  # stretches along the run, alike without pulls
     while True:
-        level = _alike(replications, min(rounds, replications.sample.rounds))
+        level = sample._replace(rounds=min(rounds, sample.rounds)).stands_for
+        if pulls:
+            level = [math.fsum(level) / len(level)] * len(level)
         totals = [math.fsum(v * step for v, step in zip(level, stream[IDEAL], strict=False)) for stream in plain]
         off = standard_error(totals)
-        if rounds >= replications.sample.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
-            return level + [0.0] * (len(times) - len(level))
+        if rounds >= sample.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
+            return level + [0.0] * (len(sample.stands_for) - len(level))
         rounds *= 2
-
-
-def _alike(replications: Replications, rounds: int) -> Steps:
-    """Return the weight of each step, if all of these rounds are alike."""
-    times = replications.sample._replace(rounds=rounds).stands_for
-    if any(
-        any(segment.disks) for segment in replications.sample.segments
-    ):  # stretches along the run, alike without pulls
-        return [math.fsum(times) / len(times)] * len(times)
-    return times
 
 
 def _waiting(gpu: Amount, replications: Replications) -> GpuWaiting:

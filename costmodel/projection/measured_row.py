@@ -43,10 +43,6 @@ class MedianDispatch(NamedTuple):
     actions: int
     source: str  # names of recordings
 
-    def of(self, actions: int, taken_ns: int) -> int:
-        """Return the least dispatch of ``actions`` commands with ``taken_ns`` in all, in ns."""
-        return min(taken_ns, actions * self.ns)
-
 
 Reference = Mapping[str, MedianDispatch]
 """Substrate → median dispatch."""
@@ -240,7 +236,7 @@ def _tax_between(tally: Tally, median: MedianDispatch | None, hours: float, wait
         return attempt.held_ns - attempt.think_ns - work_ns if attempt.ok else attempt.held_ns
 
     def lower(attempt: Attempt) -> int:
-        dispatch_ns = median.of(attempt.actions, attempt.unsplit_ns) if median else 0
+        dispatch_ns = min(attempt.unsplit_ns, attempt.actions * median.ns) if median else 0
         return upper(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
 
     def whole(part: Callable[[Attempt], int]) -> float:

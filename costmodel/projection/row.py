@@ -6,10 +6,11 @@ Without a unit: a count, a share or a ratio.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from costmodel.projection.warnings import ordered
 from costmodel.recording.trial import CellIdentity
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
@@ -249,6 +250,10 @@ class Row:
     levels: MeasuredLevels | None = None  # several measured concurrencies
     unused: tuple[str, ...] = ()  # options without effect here, because the source lacks their data
     evidence: Evidence | None = None
+
+    def flagged(self, flag: str) -> Row:
+        """Return the row with one more warning."""
+        return replace(self, flags=ordered([*self.flags, flag]))
 
     @property
     def actions(self) -> int | float:

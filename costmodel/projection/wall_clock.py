@@ -13,7 +13,7 @@ docs/statistics.md, "Tails".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -42,8 +42,6 @@ TOP: Final = 200
 SUMMED: Final = 30
 """Largest number of excess jobs with an exact Poisson sum; beyond it the square root is normal."""
 NO_TAIL: Final = TailLimits(0.0, 0.0, None)
-Source = Callable[[], Trials]
-"""Return the trials for a simulation."""
 
 
 class WholeRun(NamedTuple):
@@ -79,7 +77,7 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     success, failure, draw = tally.held_times(ok=True), tally.held_times(ok=False), None
     if success is not None and failure is not None and not training_run.step_model:
         draw = partial(chained, success, failure, retries, round(training_run.backoff_s * NS_PER_S))
-    run = run_in_time(law, training_run, partial(Trials, pool, training_run), draw)
+    run = run_in_time(law, training_run, draw, pool)
     if training_run.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value
         mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), training_run), pool, training_run, run.outcome)
@@ -110,13 +108,12 @@ def _killed(sample: Sequence[Attempt], training_run: TrainingRun) -> Sequence[At
 
 
 def run_in_time(
-    law: Distribution, training_run: TrainingRun, source: Source | None = None, draw: Draw | None = None
+    law: Distribution, training_run: TrainingRun, draw: Draw | None = None, pool: Pool | None = None
 ) -> WholeRun:
     """Return the duration of a run with ``law`` as a worker's busy time per trajectory.
 
-    ``source`` returns the same trajectories by attempt, for a create rate or a pool. ``draw``: as for
-    ``expected_makespan``.
-    The step model replaces the result for what its fields ask.
+    ``draw``: as for ``expected_makespan``. ``pool``: the same trajectories by attempt, for a create rate or
+    a warm pool. The step model replaces the result for what its fields ask.
     """
     workers, precision = training_run.usable_workers, training_run.precision
 
@@ -128,8 +125,8 @@ def run_in_time(
         if limited and training_run.trajectories:
             from costmodel.simulation.run import simulate_run
 
-            assert source is not None
-            outcome = simulate_run(source(), training_run, law)
+            assert pool is not None
+            outcome = simulate_run(Trials(pool, training_run), training_run, law)
             wall = Makespan(*outcome.wall_ns, "events")
             return WholeRun(wall, wall, None, None, [], law, outcome)
         whole = makespan(training_run.trajectories)

@@ -114,8 +114,8 @@ def command(
         return
     sources = load_recordings(recordings)
     if changed_actions:
-        with progress("simulating") as report_share:
-            savings = project_what_if.answer(changed_actions, sources, places, choice, providers, report_share)
+        with progress("simulating"):
+            savings = project_what_if.answer(changed_actions, sources, places, choice, providers)
         click.echo(BY_NAME[form].render(savings))
         return
     _check_row_count(recordings, sources, choice, training_run, brief=for_people and not full and not explain)

@@ -11,8 +11,7 @@ from random import Random
 from statistics import median
 from typing import Any, Final, NamedTuple, cast
 
-from costmodel.analysis.compared_metrics import DEFAULT_METRICS, Metric, parse_metric
-from costmodel.analysis.comparison import BETTER, WORSE, compare
+from costmodel.analysis.comparison import BETTER, DEFAULT_METRICS, WORSE, Metric, compare, parse_metric
 from costmodel.recording import events
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.reader import RecordedCell, Recording, read_recording

@@ -16,8 +16,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.analysis.compared_metrics import parse_metric
-from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare
+from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare, parse_metric
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, ratio, student_t

@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel.analysis.baseline import with_baseline
-from costmodel.analysis.compared_metrics import parse_metric
-from costmodel.analysis.comparison import compare
+from costmodel.analysis.comparison import compare, parse_metric
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.projection.row import Row

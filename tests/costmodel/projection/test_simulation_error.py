@@ -11,7 +11,6 @@ import pytest
 
 from costmodel import Attribution, Images, Precision, Recording, Row, Think, TrainingRun, load, project
 from costmodel.analysis.decision import Side, decide_between
-from costmodel.analysis.project import behind, rows_of
 from costmodel.attribution import replications
 from costmodel.projection.row import Share
 from costmodel.workload.pool import pools
@@ -94,16 +93,9 @@ def test_ten_seeds_give_one_answer(recording: Recording) -> None:
 
 
 def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
-    share: list[float] = []
-    found = told(
-        rows_of(
-            behind([recording], TrainingRun(**LAB | {"run_sd": 0.0}), None, ())[:1], effort=1.0, progress=share.append
-        )[0]
-    )
+    found = told(rows(recording, "docker", run_sd=0.0)[0])
     assert found.error_s < 0.08 * found.run.step_s.value  # 99.7 % are within that, 95 % within 5 %
     assert found.simulated_steps > 3
-    assert share == sorted(share)
-    assert share[-1] == 1.0
     monkeypatch.setattr(replications, "BUDGET", 1)
     less = told(rows(recording, "docker", run_sd=0.0)[0])
     assert less.simulated_steps < found.simulated_steps

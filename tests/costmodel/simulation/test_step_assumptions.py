@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from costmodel import TrainingRun
-from costmodel.attribution.assumptions import POISONED, REQUESTED, STEP_MODEL_RULES, assumptions
+from costmodel.attribution.row import POISONED, REQUESTED, STEP_MODEL_RULES, assumptions
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.images import Images
 
@@ -14,7 +15,8 @@ ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")
 
 def told(scale: int = 1, **asked: Any) -> dict[str, tuple[str, str]]:
     training_run = TrainingRun(**{"trajectories": 1000, "workers": 64, "prompts": 4, "group_size": 4} | asked)
-    found = assumptions(training_run, ASSUMED, failures=3, trials=1200, scale=scale)
+    trials: list[Any] = [SimpleNamespace(ok=number >= 3, cause="", error="") for number in range(1200)]
+    found = list(assumptions(training_run, ASSUMED, trials, scale))
     assert len({one.name for one in found}) == len(found)
     return {one.name: (one.value, one.source) for one in found}
 
