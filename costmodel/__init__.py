@@ -71,8 +71,7 @@ if TYPE_CHECKING:
         WorkLine,
         answer_of,
     )
-    from costmodel.analysis.thresholds import InputEffect, input_effects
-    from costmodel.analysis.what_if import Saving, Threshold, what_if
+    from costmodel.analysis.thresholds import InputEffect, Saving, Threshold, input_effects, what_if
     from costmodel.attribution.row import MEASURED_INPUT, STEP_MODEL_RULES
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet

@@ -13,21 +13,10 @@ from typing import Final, NamedTuple
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import Recording
 from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial, values_of
+from costmodel.statistics import repetitions
 from costmodel.statistics.intervals import LEVEL, Interval, difference, quantile, ratio, student_t, wilson_interval
 from costmodel.statistics.quantiles import percentile, percentile_with_runs, spread_of, worth
-from costmodel.statistics.repetitions import (
-    NORMAL,
-    Assumed,
-    Basis,
-    Estimate,
-    RunKey,
-    assumed,
-    between,
-    estimate,
-    interval,
-    margins,
-    measures,
-)
+from costmodel.statistics.repetitions import NORMAL, Assumed, Basis, Estimate, RunKey
 from costmodel.statistics.verdict import repetitions_needed
 from costmodel.workload.pool import Pool, pools
 
@@ -218,7 +207,7 @@ def compare(
 
 
 def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -> Comparison:
-    assume = max(assumed(pool.identity.substrate, run_sd) for pool in (before, after))
+    assume = max(repetitions.assumed(pool.identity.substrate, run_sd) for pool in (before, after))
     if metric.quantity == FAILURE_RATE:
         comparison = _failures(before, after, metric)
     elif metric.p is None:
@@ -305,14 +294,18 @@ def _failures(before: Pool, after: Pool, metric: Metric) -> Comparison:
 
 def _means(before: Pool, after: Pool, metric: Metric, assume: Assumed) -> Comparison:
     means = _mean(before, metric.quantity), _mean(after, metric.quantity)
-    then, now = (ComparedSide(values, mean and interval(mean, assume)) for values, mean in means)
+    then, now = (ComparedSide(values, mean and repetitions.interval(mean, assume)) for values, mean in means)
     (_, was), (_, value) = means
     if was is None or value is None:
         return Comparison(before, after, metric, then, now, None, _missing(then, now))
     change = _relative(value.within, was.within)
     if change is not None:
-        change = _wider(change, _relative(*margins(value, was, assume)))
-    sd = math.sqrt(between((value, was))) if measures(value, was) and not assume.by_user else None
+        change = _wider(change, _relative(*repetitions.margins(value, was, assume)))
+    sd = (
+        math.sqrt(repetitions.between((value, was)))
+        if repetitions.measures(value, was) and not assume.by_user
+        else None
+    )
     bases = _bases((len(was.parts), len(value.parts)), sd, assume)
     return Comparison(before, after, metric, then, now, change, WAS_ZERO, bases)
 
@@ -331,7 +324,7 @@ def _mean(pool: Pool, quantity: str) -> tuple[int, Estimate | None]:
         sums, sizes, complete = list(map(sum, values)), list(map(len, values)), _reports(pool, quantity)
     if not complete or not any(sizes):
         return 0, None
-    return sum(sizes), estimate(sums, sizes, [(trial.run, trial.block) for trial in trials])
+    return sum(sizes), repetitions.estimate(sums, sizes, [(trial.run, trial.block) for trial in trials])
 
 
 def _reports(pool: Pool, quantity: str) -> bool:

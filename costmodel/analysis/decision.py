@@ -7,7 +7,7 @@ price it is worker-hours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -180,11 +180,7 @@ class Savings:
         self.first: Share | None = None  # first simulated difference
 
     def at(self, values: Values) -> Interval:
-        """Return the saving; absent values are as assumed.
-
-        Raises:
-            CostModelError: the run cannot be answered at these values.
-        """
+        """Return the saving; absent values are as assumed. Raises ``CostModelError``: there is no answer."""
         start, goal, candidate = self._start, self._goal.inputs, self._goal.candidate
         if candidate is not None and values:
             goal = candidate.at(values)
@@ -212,21 +208,17 @@ class Savings:
 
         Inputs whose worse end is unknown are tried at both.
         """
-        assert self._goal.candidate is not None
-        savings = []
-        for values in _corners(self._goal.candidate, end):
+        candidate, savings = self._goal.candidate, []
+        assert candidate is not None
+        either = [unmeasured for unmeasured in candidate.inputs if unmeasured.either]
+        for ends in product(*((unmeasured.best, unmeasured.worst) for unmeasured in either)):
+            corner = {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
             try:
-                savings.append(self.at(values))
+                savings.append(self.at(candidate.values(end) | corner))
             except CostModelError:
                 return None
         value = (max if end == "best" else min)(saving.value for saving in savings)
         return across(*sorted(savings, key=lambda saving: saving.value != value))
-
-
-def _corners(candidate: Candidate, end: End) -> Iterator[Values]:
-    either = [unmeasured for unmeasured in candidate.inputs if unmeasured.either]
-    for ends in product(*((unmeasured.best, unmeasured.worst) for unmeasured in either)):
-        yield candidate.values(end) | {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
 
 
 def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:

@@ -142,11 +142,8 @@ def answer_of(
 ) -> Answer:
     """Group the rows of a training run by workload, and rank the rows of each.
 
-    Args:
-        rows: of ``project``, all at the same training run.
-        measure: the compared amount; both rank alike.
-        run_sd: assumed sd between repetitions, as in ``TrainingRun``.
-        baseline: reference SUBSTRATE[:key=value], as in ``TrainingRun``; by default the cheapest of each workload.
+    ``measure`` is the compared amount; both rank alike. ``run_sd`` and ``baseline`` are fields of ``TrainingRun``; by
+    default the reference is the cheapest of each workload.
 
     Raises:
         TrainingRunError: the baseline is unknown.
@@ -241,12 +238,9 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
         if len({Work.of(row) for row in members}) == len(members):
             columns[Place(label, provenance)] = members
             continue
-        fields = [
-            name
-            for name in CellIdentity._fields
-            if name not in (*WORK_FIELDS, "actions", "length", "substrate", "variant")
-        ]
-        fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
+        common = (*WORK_FIELDS, "actions", "length", "substrate", "variant")
+        others = [name for name in CellIdentity._fields if name not in common]
+        fields = [name for name in others if len({getattr(row.identity, name) for row in members}) > 1]
         by_place: dict[tuple[object, ...], list[Row]] = {}
         for row in members:
             by_place.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)

@@ -38,10 +38,6 @@ def run_difference(
 
     Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. Calls with the same
     ``shared`` simulate the same first run once.
-
-    Raises:
-        TrainingRunError: next to no attempt of a run would succeed.
-        PriceError: a sheet lacks a price.
     """
     begun = _both(first, second, effort, {} if shared is None else shared)
     if begun is None:
@@ -76,10 +72,8 @@ def _both(
     """Both, to be simulated for the same steps."""
     swapped = run.training_run.images is None and other_run.training_run.images is not None
     first, second = (other_run, run) if swapped else (run, other_run)
-    if (run.training_run.trajectories, run.training_run.step_rollouts) != (
-        other_run.training_run.trajectories,
-        other_run.training_run.step_rollouts,
-    ):
+    runs = run.training_run, other_run.training_run
+    if len({(training_run.trajectories, training_run.step_rollouts) for training_run in runs}) > 1:
         return None
     if id(first.value) not in shared:
         trials = Trials(first.value, first.training_run)
@@ -96,8 +90,8 @@ def _both(
     other_trials = Trials(second.value, second.training_run)
     if scale != sampling.scale or sample is None or not other_trials.successes:
         return None
-    runs = [" ".join(sorted({str(trial.run) for trial in side.value.trials})) for side in (first, second)]
-    salt = 0 if runs[0] == runs[1] else zlib.crc32(runs[1].encode())
+    keys = [" ".join(sorted({str(trial.run) for trial in side.value.trials})) for side in (first, second)]
+    salt = 0 if keys[0] == keys[1] else zlib.crc32(keys[1].encode())
     second_run = Replications(
         second.value,
         other_trials,

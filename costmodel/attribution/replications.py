@@ -144,12 +144,7 @@ class Replications:
         causes are removed together only.
 
         ``unchanged``: no cause is removed, and resamples have half of the trials, because the longest trajectory of a
-        step decides a difference. ``sampling``: given size of the simulation.
-
-        Raises:
-            TrainingRunError: next to no attempt would succeed.
-            StepTooLong: a round would take minutes or hours.
-            PriceError: the sheet lacks a price.
+        step decides a difference. ``sampling``: given size of the simulation. Raises ``StepTooLong``.
         """
         self.pool, self.training_run, self.rates = pool, training_run, Rates.of(training_run, pool, prices)
         self.separate = causes  # whether each acting cause is removed alone, too
@@ -162,10 +157,8 @@ class Replications:
         self._trials, self._thinking = trials, None
         if training_run.think is not None:
             self._thinking = ThinkQuantiles(training_run.think, trials, training_run.suspension)
-        first, rules = (
-            RandomStream(training_run, trials, self._thinking, training_run.precision.seed),
-            StepRules.of(training_run),
-        )
+        first = RandomStream(training_run, trials, self._thinking, training_run.precision.seed)
+        rules = StepRules.of(training_run)
         cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
         rollouts, step, workers = training_run.trajectories, rules.size, rules.workers
@@ -196,14 +189,13 @@ class Replications:
         spread = assumed(pool.identity.substrate, training_run.run_sd)
         self.repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0  # drawn whole by resamples
         seeds = [training_run.precision.seed + (number + 1 << 32) for number in range(sampling.streams)]
-        recorded = [Stream(seed, None, 1.0, [[] for _ in self._without]) for seed in seeds]
-        twins = []
-        for seed in seeds:
-            times, factor = resampled(pool, spread, Random(seed + (sampling.salt << 64)), halved=unchanged)
-            twins.append(Stream(seed, times, factor, [[] for _ in self._without]))
-        self._streams = [*recorded, *twins]
-        self.plain = [stream.steps for stream in recorded]
-        self.twins = [stream.steps for stream in twins]  # of the same streams on resampled trials
+        drawn: list[tuple[Sequence[int] | None, float]] = [(None, 1.0)] * len(seeds)
+        drawn += [resampled(pool, spread, Random(seed + (sampling.salt << 64)), halved=unchanged) for seed in seeds]
+        self._streams = [
+            Stream(seed, *sample, [[] for _ in self._without]) for seed, sample in zip(seeds * 2, drawn, strict=True)
+        ]
+        steps = [stream.steps for stream in self._streams]
+        self.plain, self.twins = steps[: len(seeds)], steps[len(seeds) :]  # the same streams on resampled trials
 
     @property
     def sample(self) -> StepSample:
@@ -269,11 +261,7 @@ class Replications:
 
 
 def _chance_of_success(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> float:
-    """Return the share of attempts that succeed, or of groups where whole groups are redone.
-
-    Raises:
-        TrainingRunError: hardly any attempt succeeds, so a rollout would hardly ever end.
-    """
+    """Return the share of attempts that succeed, or of groups where whole groups are redone; hardly any is refused."""
     source = AttemptStream(stream, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
     attempts = source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
     limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9

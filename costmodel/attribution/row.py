@@ -64,10 +64,6 @@ def attributed(
 
     Simulates until the error is small, or the ``effort`` (1: usual) is used.
     Without ``causes`` the amount of each cause is unknown. A step too long to simulate has no attribution.
-
-    Raises:
-        StepTooLong: and no closed form answers the run.
-        PriceError: the sheet lacks a price.
     """
     if row.evidence is None or not training_run.trajectories:
         return row

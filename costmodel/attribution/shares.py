@@ -1,9 +1,5 @@
 """Amount of each cause with its interval.
 
-A value is the mean over streams on the recorded trials. The variance between streams is the simulation error. The
-variance between streams and twins, less up to half for chance within steps, is the uncertainty of the trials. Both add
-up, each with Student's t.
-
 The step time with an ideal sandbox is common to all substrates. It is taken from the first rounds, with the same draws
 in every row. Rows therefore differ by their sandboxes, not by drawn generation times.
 """
@@ -161,16 +157,15 @@ def attribution(replications: Replications) -> Attribution:
             interval_of_amount(dollars) if rates.priced else None,
         )
 
-    acting = [cause for cause, acts in replications.causes.items() if acts]
+    acting = [cause for cause, acts in replications.causes.items() if acts] if replications.separate else []
     indexes = {cause: index for index, cause in enumerate(acting, 1)}
-    acts_how = replications.causes
-    if not replications.separate:  # none was taken away alone
-        indexes, acts_how = {}, {cause: None if acts else acts for cause, acts in replications.causes.items()}
-    causes: dict[str, Share | None] = {
-        cause: None if acts is None else share(lambda _: Interval(0.0, 0.0, 0.0)) for cause, acts in acts_how.items()
-    }
-    for cause, index in indexes.items():
-        causes[cause] = share(partial(Amount.saved, index=index))
+    causes: dict[str, Share | None] = {}
+    for cause, acts in replications.causes.items():
+        causes[cause] = None  # unknown, or not removed alone
+        if cause in indexes:
+            causes[cause] = share(partial(Amount.saved, index=indexes[cause]))
+        elif acts is False:
+            causes[cause] = share(lambda _: Interval(0.0, 0.0, 0.0))
     return Attribution(
         causes=causes,
         sandbox=share(lambda amount: amount.saved(IDEAL)),

@@ -15,14 +15,15 @@ from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
-from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, options_without_data, reasons, trust
-from costmodel.projection.row import ByCause, PoolUse, Row, Steps, TaxBounds, Trajectory, WallClock
+from costmodel.projection.diagnostics import beyond_recorded_ns, options_without_data, reasons, trust
+from costmodel.projection.row import ByCause, Evidence, PoolUse, Row, Steps, TaxBounds, Trajectory, WallClock
 from costmodel.projection.wall_clock import WallClockLimits, WholeRun, limits, timed_run
 from costmodel.recording.breakdown import parted
 from costmodel.recording.reader import Recording
+from costmodel.simulation.attempts import effective_workers
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
-from costmodel.statistics.repetitions import interval
+from costmodel.statistics.repetitions import basis, interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.attempts import Attempt
@@ -88,14 +89,12 @@ def measured_row(
     median = (reference or {}).get(pool.identity.substrate)
     between = None if bounded else _tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
-    wall_clock = _wall_clock(run, worker_hours, training_run, whole)
-    outcome = run.outcome
+    outcome, workers, busy_ns = run.outcome, training_run.usable_workers, timed.law.mean / float(retries.attempts)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
         by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
         between = between and TaxBounds(between.low + waited_hours, between.high + waited_hours)
-    wall_clock = wall_clock._replace(fluid=worker_hours.value / training_run.usable_workers)
     warm_pool = None
     if training_run.warm_pool is not None:
         hit, idle = 0.0, 0.0
@@ -116,14 +115,30 @@ def measured_row(
         tax_worker_hours=tax_hours,
         tax_between_worker_hours=between,
         by_cause_worker_hours=by_cause,
-        wall_clock_hours=wall_clock,
+        wall_clock_hours=_wall_clock(run, worker_hours.value / workers, whole),
         steps=run.steps and _with_limits(run.steps, step),
         gpu=run.gpu,
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, warm_pool),
         unused=options_without_data(pool, tally, training_run),
         flags=reasons(pool, timed, training_run, prices),
-        evidence=evidence_of(timed, training_run, estimated, whole.tail),
+        evidence=Evidence(
+            successes=tally.successes,
+            attempts=len(tally.trials),
+            held_ok_ns=tally.total(lambda sample: sample.of_successes(sample.held_ns)),
+            held_failed_ns=tally.total(lambda sample: sample.of_failures(sample.held_ns)),
+            failure=tally.failure,
+            held=estimated,
+            basis=basis(estimated, tally.assume),
+            busy_ns=timed.law,
+            usable_workers=workers,
+            effective_workers=effective_workers(workers, training_run.create_rate, busy_ns),
+            waited_ns=0.0 if outcome is None else outcome.waited_ns.value,
+            work_per_success_ns=(
+                tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None
+            ),
+            tail=whole.tail,
+        ),
     )
 
 
@@ -184,10 +199,9 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
     )
 
 
-def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun, ends: WallClockLimits) -> WallClock:
+def _wall_clock(run: WholeRun, fluid: float, ends: WallClockLimits) -> WallClock:
     """Hours, between the ``ends``; these do not know how rollouts and training overlap, the value does."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
-    fluid = worker_hours.value / training_run.usable_workers
     low = None if ends.low is None else min(ends.low, value - error)
     high = None if ends.high is None else max(ends.high, value + error)
     return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)

@@ -4,10 +4,8 @@ A closed form is used where exact: rollouts wait for workers only, and alternate
 rate or a warm pool is simulated. Runs in steps beyond that are left to the step model (``attribution``).
 
 The end of N jobs depends on jobs rarer than K trials can show. Order statistics bound how much sooner it may come, for
-any distribution. How much later is bounded only if the trials contain a longer job. The longest of N is expected to be
-as long as one job in 2 N. K = 3.7 × 2 N trials contain such a job with 97.5 % probability. With fewer trials only a
-time limit bounds the end; else the run takes "at least" this long. Both limits are those of 95 % intervals.
-docs/statistics.md, "Tails".
+any distribution. How much later is bounded by a longer job among the trials, or by a time limit; else the run takes "at
+least" this long. docs/statistics.md, "Tails".
 """
 
 from __future__ import annotations

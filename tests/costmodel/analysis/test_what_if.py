@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from costmodel import Images, Think, TrainingRun, load, load_prices
 from costmodel.analysis.project import behind
-from costmodel.analysis.what_if import Saving, what_if
+from costmodel.analysis.thresholds import Saving, what_if
 from costmodel.errors import CostModelError
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
