@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from costmodel.pricing.instance_sizes import sold_size
     from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell
     from costmodel.projection import warnings
-    from costmodel.projection.measured_row import Reference, check_reference_used, reference_of
+    from costmodel.projection.measured_row import Reference, reference_of
     from costmodel.projection.row import (
         CAUSES,
         Attribution,

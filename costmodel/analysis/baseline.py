@@ -94,7 +94,8 @@ def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_
     result = []
     for row in rows:
         baseline = peer(row, [candidate for candidate in candidates if candidate.provenance == row.provenance])
-        if row.worker_hours is None or baseline is row or _disturbed(row, baseline):
+        disturbed = any(warnings.DISTURBED in side.flags for side in (row, baseline or row))
+        if row.worker_hours is None or baseline is row or disturbed:
             result.append(row)
         elif baseline is None:
             result.append(row if peer(row, candidates) is None else row.flagged(warnings.PROVENANCE))
@@ -103,10 +104,6 @@ def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_
             versus = Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
             result.append(_doubting(replace(row, versus=versus), baseline))
     return result
-
-
-def _disturbed(*rows: Row | None) -> bool:
-    return any(row is not None and warnings.DISTURBED in row.flags for row in rows)
 
 
 def _doubting(row: Row, reference: Row) -> Row:
@@ -143,13 +140,11 @@ def _estimates(
     """Return both estimates; None where one row is published, without trials, or "at least"."""
     if row.evidence is None or reference.evidence is None or amount.at_least or reference_amount.at_least:
         return None
-    held, reference_held = row.evidence.held, reference.evidence.held
-    return (
-        held.scaled(amount.value / held.value) if held.value else held,
-        reference_held.scaled(reference_amount.value / reference_held.value)
-        if reference_held.value
-        else reference_held,
+    held, reference_held = (
+        estimate.scaled(interval.value / estimate.value) if estimate.value else estimate
+        for estimate, interval in ((row.evidence.held, amount), (reference.evidence.held, reference_amount))
     )
+    return held, reference_held
 
 
 def _either(row: Row, reference: Row, run_sd: float | None) -> Assumed:

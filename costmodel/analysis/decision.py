@@ -264,11 +264,10 @@ def check_prices(start: Alternatives, goal: Alternatives) -> None:
     Raises:
         TrainingRunError: the message says which price to add.
     """
-    if any(_bills_sandboxes(side) is None for side in (start, goal)):
-        return  # without a price on either side the decision is about worker-hours
-    free, billed = sorted((start, goal), key=lambda side: bool(_bills_sandboxes(side)))
-    if _bills_sandboxes(free) or not _bills_sandboxes(billed):
-        return
+    billing = [_bills_sandboxes(side) for side in (start, goal)]
+    if None in billing or billing[0] == billing[1]:
+        return  # without a price on a side the decision is about worker-hours
+    free, billed = (start, goal) if billing[1] else (goal, start)
     substrate = free.value.identity.substrate
     add = f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
     if free.value.provenance == warnings.COMPOSED:

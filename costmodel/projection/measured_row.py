@@ -7,7 +7,7 @@ bound: each command has the median dispatch of a recording of the same substrate
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -257,19 +257,3 @@ def _tax_between(tally: Tally, median: MedianDispatch | None, hours: float, wait
         return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
 
     return TaxBounds(max(0.0, whole(lower)), whole(upper))
-
-
-def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:
-    """Check that a reference bounds some row with unknown in-sandbox time.
-
-    Raises:
-        TrainingRunError: there is no such row, or none on a substrate of the reference.
-    """
-    substrates = set(unknown)
-    if not substrates:
-        raise TrainingRunError("every row tells its commands' time inside the sandbox; leave --reference out")
-    if substrates.isdisjoint(reference):
-        measured, unbounded = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
-        raise TrainingRunError(
-            f"the reference measured {measured}, and the rows that it could bound ran on {unbounded}"
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
-from costmodel import NS_PER_HOUR, NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun
+from costmodel import NS_PER_HOUR, NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, TrainingRunError
 from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell, hours_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
@@ -47,6 +47,22 @@ def bound_notes(reference: Reference, substrates: Iterable[str]) -> list[str]:
         for name in substrates
         if (median := reference.get(name))
     ]
+
+
+def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:
+    """Check that a reference bounds some row with unknown in-sandbox time.
+
+    Raises:
+        TrainingRunError: there is no such row, or none on a substrate of the reference.
+    """
+    substrates = set(unknown)
+    if not substrates:
+        raise TrainingRunError("every row tells its commands' time inside the sandbox; leave --reference out")
+    if substrates.isdisjoint(reference):
+        measured, unbounded = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
+        raise TrainingRunError(
+            f"the reference measured {measured}, and the rows that it could bound ran on {unbounded}"
+        )
 
 
 def marks_of(rows: Sequence[Row]) -> FlagMarks:
