@@ -44,20 +44,17 @@ def matching(rows: Sequence[Row], spec: str) -> list[Row]:
 
 def peer(row: Row, candidates: Sequence[Row]) -> Row | None:
     """Return the most similar candidate of the same tier and length."""
-    same_work = [
-        candidate
-        for candidate in candidates
-        if (candidate.identity.tier, candidate.identity.tier_digest, candidate.length)
-        == (row.identity.tier, row.identity.tier_digest, row.length)
-    ]
+
+    def work(side: Row) -> tuple[object, ...]:
+        return side.identity.tier, side.identity.tier_digest, side.length
 
     def likeness(candidate: Row) -> int:
+        weights = {"mode": 64, "environment": 32, "concurrency": 16, "arrival": 8, "think": 4, "acquire": 2}
+        weights |= {"cpu_milli": 1, "memory_mib": 1}
         ours, theirs = row.identity, candidate.identity
-        fields = ("mode", "environment", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib")
-        weights = [64, 32, 16, 8, 4, 2, 1, 1]
-        same = [getattr(ours, field) == getattr(theirs, field) for field in fields]
-        return sum(weight for weight, equal in zip(weights, same, strict=True) if equal)
+        return sum(weight for field, weight in weights.items() if getattr(ours, field) == getattr(theirs, field))
 
+    same_work = [candidate for candidate in candidates if work(candidate) == work(row)]
     return max(same_work, key=likeness, default=None)
 
 

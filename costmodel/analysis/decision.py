@@ -34,11 +34,6 @@ PAIRED: Final = 0.3
 """Budget of two simulated runs, relative to a row."""
 PARTS: Final = 3
 """Shares of the budget with unmeasured inputs: as assumed, at their worst, at their best."""
-End = Literal["best", "worst"]
-"""The end of an unmeasured input's range with the least or the highest bill."""
-
-Values = Mapping[str, float]
-"""Unmeasured input → value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +174,8 @@ class Savings:
         self._shared: Shared = {}
         self.first: Share | None = None  # first simulated difference
 
-    def at(self, values: Values) -> Interval:
-        """Return the saving; absent values are as assumed. Raises ``CostModelError``: there is no answer."""
+    def at(self, values: Mapping[str, float]) -> Interval:
+        """Return the saving; absent inputs are as assumed. Raises ``CostModelError``: there is no answer."""
         start, goal, candidate = self._start, self._goal.inputs, self._goal.candidate
         if candidate is not None and values:
             goal = candidate.at(values)
@@ -203,7 +198,7 @@ class Savings:
         [row] = rows_of([goal]) if values else [self._goal.row]
         return by_rows(start, replace(self._goal, row=row), self._unit, candidate.times(values))
 
-    def end(self, end: End) -> Interval | None:
+    def end(self, end: Literal["best", "worst"]) -> Interval | None:
         """Return the saving with all unmeasured inputs at this end; None: some attempt would never succeed.
 
         Inputs whose worse end is unknown are tried at both.

@@ -123,11 +123,7 @@ def sides(
 
 
 def _side(
-    cells: Sequence[Pool],
-    inputs: Alternatives,
-    effort: float,
-    causes: bool = True,
-    candidate: Candidate | None = None,
+    cells: Sequence[Pool], inputs: Alternatives, effort: float, causes: bool = True, candidate: Candidate | None = None
 ) -> Side:
     """Return a side with its row; the reference of ``full_speed`` is projected beside it."""
     identity, full_speed, references = inputs.value.identity, inputs.training_run.full_speed, list[Alternatives]()

@@ -74,9 +74,7 @@ class Entry(NamedTuple):
     amount: Interval | None  # None: no success
     ratio: Interval | None = None  # to the line's reference; None of the reference itself, and where nothing is ranked
     verdict: Finding | None = None  # against the reference, likewise
-    another_environment: bool = (
-        False  # measured in another environment than the reference: another machine, region or kernel
-    )
+    another_environment: bool = False  # another machine, region or kernel than the reference's
 
 
 class WorkLine(NamedTuple):

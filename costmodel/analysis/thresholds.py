@@ -237,10 +237,7 @@ def input_effects(decision: Decision, *, rough: bool = False) -> list[InputEffec
 
 
 def _turning_value(
-    assumed_saving: float,
-    unmeasured: Input,
-    ends: Mapping[str, float | None],
-    saving: SavingAt | None,
+    assumed_saving: float, unmeasured: Input, ends: Mapping[str, float | None], saving: SavingAt | None
 ) -> float | None:
     """Return the threshold nearest to the assumed value: by bisection, or linearly without ``saving``."""
     shares: dict[float, float] = {}  # end → share of the way to the end

@@ -29,10 +29,7 @@ Shared = dict[int, tuple[Pool, Replications]]
 
 
 def run_difference(
-    first: Alternatives,
-    second: Alternatives,
-    effort: float = 1.0,
-    shared: Shared | None = None,
+    first: Alternatives, second: Alternatives, effort: float = 1.0, shared: Shared | None = None
 ) -> Share | None:
     """Return first − second, each without its ends. None: the steps differ, or no attempt succeeds.
 

@@ -24,7 +24,7 @@ from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
 from costmodel.simulation.timeline import Bill, simulate_steps
 from costmodel.statistics.intervals import correlation_time
-from costmodel.statistics.repetitions import MIN_RUNS, Assumed, assumed
+from costmodel.statistics.repetitions import MIN_RUNS, assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
@@ -51,10 +51,6 @@ CHANCE_STEP: Final = 1 << 19
 """Number of an unused step, to estimate the share of attempts that succeed."""
 CHANCE_ATTEMPTS: Final = 1_000
 LEAST_CHANCE: Final = 0.01
-
-
-Counterfactuals = list[list[StepTaken]]
-"""Simulated steps under a stream: of the run, without each acting cause, ideal, and ideal without think time."""
 THINK: Final = "think"
 
 
@@ -73,7 +69,7 @@ class Stream(NamedTuple):
     seed: int
     times: Sequence[int] | None  # how often it draws each trial; None: as recorded
     factor: float  # of an assumed repetition effect
-    steps: Counterfactuals
+    steps: list[list[StepTaken]]  # of the run, without each acting cause, ideal, and ideal without think time
 
 
 class Rates(NamedTuple):
@@ -187,15 +183,54 @@ class Replications:
         self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
         self._budget = effort * BUDGET * len(self._without) / cost_per_rollout
         spread = assumed(pool.identity.substrate, training_run.run_sd)
-        self.repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0  # drawn whole by resamples
+        runs = 0 if spread.by_user else len(pool.runs)
+        self.repetitions = runs if runs >= MIN_RUNS else 0  # drawn whole by resamples
         seeds = [training_run.precision.seed + (number + 1 << 32) for number in range(sampling.streams)]
         drawn: list[tuple[Sequence[int] | None, float]] = [(None, 1.0)] * len(seeds)
-        drawn += [resampled(pool, spread, Random(seed + (sampling.salt << 64)), halved=unchanged) for seed in seeds]
+        drawn += [self._resampled(spread.sd, Random(seed + (sampling.salt << 64)), halved=unchanged) for seed in seeds]
         self._streams = [
             Stream(seed, *sample, [[] for _ in self._without]) for seed, sample in zip(seeds * 2, drawn, strict=True)
         ]
         steps = [stream.steps for stream in self._streams]
         self.plain, self.twins = steps[: len(seeds)], steps[len(seeds) :]  # the same streams on resampled trials
+
+    def _resampled(self, sd: float, rng: Random, *, halved: bool) -> tuple[list[int], float]:
+        """Return how often a resample has each trial, and the factor of an assumed repetition effect.
+
+        The factor is 1 if whole repetitions are drawn. Within a repetition, stretches of neighbouring trials are drawn,
+        as long as neighbours correlate.
+
+        ``halved``: half of the trials of each repetition, once, unless whole repetitions are drawn. Their mean differs
+        from the mean of all as much as the mean of all from the truth. Every other half lacks the longest trial, but
+        only one of three resamples of full size, which hides how amounts depend on the longest trial.
+        """
+        trials = self.pool.trials
+        by_run: dict[object, list[int]] = {}
+        for index, trial in enumerate(trials):
+            by_run.setdefault(trial.run, []).append(index)
+        runs, factor = list(by_run.values()), 1.0
+        if self.repetitions:
+            runs, halved = rng.choices(runs, k=len(runs)), False
+        else:
+            share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(trials)
+            factor = math.exp(rng.gauss(0, sd * share))
+        times = [0] * len(trials)
+        for run in runs:
+            held = [float(trials[index].measures.held_ns) for index in run]
+            mean = math.fsum(held) / len(held)
+            neighbours = correlation_time([[ns - mean for ns in held]], only_if_seen=True)  # that are worth one trial
+            stretch = min(len(run), math.ceil(neighbours))
+            drawn: list[int] = []
+            if halved:
+                stretches = [run[place : place + stretch] for place in range(0, len(run), stretch)]
+                drawn = list(chain.from_iterable(rng.sample(stretches, max(1, len(stretches) // 2))))
+            while not halved and len(drawn) < len(run):
+                begin = rng.randrange(len(run))
+                drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
+            for index in drawn[: len(run)]:
+                times[index] += 1
+        drawn_a_success = any(times[index] for index, trial in enumerate(trials) if trial.ok)
+        return times if drawn_a_success else [1] * len(times), factor
 
     @property
     def sample(self) -> StepSample:
@@ -269,12 +304,8 @@ def _chance_of_success(training_run: TrainingRun, trials: Trials, stream: Random
     if training_run.on_failure == RESAMPLE:
         chance **= training_run.group_size or 1
     if training_run.max_attempts is None and training_run.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
-        share_name = (
-            "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
-        )
-        raise TrainingRunError(
-            f"{chance:.2%} of {share_name}, so that a rollout hardly ever ends: add --max-attempts A"
-        )
+        which = "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
+        raise TrainingRunError(f"{chance:.2%} of {which}, so that a rollout hardly ever ends: add --max-attempts A")
     return max(chance, 1 / (training_run.max_attempts or 1 / LEAST_CHANCE))
 
 
@@ -287,14 +318,10 @@ def _acting_causes(
         cause: any(getattr(attempt, cause) for attempt in parts)
         for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
     }
-    acts["image_pull"] = training_run.images is not None and (
-        training_run.pull_gb_s is not None or bool(training_run.build_s)
-    )
-    acts["throttle"] = (
-        training_run.create_rate is not None
-        or training_run.quota is not None
-        or any(attempt.queued for attempt in parts)
-    )
+    pulled = training_run.pull_gb_s is not None or bool(training_run.build_s)
+    acts["image_pull"] = training_run.images is not None and pulled
+    limited = training_run.create_rate is not None or training_run.quota is not None
+    acts["throttle"] = limited or any(attempt.queued for attempt in parts)
     acts["failures"] = bool(training_run.failure_rate or training_run.failure_hazard or trials.failures)
     if not trials.run_known:
         acts |= {"dispatch": None, "slowdown": None, "contention": None}
@@ -303,50 +330,3 @@ def _acting_causes(
     if pool.contended is None:
         acts["contention"] = None
     return {cause: acts[cause] for cause in CAUSES}
-
-
-def draws_runs(runs: int, spread: Assumed) -> bool:
-    """Return whether resamples draw whole repetitions, because there are enough of them."""
-    return runs >= MIN_RUNS and not spread.by_user
-
-
-def resampled(pool: Pool, spread: Assumed, rng: Random, *, halved: bool = False) -> tuple[list[int], float]:
-    """Return how often a resample has each trial, and the factor of an assumed repetition effect.
-
-    The factor is 1 if whole repetitions are drawn. Within a repetition, stretches of neighbouring trials are drawn,
-    as long as neighbours correlate.
-
-    ``halved``: half of the trials of each repetition, once, unless whole repetitions are drawn. Their mean differs from
-    the mean of all as much as the mean of all from the truth. Every other half lacks the longest trial, but only one of
-    three resamples of full size, which hides how amounts depend on the longest trial.
-    """
-    by_run: dict[object, list[int]] = {}
-    for index, trial in enumerate(pool.trials):
-        by_run.setdefault(trial.run, []).append(index)
-    runs, factor = list(by_run.values()), 1.0
-    if draws_runs(len(runs), spread):
-        runs, halved = rng.choices(runs, k=len(runs)), False
-    else:
-        share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(pool.trials)
-        factor = math.exp(rng.gauss(0, spread.sd * share))
-    times = [0] * len(pool.trials)
-    for run in runs:
-        stretch = min(len(run), _stretch(pool, run))
-        drawn: list[int] = []
-        if halved:
-            stretches = [run[place : place + stretch] for place in range(0, len(run), stretch)]
-            drawn = list(chain.from_iterable(rng.sample(stretches, max(1, len(stretches) // 2))))
-        while not halved and len(drawn) < len(run):
-            begin = rng.randrange(len(run))
-            drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
-        for index in drawn[: len(run)]:
-            times[index] += 1
-    drawn_a_success = any(times[index] for index, trial in enumerate(pool.trials) if trial.ok)
-    return times if drawn_a_success else [1] * len(times), factor
-
-
-def _stretch(pool: Pool, run: list[int]) -> int:
-    """Return the number of neighbouring trials with the information of one."""
-    held = [float(pool.trials[index].measures.held_ns) for index in run]
-    mean = math.fsum(held) / len(held)
-    return max(1, math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))

@@ -52,13 +52,7 @@ NOTHING: Final = Interval(0.0, 0.0, 0.0)
 
 
 def attributed(
-    row: Row,
-    pool: Pool,
-    training_run: TrainingRun,
-    prices: Prices | None,
-    effort: float,
-    *,
-    causes: bool = True,
+    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, effort: float, *, causes: bool = True
 ) -> Row:
     """Return the row of a run in steps with its attribution; with an ``effort`` of 0 without attribution.
 

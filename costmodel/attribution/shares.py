@@ -203,12 +203,9 @@ def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attributi
         if waiting.waiting_usd is not None and waiting.waiting_gpu_hours:
             assert attribution.waiting is not None
             waiting = waiting.priced(attribution.waiting.waiting_usd / attribution.waiting.waiting_gpu_hours)  # type: ignore[operator]
-    attribution = attribution._replace(run=more(attribution.run), waiting=waiting)
-    return (
-        attribution._replace(sandbox=more(attribution.sandbox), interaction=more(attribution.interaction))
-        if sandbox
-        else attribution
-    )
+    if sandbox:
+        attribution = attribution._replace(sandbox=more(attribution.sandbox), interaction=more(attribution.interaction))
+    return attribution._replace(run=more(attribution.run), waiting=waiting)
 
 
 def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -> Amount:
@@ -256,12 +253,7 @@ def _waiting(gpu: Amount, replications: Replications) -> GpuWaiting:
 
 
 def interval_of(
-    plain: Sequence[Steps],
-    twins: Sequence[Steps],
-    stands_for: Steps,
-    *,
-    signed: bool = False,
-    repetitions: int = 0,
+    plain: Sequence[Steps], twins: Sequence[Steps], stands_for: Steps, *, signed: bool = False, repetitions: int = 0
 ) -> Interval:
     """Return the mean over streams with its limits.
 

@@ -44,11 +44,7 @@ def cost(
 
 
 def cost_of_mean(
-    identity: CellIdentity,
-    trajectory_ns: int,
-    prices: Prices,
-    training_run: TrainingRun,
-    worker_hours: float,
+    identity: CellIdentity, trajectory_ns: int, prices: Prices, training_run: TrainingRun, worker_hours: float
 ) -> Cost:
     """Return the bill if every trajectory took ``trajectory_ns``, without an interval.
 

@@ -16,7 +16,7 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, options_without_data, reasons, trust
-from costmodel.projection.row import ByCause, Evidence, PoolUse, Row, Steps, TaxBounds, Trajectory, WallClock
+from costmodel.projection.row import ByCause, Evidence, PoolUse, Row, TaxBounds, Trajectory, WallClock
 from costmodel.projection.wall_clock import WallClockLimits, WholeRun, limits, timed_run
 from costmodel.recording.breakdown import parted
 from costmodel.recording.reader import Recording
@@ -89,6 +89,7 @@ def measured_row(
     median = (reference or {}).get(pool.identity.substrate)
     between = None if bounded else _tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
+    low_s, high_s = (None if hours is None else hours * 3600 for hours in step[:2])
     outcome, workers, busy_ns = run.outcome, training_run.usable_workers, timed.law.mean / float(retries.attempts)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
@@ -116,7 +117,7 @@ def measured_row(
         tax_between_worker_hours=between,
         by_cause_worker_hours=by_cause,
         wall_clock_hours=_wall_clock(run, worker_hours.value / workers, whole),
-        steps=run.steps and _with_limits(run.steps, step),
+        steps=run.steps and run.steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials),
         gpu=run.gpu,
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, warm_pool),
@@ -205,11 +206,6 @@ def _wall_clock(run: WholeRun, fluid: float, ends: WallClockLimits) -> WallClock
     low = None if ends.low is None else min(ends.low, value - error)
     high = None if ends.high is None else max(ends.high, value + error)
     return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)
-
-
-def _with_limits(steps: Steps, step: WallClockLimits) -> Steps:
-    low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
-    return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
 
 
 def reference_of(recordings: Sequence[Recording]) -> Reference:

@@ -229,9 +229,7 @@ class Row:
     trajectory_s: Trajectory | None = None
     held_per_success_s: Interval | None = None
     think_s: float | None = None  # of one trajectory
-    cleanup_share_left_out: float | None = (
-        None  # clean-up of a success as a share of occupied time, where not part of it
-    )
+    cleanup_share_left_out: float | None = None  # clean-up over occupied time of a success, where no part of it
     attempts: float = 1.0  # per trajectory
     delivered: float = 1.0  # share of trajectories with a final success
     worker_hours: Interval | None = None

@@ -203,9 +203,8 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
             return None
         return wall + math.fsum(times * (takes(end) - takes(value)) for times, value, end in ends)
 
-    tail = max(
-        (part_limits.tail for *_, part_limits in parts), key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns)
-    )
+    tails = [part_limits.tail for *_, part_limits in parts]
+    tail = max(tails, key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
     return WallClockLimits(moved("low"), moved("high"), tail), step
 
 
