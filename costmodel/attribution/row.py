@@ -56,8 +56,8 @@ def attributed(
 ) -> Row:
     """Return the row of a run in steps with its attribution; with an ``effort`` of 0 without attribution.
 
-    Simulates until the error is small, or the ``effort`` (1: usual) is used. Without ``causes`` the amount of each cause
-    is unknown. A step too long to simulate has no attribution.
+    Simulates until the error is small, or the ``effort`` (1: usual) is used. Without ``causes`` the amount of each
+    cause is unknown. A step too long to simulate has no attribution.
     """
     if row.evidence is None or not training_run.trajectories:
         return row
