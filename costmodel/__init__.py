@@ -23,23 +23,44 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from costmodel import toml
-    from costmodel.analysis import compared_metrics, concurrency_sweep, ranking
+    from costmodel.analysis import concurrency_sweep, ranking
     from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matches_spec
-    from costmodel.analysis.bill import USD, Bill, Side
-    from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
-    from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
-    from costmodel.analysis.project import CellFilter, SubstrateRun, behind, project, project_per_substrate
+    from costmodel.analysis.comparison import (
+        COMPARISON_VERDICTS,
+        DEFAULT_METRICS,
+        FAILURE_RATE,
+        INCONCLUSIVE,
+        METRIC_LIMIT,
+        WORSE,
+        ComparedSide,
+        Comparison,
+        Comparisons,
+        Metric,
+        compare,
+        parse_metric,
+    )
+    from costmodel.analysis.decision import (
+        MOVE,
+        STAY,
+        UNMEASURED_PROVENANCES,
+        USD,
+        Bill,
+        Decision,
+        Side,
+        Unverified,
+        decide_between,
+    )
+    from costmodel.analysis.project import CellFilter, SubstrateRun, behind, project, project_per_substrate, rows_of
     from costmodel.analysis.questions import attribute, decide, sides
     from costmodel.analysis.ranking import Answer, Entry, ModeRatio, Place, WorkLine, answer_of
-    from costmodel.analysis.thresholds import InputEffect, input_effects
-    from costmodel.analysis.what_if import Saving, Threshold, what_if
-    from costmodel.attribution.assumptions import MEASURED_INPUT, STEP_MODEL_RULES
+    from costmodel.analysis.thresholds import InputEffect, Saving, Threshold, input_effects, what_if
+    from costmodel.attribution.row import MEASURED_INPUT, STEP_MODEL_RULES
     from costmodel.errors import CostModelError, NoPrice, PriceError, SourceError, TrainingRunError
     from costmodel.pricing import sheet
     from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, SandboxPrice, load_prices, priced_cell, sold_size
-    from costmodel.projection import tax_bounds, warnings
-    from costmodel.projection.row import CAUSE_NAMES, CAUSES, Attribution, Evidence, GpuWaiting, Row, Share
-    from costmodel.projection.tax_bounds import Reference, check_reference_used
+    from costmodel.projection import warnings
+    from costmodel.projection.measured_row import Reference, reference_of
+    from costmodel.projection.row import CAUSES, Attribution, Evidence, GpuWaiting, Row, Share
     from costmodel.providers.provider import (
         Profile,
         Provider,

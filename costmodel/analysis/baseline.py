@@ -44,20 +44,17 @@ def matching(rows: Sequence[Row], spec: str) -> list[Row]:
 
 def peer(row: Row, candidates: Sequence[Row]) -> Row | None:
     """Return the most similar candidate of the same tier and length."""
-    same_work = [
-        candidate
-        for candidate in candidates
-        if (candidate.identity.tier, candidate.identity.tier_digest, candidate.length)
-        == (row.identity.tier, row.identity.tier_digest, row.length)
-    ]
+
+    def work(side: Row) -> tuple[object, ...]:
+        return side.identity.tier, side.identity.tier_digest, side.length
 
     def likeness(candidate: Row) -> int:
+        weights = {"mode": 64, "environment": 32, "concurrency": 16, "arrival": 8, "think": 4, "acquire": 2}
+        weights |= {"cpu_milli": 1, "memory_mib": 1}
         ours, theirs = row.identity, candidate.identity
-        fields = ("mode", "environment", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib")
-        weights = [64, 32, 16, 8, 4, 2, 1, 1]
-        same = [getattr(ours, field) == getattr(theirs, field) for field in fields]
-        return sum(weight for weight, equal in zip(weights, same, strict=True) if equal)
+        return sum(weight for field, weight in weights.items() if getattr(ours, field) == getattr(theirs, field))
 
+    same_work = [candidate for candidate in candidates if work(candidate) == work(row)]
     return max(same_work, key=likeness, default=None)
 
 
@@ -67,17 +64,13 @@ def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
     candidates = [row for row in matching(rows, spec) if works_ns.get(id(row))]
     result = []
     for row in rows:
-        reference, cause = peer(row, candidates), row.by_cause_worker_hours
-        if reference is None or cause is None or cause.work is None:
-            result.append(row)
-            continue
-        work_ns, reference_ns = works_ns.get(id(row)), works_ns[id(reference)]
-        if work_ns is None or reference_ns is None:
-            result.append(row)
-            continue
-        work = cause.work * float(reference_ns / work_ns) if work_ns else 0.0
-        cause = cause._replace(slowdown=cause.work - work, work=work)
-        result.append(_doubting(replace(row, by_cause_worker_hours=cause), row, reference))
+        reference, cause, work_ns = peer(row, candidates), row.by_cause_worker_hours, works_ns.get(id(row))
+        reference_ns = works_ns.get(id(reference))
+        if reference and cause and cause.work is not None and work_ns is not None and reference_ns is not None:
+            work = cause.work * float(reference_ns / work_ns) if work_ns else 0.0
+            cause = cause._replace(slowdown=cause.work - work, work=work)
+            row = _doubting(replace(row, by_cause_worker_hours=cause), reference)
+        result.append(row)
     return result
 
 
@@ -98,29 +91,22 @@ def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_
     result = []
     for row in rows:
         baseline = peer(row, [candidate for candidate in candidates if candidate.provenance == row.provenance])
-        if row.worker_hours is None or baseline is row or _disturbed(row, baseline):
+        disturbed = any(warnings.DISTURBED in side.flags for side in (row, baseline or row))
+        if row.worker_hours is None or baseline is row or disturbed:
             result.append(row)
         elif baseline is None:
-            comparable = peer(row, candidates) is None
-            result.append(
-                row if comparable else replace(row, flags=warnings.ordered([*row.flags, warnings.PROVENANCE]))
-            )
+            result.append(row if peer(row, candidates) is None else row.flagged(warnings.PROVENANCE))
         else:
             delta, verdict = judge_rows(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
-            compared = replace(row, versus=Versus(baseline.identity.cell_id, baseline.label, delta, verdict))
-            result.append(_doubting(compared, row, baseline))
+            versus = Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
+            result.append(_doubting(replace(row, versus=versus), baseline))
     return result
 
 
-def _disturbed(*rows: Row | None) -> bool:
-    return any(row is not None and warnings.DISTURBED in row.flags for row in rows)
-
-
-def _doubting(result: Row, row: Row, reference: Row) -> Row:
-    """Return the result, flagged if row and reference were measured in different environments."""
-    if row.identity.environment == reference.identity.environment or warnings.ENVIRONMENT in result.flags:
-        return result
-    return replace(result, flags=warnings.ordered([*result.flags, warnings.ENVIRONMENT]))
+def _doubting(row: Row, reference: Row) -> Row:
+    """Return the row, flagged if it and the reference were measured in different environments."""
+    same = row.identity.environment == reference.identity.environment
+    return row if same else row.flagged(warnings.ENVIRONMENT)
 
 
 def judge_rows(
@@ -151,13 +137,11 @@ def _estimates(
     """Return both estimates; None where one row is published, without trials, or "at least"."""
     if row.evidence is None or reference.evidence is None or amount.at_least or reference_amount.at_least:
         return None
-    held, reference_held = row.evidence.held, reference.evidence.held
-    return (
-        held.scaled(amount.value / held.value) if held.value else held,
-        reference_held.scaled(reference_amount.value / reference_held.value)
-        if reference_held.value
-        else reference_held,
+    held, reference_held = (
+        estimate.scaled(interval.value / estimate.value) if estimate.value else estimate
+        for estimate, interval in ((row.evidence.held, amount), (reference.evidence.held, reference_amount))
     )
+    return held, reference_held
 
 
 def _either(row: Row, reference: Row, run_sd: float | None) -> Assumed:

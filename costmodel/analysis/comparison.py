@@ -1,34 +1,22 @@
-"""Compare two sets of recordings: each metric of each cell, before and after.
-
-::
-
-    import costmodel
-
-    result = costmodel.compare([costmodel.load("before.msgpack")], [costmodel.load("after.msgpack")])
-    [(row.metric.name, row.change, row.verdict) for row in result.comparisons]
-"""
+"""Compare two sets of recordings: each metric of each cell, before and after."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
+from itertools import chain
 from statistics import NormalDist
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.analysis.compared_metrics import (
-    DEFAULT_METRICS,
-    FAILURE_RATE,
-    METRIC_LIMIT,
-    ComparedSide,
-    Metric,
-    change_of,
-    parse_metric,
-)
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import Recording
-from costmodel.recording.trial import CellIdentity
-from costmodel.statistics.intervals import LEVEL, Interval, student_t
-from costmodel.statistics.repetitions import NORMAL, Basis
+from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial, values_of
+from costmodel.statistics import repetitions
+from costmodel.statistics.intervals import LEVEL, Interval, difference, quantile, ratio, student_t, wilson_interval
+from costmodel.statistics.quantiles import percentile, percentile_with_runs, spread_of, worth
+from costmodel.statistics.repetitions import NORMAL, Assumed, Basis, Estimate, RunKey
 from costmodel.statistics.verdict import repetitions_needed
 from costmodel.workload.pool import Pool, pools
 
@@ -49,6 +37,43 @@ SURROUNDINGS: Final = ("environment", "substrate_version", "image")
 """Fields of a cell's identity that may differ between the sides, possibly as the judged change."""
 
 
+METRIC_LIMIT: Final = 0.10
+"""Limit of a metric without a given limit."""
+FAILURE_RATE: Final = "failure_rate"
+HELD: Final = "held_per_success"
+SIDES: Final = ("before", "after")
+WAS_ZERO: Final = "it was 0 before"
+
+PER_SUCCESS: Final = MappingProxyType[str, Callable[[RecordedTrial, float | None], int]](
+    {
+        HELD: lambda trial, _: trial.measures.held_ns,
+        "tax_per_success": lambda trial, contended: trial.measures.tax_ns(ok=trial.ok, contended=contended),
+    }
+)
+"""Quantity → amount of a trial, summed and divided by the number of successes. Means only."""
+
+DEFAULT_METRICS: Final = ("mean:trajectory", "p50:action", FAILURE_RATE)
+"""Compared metrics without a selection."""
+
+_PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+
+
+class Metric(NamedTuple):
+    """A statistic of a quantity, and the change that matters: relative, for ``failure_rate`` in shares of trials."""
+
+    name: str  # p95:cold_start
+    quantity: str
+    p: float | None  # of a percentile; None for a mean
+    limit: float
+
+
+class ComparedSide(NamedTuple):
+    """A metric of one cell on one side: ns, or a share for ``failure_rate``. None: unknown."""
+
+    values: int  # number of values; of trials for ``failure_rate``
+    at: Interval | None
+
+
 class Comparison(NamedTuple):
     """A metric of a cell, before and after."""
 
@@ -58,9 +83,9 @@ class Comparison(NamedTuple):
     then: ComparedSide
     now: ComparedSide
     change: Interval | None  # relative; for ``failure_rate`` the difference of the two shares
-    verdict: str  # of ``COMPARISON_VERDICTS``
     reason: str = ""  # reason of INCONCLUSIVE, or of ``by_chance``
     bases: tuple[Basis, ...] = ()  # source of the between-repetition part of the interval
+    verdict: str = INCONCLUSIVE  # of ``COMPARISON_VERDICTS``
     needs: int | None = None  # repetitions per side for a change of the limit; None: none needed, or unknown
     by_chance: bool = False  # worse, but the metrics are so many that chance may explain the change
 
@@ -102,6 +127,28 @@ class Comparisons(NamedTuple):
         """True where any metric is beyond its limit; else None where any is unknown; else False."""
         states = {comparison.beyond for comparison in self.comparisons}
         return True if True in states else None if None in states else False
+
+
+def parse_metric(name: str, limit: float = METRIC_LIMIT) -> Metric:
+    """Return the metric ``mean:QUANTITY``, ``p50:QUANTITY`` or another percentile, or ``failure_rate``.
+
+    Raises:
+        TrainingRunError: there is no metric of that name; the message lists the known ones.
+    """
+    if name == FAILURE_RATE:
+        return Metric(name, name, None, limit)
+    statistic, _, quantity = name.partition(":")
+    match = _PERCENTILE.fullmatch(statistic)
+    p = float(match[1]) / 100 if match else None
+    quantities = [*PER_TRIAL, *PER_ACTION, *(() if match else PER_SUCCESS)]
+    if p == 0 or (p is None and statistic != "mean"):
+        raise TrainingRunError(
+            f"there is no metric {name!r}: write mean:QUANTITY, a percentile as p50:QUANTITY, or {FAILURE_RATE}; "
+            f"quantities are {', '.join(quantities)}"
+        )
+    if quantity not in quantities:
+        raise TrainingRunError(f"there is no metric {name!r}: quantities of {statistic} are {', '.join(quantities)}")
+    return Metric(name, quantity, p, limit)
 
 
 def planned(identity: CellIdentity) -> CellIdentity:
@@ -146,32 +193,36 @@ def compare(
     comparisons = _together([_compared(*pair, metric, run_sd) for pair in pairs for metric in chosen])
     paired = {id(pool) for pair in pairs for pool in pair}
     only = [[pool for pool in side if id(pool) not in paired] for side in (then, now)]
-    identities = {pool.identity for pair in pairs for pool in pair}
+    judged = {pool.identity for pair in pairs for pool in pair}
+    sides = [
+        [cell.identity for source in side for cell in source.cells if planned(cell.identity) in judged]
+        for side in (before, after)
+    ]
     differing = tuple(
         field
         for field in SURROUNDINGS
-        if len({frozenset(_values_of(side, identities, field)) for side in (before, after)}) > 1
+        if len({frozenset(getattr(identity, field) for identity in side) for side in sides}) > 1
     )
     return Comparisons(comparisons, only[0], only[1], differing)
 
 
-def _values_of(side: Sequence[Recording], identities: set[CellIdentity], field: str) -> Iterator[str]:
-    for source in side:
-        yield from (getattr(cell.identity, field) for cell in source.cells if planned(cell.identity) in identities)
-
-
 def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -> Comparison:
-    then, now, change, reason, bases = change_of(before, after, metric, run_sd)
-    if change is None:
-        verdict = INCONCLUSIVE
-    elif metric.quantity != FAILURE_RATE and (before.disturbed or after.disturbed):
-        change, verdict, reason = Interval(change.value), INCONCLUSIVE, DISTURBED
+    assume = max(repetitions.assumed(pool.identity.substrate, run_sd) for pool in (before, after))
+    if metric.quantity == FAILURE_RATE:
+        comparison = _failures(before, after, metric)
+    elif metric.p is None:
+        comparison = _means(before, after, metric, assume)
     else:
+        comparison = _percentiles(before, after, metric, metric.p, assume)
+    change = comparison.change
+    if change is not None and metric.quantity != FAILURE_RATE and (before.disturbed or after.disturbed):
+        comparison = comparison._replace(change=Interval(change.value), reason=DISTURBED)
+    elif change is not None:
         verdict, reason = _judged(change, metric.limit)
         if verdict == INCONCLUSIVE and metric.quantity == FAILURE_RATE and after.succeeded == len(after.trials):
             verdict, reason = NO_DIFFERENCE, ""  # however few trials: nothing speaks for more failures
-    comparison = Comparison(before, after, metric, then, now, change, verdict, reason, bases)
-    return comparison._replace(needs=_needs(comparison)) if verdict == INCONCLUSIVE else comparison
+        comparison = comparison._replace(verdict=verdict, reason=reason)
+    return comparison._replace(needs=_needs(comparison)) if comparison.verdict == INCONCLUSIVE else comparison
 
 
 def _judged(change: Interval, limit: float) -> tuple[str, str]:
@@ -232,3 +283,106 @@ def _worse_at(comparison: Comparison, level: float) -> bool:
     else:
         wider = NormalDist().inv_cdf((1 + level) / 2) / NORMAL
     return value > wider * (value - low)
+
+
+def _failures(before: Pool, after: Pool, metric: Metric) -> Comparison:
+    """Compare shares of failed trials, with Newcombe's interval of the difference, from Wilson's (1998)."""
+    then, now = (wilson_interval(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
+    sides = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
+    return Comparison(before, after, metric, *sides, difference(now, then))
+
+
+def _means(before: Pool, after: Pool, metric: Metric, assume: Assumed) -> Comparison:
+    means = _mean(before, metric.quantity), _mean(after, metric.quantity)
+    then, now = (ComparedSide(values, mean and repetitions.interval(mean, assume)) for values, mean in means)
+    (_, was), (_, value) = means
+    if was is None or value is None:
+        return Comparison(before, after, metric, then, now, None, _missing(then, now))
+    change = _relative(value.within, was.within)
+    if change is not None:
+        change = _wider(change, _relative(*repetitions.margins(value, was, assume)))
+    sd = (
+        math.sqrt(repetitions.between((value, was)))
+        if repetitions.measures(value, was) and not assume.by_user
+        else None
+    )
+    bases = _bases((len(was.parts), len(value.parts)), sd, assume)
+    return Comparison(before, after, metric, then, now, change, WAS_ZERO, bases)
+
+
+def _mean(pool: Pool, quantity: str) -> tuple[int, Estimate | None]:
+    """Return the number of values and their mean, by repetition."""
+    if (part := PER_SUCCESS.get(quantity)) is not None:
+        trials = pool.trials
+        sums, sizes = [part(trial, pool.contended) for trial in trials], [int(trial.ok) for trial in trials]
+        complete = "held" not in pool.unreported and (
+            quantity == HELD or all(t.measures.divided for t in pool.successes)
+        )
+    else:
+        trials = pool.successes
+        values = [values_of(trial, quantity) for trial in trials]
+        sums, sizes, complete = list(map(sum, values)), list(map(len, values)), _reports(pool, quantity)
+    if not complete or not any(sizes):
+        return 0, None
+    return sum(sizes), repetitions.estimate(sums, sizes, [(trial.run, trial.block) for trial in trials])
+
+
+def _reports(pool: Pool, quantity: str) -> bool:
+    return not any(quantity in NOT_RECORDED.get(source, ()) for source in pool.unreported)
+
+
+def _percentiles(before: Pool, after: Pool, metric: Metric, p: float, assume: Assumed) -> Comparison:
+    runs = [_by_run(pool, metric.quantity) for pool in (before, after)]
+    sides, needed = [], []
+    for values_of_run, opposite, when in zip(runs, reversed(runs), SIDES, strict=True):
+        values = sorted(chain.from_iterable(chain.from_iterable(values_of_run)))
+        if not values:
+            sides.append(ComparedSide(0, None))
+            continue
+        at = percentile_with_runs(
+            percentile(values, p, worth(values_of_run, quantile(values, p))), p, values_of_run, assume, opposite
+        )
+        if at.value is None:
+            needed.append(f"needs {at.needs:,} values, has {len(values):,} {when}")
+        sides.append(ComparedSide(len(values), None if at.value is None else Interval(at.value, at.low, at.high)))
+    then, now = sides
+    if then.at is None or now.at is None:
+        return Comparison(before, after, metric, then, now, None, needed[0] if needed else _missing(then, now))
+    spread = None if assume.by_user else spread_of(p, *runs)
+    bases = _bases((len(runs[0]), len(runs[1])), spread and spread.sd, assume)
+    return Comparison(before, after, metric, then, now, _relative(now.at, then.at), WAS_ZERO, bases)
+
+
+def _by_run(pool: Pool, quantity: str) -> list[list[Sequence[int]]]:
+    runs: dict[RunKey, list[Sequence[int]]] = {}
+    for trial in pool.successes if _reports(pool, quantity) else ():
+        if values := values_of(trial, quantity):
+            runs.setdefault(trial.run, []).append(values)
+    return list(runs.values())
+
+
+def _bases(runs: tuple[int, int], sd: float | None, assume: Assumed) -> tuple[Basis, ...]:
+    """Return one basis where both sides' repetitions show an sd, else one per side."""
+    if sd is not None:
+        return (Basis(sum(runs), sd, measured=True, source="measured"),)
+    return tuple(Basis(count, assume.sd, measured=False, source=assume.source) for count in runs)
+
+
+def _missing(then: ComparedSide, now: ComparedSide) -> str:
+    missing = [when for side, when in zip((then, now), SIDES, strict=True) if side.at is None]
+    return f"no value {' and '.join(missing)}"
+
+
+def _relative(now: Interval, then: Interval) -> Interval | None:
+    """Return the relative change; None where it was 0 before."""
+    if then.value <= 0:
+        return None
+    return ratio(now, then).shifted(-1)
+
+
+def _wider(change: Interval, limits: Interval | None) -> Interval:
+    """Return the outer limits of both, or ``change`` where the second is missing."""
+    if limits is None or change.low is None or limits.low is None:
+        return change
+    high = None if change.high is None or limits.high is None else max(change.high, limits.high)
+    return Interval(change.value, min(change.low, limits.low), high)

@@ -7,23 +7,26 @@ price it is worker-hours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from costmodel.analysis.baseline import judge_rows
-from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, usd_of
-from costmodel.analysis.project import part_of, rows_of
+from costmodel.analysis.project import rows_of
 from costmodel.errors import CostModelError, TrainingRunError
+from costmodel.pricing.sheet import BILLED_RATES
 from costmodel.projection import warnings
-from costmodel.projection.row import Share
+from costmodel.projection.row import Row, Share
 from costmodel.statistics.intervals import Interval, difference
+from costmodel.training.run import TrainingRun
+from costmodel.workload.rescaling import Alternatives
 
 if TYPE_CHECKING:
     from costmodel.attribution.paired_comparison import Shared
     from costmodel.providers.plausible_ranges import Candidate, Input
 
+USD, WORKER_HOURS = "usd", "worker_hours"
 MOVE, STAY, CANNOT_TELL = "move", "stay", "cannot_tell"
 UNMEASURED_PROVENANCES: Final = (warnings.COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
 """Provenances of an unmeasured row."""
@@ -31,13 +34,33 @@ PAIRED: Final = 0.3
 """Budget of two simulated runs, relative to a row."""
 PARTS: Final = 3
 """Shares of the budget with unmeasured inputs: as assumed, at their worst, at their best."""
-End = Literal["best", "worst"]
-"""The end of an unmeasured input's range with the least or the highest bill."""
-_SAID: Final = (warnings.COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
-"""Warnings already contained in the ranges of an unmeasured substrate."""
 
-Values = Mapping[str, float]
-"""Unmeasured input → value."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A substrate: its row, and the inputs of the row."""
+
+    row: Row
+    inputs: Alternatives
+    candidate: Candidate | None = None  # unmeasured inputs with their ranges, of an unmeasured substrate
+
+    @property
+    def name(self) -> str:
+        return self.row.label
+
+    @property
+    def training_run(self) -> TrainingRun:
+        return self.inputs.training_run
+
+
+class Bill(NamedTuple):
+    """Bill of a side, in dollars where anything has a price, else in worker-hours."""
+
+    whole: Interval
+    sandbox: Interval | None  # saving of an ideal sandbox, part of ``whole``; None where the run is not in steps
+    gpus: Interval | None  # for the duration of the run; None without a price
+    nodes: Interval | None  # likewise
+    rest: float  # workers and sandboxes, by the price sheet
 
 
 class Unverified(NamedTuple):
@@ -62,7 +85,6 @@ class Decision:
     saving_at_worst: Interval | None  # of moving, with unmeasured inputs at their worst; None: the run would never end
     saving_at_best: Interval | None  # of moving, with unmeasured inputs at their best
     open_points: tuple[Unverified, ...]  # why there is no verdict; empty where there is one
-    doubts: tuple[Unverified, ...]  # the open points, then all further doubts, the most important first
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -70,23 +92,24 @@ class Decision:
         return self.goal.candidate.inputs if self.goal.candidate is not None else ()
 
 
-def decide_between(
-    start: Side, goal: Side, *, effort: float = 1.0, progress: Callable[[float], None] | None = None
-) -> Decision:
+def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
     """Decide whether moving saves money, or worker-hours where nothing has a price.
 
     ``sides`` refuses sandboxes that are free on one side only; sides built otherwise are not checked for that.
-    ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
+    ``effort`` is the budget of both simulations (1: usual).
 
     Raises:
         TrainingRunError: the two did not do the same work, one of them has no number, or the model's time is missing.
     """
     _check_comparable(start, goal)
     unit = USD if all(usd_of(side.row) is not None for side in (start, goal)) else WORKER_HOURS
-    saved = Savings(start, goal, unit, effort * PAIRED, progress)
+    saved = Savings(start, goal, unit, effort * PAIRED)
     saving = saved.at({})
-    if saved.first is not None:
-        goal = _with_saving(start, goal, saved.first)
+    first, second = start.row.attribution, goal.row.attribution
+    if saved.first is not None and first is not None and second is not None:  # so that both tables agree
+        from costmodel.attribution.paired_comparison import with_difference
+
+        goal = replace(goal, row=replace(goal.row, attribution=with_difference(first, second, saved.first)))
     bills = bill(start, unit), bill(goal, unit)
     ends: list[Interval | None] = [saving, saving]
     if goal.candidate is not None:
@@ -108,7 +131,6 @@ def decide_between(
         saving_at_worst=ends[0],
         saving_at_best=ends[1],
         open_points=tuple(points),
-        doubts=(*points, *_doubts(start, goal, bills, unit)),
     )
 
 
@@ -145,29 +167,15 @@ class Savings:
     common to both, mostly generation, cancels.
     """
 
-    def __init__(
-        self,
-        start: Side,
-        goal: Side,
-        unit: str,
-        effort: float,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
+    def __init__(self, start: Side, goal: Side, unit: str, effort: float) -> None:
         """``effort``: budget of both simulations, relative to a row."""
-        self._start, self._goal, self._unit, self._effort, self._progress = start, goal, unit, effort, progress
-        self._parts = 1 if goal.candidate is None else PARTS
-        self._finished, self._all = 0, 1  # simulated differences
-        if goal.candidate is not None:
-            self._all += 2 * 2 ** sum(unmeasured.either for unmeasured in goal.candidate.inputs)
+        self._start, self._goal, self._unit = start, goal, unit
+        self._effort = effort / (1 if goal.candidate is None else PARTS)
         self._shared: Shared = {}
         self.first: Share | None = None  # first simulated difference
 
-    def at(self, values: Values) -> Interval:
-        """Return the saving; absent values are as assumed.
-
-        Raises:
-            CostModelError: the run cannot be answered at these values.
-        """
+    def at(self, values: Mapping[str, float]) -> Interval:
+        """Return the saving; absent inputs are as assumed. Raises ``CostModelError``: there is no answer."""
         start, goal, candidate = self._start, self._goal.inputs, self._goal.candidate
         if candidate is not None and values:
             goal = candidate.at(values)
@@ -177,14 +185,8 @@ class Savings:
             ends = [(start.inputs._replace(value=end), goal) for end in start.inputs.ends]
             ends += [(start.inputs, goal._replace(value=end)) for end in goal.ends]
             pairs = [(start.inputs, goal), *ends]
-            effort, progress = self._effort / self._parts / len(pairs), None
-            if self._progress is not None:
-                progress = part_of(self._progress, self._finished, self._all)
-            self._finished += 1
-            differences = [
-                run_difference(*pair, effort, progress and part_of(progress, number, len(pairs)), self._shared)
-                for number, pair in enumerate(pairs)
-            ]
+            effort = self._effort / len(pairs)
+            differences = [run_difference(*pair, effort, self._shared) for pair in pairs]
             complete = [difference for difference in differences if difference is not None]
             if len(complete) == len(pairs):
                 self.first = self.first or complete[0]
@@ -196,26 +198,22 @@ class Savings:
         [row] = rows_of([goal]) if values else [self._goal.row]
         return by_rows(start, replace(self._goal, row=row), self._unit, candidate.times(values))
 
-    def end(self, end: End) -> Interval | None:
+    def end(self, end: Literal["best", "worst"]) -> Interval | None:
         """Return the saving with all unmeasured inputs at this end; None: some attempt would never succeed.
 
         Inputs whose worse end is unknown are tried at both.
         """
-        assert self._goal.candidate is not None
-        savings = []
-        for values in _corners(self._goal.candidate, end):
+        candidate, savings = self._goal.candidate, []
+        assert candidate is not None
+        either = [unmeasured for unmeasured in candidate.inputs if unmeasured.either]
+        for ends in product(*((unmeasured.best, unmeasured.worst) for unmeasured in either)):
+            corner = {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
             try:
-                savings.append(self.at(values))
+                savings.append(self.at(candidate.values(end) | corner))
             except CostModelError:
                 return None
         value = (max if end == "best" else min)(saving.value for saving in savings)
         return across(*sorted(savings, key=lambda saving: saving.value != value))
-
-
-def _corners(candidate: Candidate, end: End) -> Iterator[Values]:
-    either = [unmeasured for unmeasured in candidate.inputs if unmeasured.either]
-    for ends in product(*((unmeasured.best, unmeasured.worst) for unmeasured in either)):
-        yield candidate.values(end) | {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
 
 
 def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
@@ -241,16 +239,6 @@ def verdict(saving: Interval) -> str:
     return CANNOT_TELL
 
 
-def _with_saving(start: Side, goal: Side, less: Share) -> Side:
-    """Return the goal with the start's bill less the saving, so that both tables agree."""
-    from costmodel.attribution.paired_comparison import with_difference
-
-    if start.row.attribution is None or goal.row.attribution is None:
-        return goal
-    attribution = with_difference(start.row.attribution, goal.row.attribution, less)
-    return replace(goal, row=replace(goal.row, attribution=attribution))
-
-
 def by_rows(start: Side, goal: Side, unit: str, times: float = 1.0) -> Interval:
     """Return the saving from the rows; worker-hours of the same repetitions are paired.
 
@@ -265,20 +253,66 @@ def by_rows(start: Side, goal: Side, unit: str, times: float = 1.0) -> Interval:
     return difference(start_bill.whole, goal_bill.whole.times(times))
 
 
-def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> list[Unverified]:
-    doubts = []
-    measured = [side for side in (start, goal) if side.row.provenance not in UNMEASURED_PROVENANCES]
-    for side, side_bill in zip((start, goal), bills, strict=True):
-        if unit == USD and not side_bill.nodes and not side_bill.rest:
-            doubts.append(
-                Unverified(
-                    side.name, "its sandboxes cost nothing here", "give --node-usd-hour, or a price sheet with --prices"
-                )
-            )
-    flagged = warnings.ordered(dict.fromkeys((*start.row.flags, *goal.row.flags)))
-    for flag in flagged:
-        holders = measured if flag in _SAID else (start, goal)
-        of = [side.name for side in holders if flag in side.row.flags]
-        if of:
-            doubts.append(Unverified(of[0] if len(of) == 1 else "", warnings.WORDS[flag], warnings.DO[flag]))
-    return doubts
+def check_prices(start: Alternatives, goal: Alternatives) -> None:
+    """Refuse a decision in dollars where sandboxes are free on a single side; nothing is simulated before.
+
+    Raises:
+        TrainingRunError: the message says which price to add.
+    """
+    billing = [_bills_sandboxes(side) for side in (start, goal)]
+    if None in billing or billing[0] == billing[1]:
+        return  # without a price on a side the decision is about worker-hours
+    free, billed = (start, goal) if billing[1] else (goal, start)
+    substrate = free.value.identity.substrate
+    add = f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
+    if free.value.provenance == warnings.COMPOSED:
+        add = f"a price sheet with --compose {substrate}:prices=FILE"
+    names = (side.value.identity.label for side in (free, billed))
+    raise TrainingRunError("{} costs nothing here and {} is billed: add {}".format(*names, add))
+
+
+def _bills_sandboxes(side: Alternatives) -> bool | None:
+    """Whether sandboxes, workers or nodes cost more than 0; None: nothing has a price, not even GPUs.
+
+    Raises ``NoPrice``: the sheet lacks the substrate.
+    """
+    training_run, prices = side.training_run, side.prices
+    if training_run.suspended_usd_hour or training_run.node_usd_hour:
+        return True
+    if prices is not None:
+        rates = prices.sandbox(side.value.identity).rates
+        return bool(prices.worker_usd_hour) or any(high for rate, (_, high) in rates.items() if rate in BILLED_RATES)
+    return None if training_run.gpu_usd_hour is None and training_run.node_usd_hour is None else False
+
+
+def bill(side: Side, unit: str) -> Bill:
+    """Return the bill of a side, in dollars or worker-hours."""
+    row, training_run, attribution = side.row, side.training_run, side.row.attribution
+    assert row.worker_hours is not None
+    if unit == WORKER_HOURS:
+        sandbox = row.tax_worker_hours if attribution is None else attribution.sandbox.worker_hours
+        return Bill(row.worker_hours if attribution is None else attribution.run.worker_hours, sandbox, None, None, 0.0)
+    whole = usd_of(row)
+    assert whole is not None
+    if attribution is None:
+        return Bill(whole, None, None, None, whole.value)
+    hours = attribution.run.step_s.times(attribution.steps / 3600)
+    gpus, nodes = (
+        hours.times(count * usd_hour) if count and usd_hour else None
+        for count, usd_hour in (
+            (training_run.gpus, training_run.gpu_usd_hour),
+            (training_run.nodes, training_run.node_usd_hour),
+        )
+    )
+    rest = whole.value - sum(part.value for part in (gpus, nodes) if part)
+    rest = rest if rest > 1e-9 * whole.value else 0.0  # ignore a remainder due to rounding
+    return Bill(whole, attribution.sandbox.usd, gpus, nodes, rest)
+
+
+def usd_of(row: Row) -> Interval | None:
+    """Return all priced amounts; None: no price."""
+    if row.attribution is not None:
+        return row.attribution.run.usd
+    if row.cost is None:
+        return None
+    return row.cost.sandbox_usd.shifted(row.cost.total_usd - row.cost.sandbox_usd.value)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,10 +14,9 @@ from costmodel.analysis.baseline import matches_spec, with_baseline, with_full_s
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
-from costmodel.projection.measured_row import ENDS, measured_row
+from costmodel.projection.measured_row import ENDS, Reference, measured_row
 from costmodel.projection.published_rows import quoted
 from costmodel.projection.row import Row, Share, TaxBounds
-from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
 from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity
@@ -198,11 +197,10 @@ def rows_of(
     wanted: CellFilter | None = None,
     *,
     causes: bool = True,
-    progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
     """Return a row for each, with the range of its unmeasured inputs; further parameters are as for ``project``.
 
-    Without ``causes`` attributions have no separate causes. ``progress`` receives the finished share.
+    Without ``causes`` attributions have no separate causes.
     """
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
     rows = [measured_row(pool, alternative.training_run, alternative.prices, reference) for alternative, pool in cells]
@@ -212,25 +210,12 @@ def rows_of(
     if training_run is not None and training_run.step_rollouts is not None:
         from costmodel.attribution.row import attributed  # imported for runs in steps only
 
-        simulated = [
-            place
-            for place, (alternative, _) in enumerate(cells)
-            if effort or alternative.training_run.step_model
-            if wanted is None or wanted(alternative.value.identity)
-        ]
-        for number, place in enumerate(simulated):
-            alternative, pool = cells[place]
-            part_progress = None if progress is None else part_of(progress, number, len(simulated))
-            share = 1.0 if pool is alternative.value else ENDS
-            rows[place] = attributed(
-                rows[place],
-                pool,
-                alternative.training_run,
-                alternative.prices,
-                share * effort,
-                part_progress,
-                causes=causes,
-            )
+        for place, (alternative, pool) in enumerate(cells):
+            asked = effort or alternative.training_run.step_model
+            if asked and (wanted is None or wanted(alternative.value.identity)):
+                share = effort * (1.0 if pool is alternative.value else ENDS)
+                asked_run, prices = alternative.training_run, alternative.prices
+                rows[place] = attributed(rows[place], pool, asked_run, prices, share, causes=causes)
     remaining = iter(rows)
     return [
         widen(alternative, next(remaining), list(islice(remaining, len(alternative.ends))))
@@ -238,58 +223,43 @@ def rows_of(
     ]
 
 
-def part_of(progress: Callable[[float], None], number: int, parts: int) -> Callable[[float], None]:
-    """Return a function that reports the share of one of several equal parts."""
-    return lambda share: progress((number + share) / parts)
-
-
 def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
     """Return the row of the assumed values with the outer limits of all, or without upper limits."""
     for flag in alternatives.flags:
-        if flag not in row.flags:
-            row = replace(row, flags=warnings.ordered([*row.flags, flag]))
+        row = row.flagged(flag)
     row = replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels)
     if not ends and not alternatives.at_least:
         return row
-    return _merged([row, *ends], at_least=alternatives.at_least)  # type: ignore[no-any-return]
+    results, names = [row, *ends], [field.name for field in fields(Row) if field.name not in _KEPT]
+    least = alternatives.at_least
+    return replace(row, **{name: _merged([getattr(each, name) for each in results], least) for name in names})
 
 
-def _merged(results: Sequence[Any], *, at_least: bool) -> Any:
+def _merged(results: Sequence[Any], at_least: bool) -> Any:
     """Return the first of several results of the same type with the outer limits of all, or without upper limits."""
     first = results[0]
     if any(result is None for result in results):
         return first
     if at_least and isinstance(first, TaxBounds):
         return None  # the upper end belongs to the measured concurrency
-
-    def merged(values: list[Any]) -> Any:
-        return _merged(values, at_least=at_least)
-
-    if is_dataclass(first) and not isinstance(first, type):
-        names = [field.name for field in fields(first) if field.name not in _KEPT]
-        return replace(first, **{name: merged([getattr(result, name) for result in results]) for name in names})
     if isinstance(first, dict):
-        return {key: merged([result.get(key) for result in results]) for key in first}
+        return {key: _merged([result.get(key) for result in results], at_least) for key in first}
     if not hasattr(first, "_fields"):
         return first
-    parts = {name: merged([getattr(result, name) for result in results]) for name in first._fields}
+    parts = {name: _merged([getattr(result, name) for result in results], at_least) for name in first._fields}
     if isinstance(first, Share) and not at_least:  # an assumed range gives no limits where the trials give none
         parts |= {name: part for name, part in first._asdict().items() if part is not None and part[1:] == (None, None)}
     for low, high, value in (("low", "high", "value"), ("low_s", "high_s", "")):
-        if low in parts and not at_least:
-            parts[low] = _end([_limit(result, low, value) for result in results], min)
-            parts[high] = _end([_limit(result, high, value) for result in results], max)
-        elif low in parts:
+        if low in parts and at_least:
             parts[high] = None
+        elif low in parts:
+            for limit, furthest in ((low, min), (high, max)):
+                limits = [_limit(result, limit, value) for result in results]
+                parts[limit] = None if None in limits else furthest(limits)
     return first._replace(**parts)
 
 
 def _limit(result: Any, limit: str, value: str) -> Any:
-    """A limit; the value itself where the trials support none at all."""
-    number = getattr(result, limit)
+    """Return a limit, or the value itself where the trials support no limit."""
     none = value and getattr(result, "low", None) is None and getattr(result, "high", None) is None
-    return getattr(result, value) if none else number
-
-
-def _end(limits: Sequence[Any], furthest: Any) -> Any:
-    return None if any(limit is None for limit in limits) else furthest(limits)
+    return getattr(result, value if none else limit)

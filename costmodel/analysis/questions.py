@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 
 from costmodel.analysis.baseline import matches_spec
-from costmodel.analysis.bill import Side, check_prices
-from costmodel.analysis.decision import Decision, decide_between
-from costmodel.analysis.project import CellFilter, SubstrateRun, cells_of, inputs_of, part_of, rows_of
+from costmodel.analysis.decision import Decision, Side, check_prices, decide_between
+from costmodel.analysis.project import CellFilter, SubstrateRun, cells_of, inputs_of, rows_of
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution
@@ -95,7 +94,6 @@ def sides(
     stated: frozenset[str] = frozenset(),
     effort: float = 1.0,
     causes: bool = True,
-    progress: Callable[[float], None] | None = None,
 ) -> tuple[Side, Side]:
     """Return both sides of a decision, each with its row.
 
@@ -118,20 +116,14 @@ def sides(
         candidate = Candidate(pool, provider, goal.training_run, goal.prices, stated, sizes_gb)
     goal_inputs = _only(goal_cells, goal, workload) if candidate is None else candidate.at({})
     check_prices(start_inputs, goal_inputs)
-    first, second = (None if progress is None else part_of(progress, number, 2) for number in range(2))
     return (
-        _side(cells, start_inputs, effort, causes, first),
-        _side(goal_cells, goal_inputs, effort, causes, second, candidate),
+        _side(cells, start_inputs, effort, causes),
+        _side(goal_cells, goal_inputs, effort, causes, candidate),
     )
 
 
 def _side(
-    cells: Sequence[Pool],
-    inputs: Alternatives,
-    effort: float,
-    causes: bool = True,
-    progress: Callable[[float], None] | None = None,
-    candidate: Candidate | None = None,
+    cells: Sequence[Pool], inputs: Alternatives, effort: float, causes: bool = True, candidate: Candidate | None = None
 ) -> Side:
     """Return a side with its row; the reference of ``full_speed`` is projected beside it."""
     identity, full_speed, references = inputs.value.identity, inputs.training_run.full_speed, list[Alternatives]()
@@ -147,7 +139,6 @@ def _side(
         effort=effort,
         wanted=lambda cell: cell == identity,
         causes=causes,
-        progress=progress,
     )
     return Side(row=row, inputs=inputs, candidate=candidate)
 

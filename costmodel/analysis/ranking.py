@@ -74,9 +74,7 @@ class Entry(NamedTuple):
     amount: Interval | None  # None: no success
     ratio: Interval | None = None  # to the line's reference; None of the reference itself, and where nothing is ranked
     verdict: Finding | None = None  # against the reference, likewise
-    another_environment: bool = (
-        False  # measured in another environment than the reference: another machine, region or kernel
-    )
+    another_environment: bool = False  # another machine, region or kernel than the reference's
 
 
 class WorkLine(NamedTuple):
@@ -142,11 +140,8 @@ def answer_of(
 ) -> Answer:
     """Group the rows of a training run by workload, and rank the rows of each.
 
-    Args:
-        rows: of ``project``, all at the same training run.
-        measure: the compared amount; both rank alike.
-        run_sd: assumed sd between repetitions, as in ``TrainingRun``.
-        baseline: reference SUBSTRATE[:key=value], as in ``TrainingRun``; by default the cheapest of each workload.
+    ``measure`` is the compared amount; both rank alike. ``run_sd`` and ``baseline`` are fields of ``TrainingRun``; by
+    default the reference is the cheapest of each workload.
 
     Raises:
         TrainingRunError: the baseline is unknown.
@@ -190,14 +185,10 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
             session = session_line.at(entry.place)
             if session is None or entry.place.provenance != ground:
                 continue
-            if not (_comparable(entry.row, measure) and _comparable(session.row, measure)):
-                continue
-            assert entry.amount is not None
-            assert session.amount is not None
-            ratio = times(entry.row, session.row, entry.amount, session.amount, run_sd)
-            if ratio is not None:
-                verdict = judge_rows(entry.row, session.row, entry.amount, session.amount, run_sd).verdict
-                yield ModeRatio(line.work, line.differences, entry.place, entry.row, session.row, ratio, verdict)
+            if _comparable(entry.row, measure) and _comparable(session.row, measure):
+                ratio, verdict = _against(entry.row, session.row, measure, run_sd)
+                if ratio is not None:
+                    yield ModeRatio(line.work, line.differences, entry.place, entry.row, session.row, ratio, verdict)
 
 
 def _comparable(row: Row, measure: str) -> bool:
@@ -215,24 +206,22 @@ def _reference(rows: Sequence[Row], measure: str, wanted: Sequence[int] | None) 
     return min(rows, key=lambda row: ((amount := _amount(row, measure)) and amount.value) or 0.0, default=None)
 
 
-def _entry(
-    row: Row,
-    place: Place,
-    reference: Row | None,
-    measure: str,
-    run_sd: float | None,
-) -> Entry:
+def _entry(row: Row, place: Place, reference: Row | None, measure: str, run_sd: float | None) -> Entry:
     """``reference``: None where the row is not ranked."""
     amount = _amount(row, measure)
     if amount is None or reference is None or row is reference:
         return Entry(place, row, amount)
-    reference_amount = _amount(reference, measure)
+    another_environment = row.identity.environment != reference.identity.environment
+    return Entry(place, row, amount, *_against(row, reference, measure, run_sd), another_environment)
+
+
+def _against(row: Row, reference: Row, measure: str, run_sd: float | None) -> tuple[Interval | None, Finding]:
+    """Return the ratio of two comparable rows, and the verdict."""
+    amount, reference_amount = _amount(row, measure), _amount(reference, measure)
+    assert amount is not None
     assert reference_amount is not None
     verdict = judge_rows(row, reference, amount, reference_amount, run_sd).verdict
-    another_environment = row.identity.environment != reference.identity.environment
-    return Entry(
-        place, row, amount, times(row, reference, amount, reference_amount, run_sd), verdict, another_environment
-    )
+    return times(row, reference, amount, reference_amount, run_sd), verdict
 
 
 def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
@@ -247,12 +236,9 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
         if len({Work.of(row) for row in members}) == len(members):
             columns[Place(label, provenance)] = members
             continue
-        fields = [
-            name
-            for name in CellIdentity._fields
-            if name not in (*WORK_FIELDS, "actions", "length", "substrate", "variant")
-        ]
-        fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
+        common = (*WORK_FIELDS, "actions", "length", "substrate", "variant")
+        others = [name for name in CellIdentity._fields if name not in common]
+        fields = [name for name in others if len({getattr(row.identity, name) for row in members}) > 1]
         by_place: dict[tuple[object, ...], list[Row]] = {}
         for row in members:
             by_place.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)

@@ -8,11 +8,11 @@ assumed. Rounds are added until the simulation error is small. ``shares`` comput
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.attribution.resamples import draws_runs, resampled
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
@@ -23,8 +23,10 @@ from costmodel.simulation.rules import StepRules
 from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
 from costmodel.simulation.timeline import Bill, simulate_steps
-from costmodel.statistics.repetitions import assumed
+from costmodel.statistics.intervals import correlation_time
+from costmodel.statistics.repetitions import MIN_RUNS, assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
+from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
 
 STREAMS: Final = (6, 10)
@@ -49,10 +51,6 @@ CHANCE_STEP: Final = 1 << 19
 """Number of an unused step, to estimate the share of attempts that succeed."""
 CHANCE_ATTEMPTS: Final = 1_000
 LEAST_CHANCE: Final = 0.01
-
-
-Counterfactuals = list[list[StepTaken]]
-"""Simulated steps under a stream: of the run, without each acting cause, ideal, and ideal without think time."""
 THINK: Final = "think"
 
 
@@ -71,34 +69,49 @@ class Stream(NamedTuple):
     seed: int
     times: Sequence[int] | None  # how often it draws each trial; None: as recorded
     factor: float  # of an assumed repetition effect
-    steps: Counterfactuals
+    steps: list[list[StepTaken]]  # of the run, without each acting cause, ideal, and ideal without think time
 
 
-Progress = Callable[[float], None]
-"""Receives the finished share, from 0 to 1."""
+class Rates(NamedTuple):
+    """Dollars per hour."""
+
+    lasting: float  # GPUs and nodes, for the duration of the run
+    worker: float
+    idle_sandbox: float
+    suspended_sandbox: float
+    priced: bool  # whether anything has a price
+
+    @classmethod
+    def of(cls, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Rates:
+        """Return the rates of the training run and the price sheet."""
+        gpu_usd_hour, node_usd_hour = training_run.gpu_usd_hour, training_run.node_usd_hour
+        lasting = (training_run.gpus or 0) * (gpu_usd_hour or 0.0) + (training_run.nodes or 0) * (node_usd_hour or 0)
+        priced = prices is not None or gpu_usd_hour is not None or node_usd_hour is not None
+        suspended = training_run.suspended_usd_hour
+        if prices is None:
+            return cls(lasting, 0.0, 0.0, suspended or 0.0, priced or bool(suspended))
+        price = prices.sandbox(pool.identity)
+        suspended = price.suspended_usd_hour() if suspended is None else suspended
+        return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), suspended, priced)
+
+    def sandbox_usd(self, step: StepTaken) -> float:
+        """Return dollars of the sandboxes of a simulated step, suspended or not."""
+        return step.usd + step.suspended_ns / NS_PER_HOUR * self.suspended_sandbox
 
 
-def repeated(runs: Sequence[Replications], needed: Callable[[], float], progress: Progress | None = None) -> None:
+def repeated(runs: Sequence[Replications], needed: Callable[[], float]) -> None:
     """Add rounds to all runs alike until as many as ``needed``, or ``most_rounds``.
 
-    ``progress`` receives the finished share. Frequent checks would stop at a lucky moment, so they are few.
+    Frequent checks would stop at a lucky moment, so they are few.
     """
-    rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
-    wanted = max(1, *(run.rounds[0] for run in runs)) if len(runs) > 1 else 1
+    rounds, wanted = 0, max(1, *(run.rounds[0] for run in runs))
     while rounds < wanted:
-        expected = wanted if wanted == allowed else min(allowed, 2 * wanted)
         for number in range(rounds, wanted):
-            for place, run in enumerate(runs):
-                for part in run.simulate(number):
-                    reported = max(reported, (number + (place + part) / len(runs)) / expected)
-                    if progress is not None:
-                        progress(reported)
+            for run in runs:
+                run.simulate(number)
         rounds = wanted
         wanted = min(BEFORE * rounds, math.ceil(needed()))
-        allowed = min(run.most_rounds for run in runs)  # after ``needed``: fewer counterfactuals afford more rounds
-        wanted = min(allowed, wanted)
-    if progress is not None:
-        progress(1.0)
+        wanted = min(wanted, *(run.most_rounds for run in runs))  # fewer counterfactuals afford more rounds
 
 
 class StepTooLong(TrainingRunError):
@@ -127,14 +140,9 @@ class Replications:
         causes are removed together only.
 
         ``unchanged``: no cause is removed, and resamples have half of the trials, because the longest trajectory of a
-        step decides a difference. ``sampling``: given size of the simulation.
-
-        Raises:
-            TrainingRunError: next to no attempt would succeed.
-            StepTooLong: a round would take minutes or hours.
-            PriceError: the sheet lacks a price.
+        step decides a difference. ``sampling``: given size of the simulation. Raises ``StepTooLong``.
         """
-        self.pool, self.training_run, self.prices = pool, training_run, prices
+        self.pool, self.training_run, self.rates = pool, training_run, Rates.of(training_run, pool, prices)
         self.separate = causes  # whether each acting cause is removed alone, too
         self.causes = _acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
         everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
@@ -145,10 +153,8 @@ class Replications:
         self._trials, self._thinking = trials, None
         if training_run.think is not None:
             self._thinking = ThinkQuantiles(training_run.think, trials, training_run.suspension)
-        first, rules = (
-            RandomStream(training_run, trials, self._thinking, training_run.precision.seed),
-            StepRules.of(training_run),
-        )
+        first = RandomStream(training_run, trials, self._thinking, training_run.precision.seed)
+        rules = StepRules.of(training_run)
         cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
         rollouts, step, workers = training_run.trajectories, rules.size, rules.workers
@@ -177,16 +183,54 @@ class Replications:
         self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
         self._budget = effort * BUDGET * len(self._without) / cost_per_rollout
         spread = assumed(pool.identity.substrate, training_run.run_sd)
-        self.repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0  # drawn whole by resamples
+        runs = 0 if spread.by_user else len(pool.runs)
+        self.repetitions = runs if runs >= MIN_RUNS else 0  # drawn whole by resamples
         seeds = [training_run.precision.seed + (number + 1 << 32) for number in range(sampling.streams)]
-        recorded = [Stream(seed, None, 1.0, [[] for _ in self._without]) for seed in seeds]
-        twins = []
-        for seed in seeds:
-            times, factor = resampled(pool, spread, Random(seed + (sampling.salt << 64)), halved=unchanged)
-            twins.append(Stream(seed, times, factor, [[] for _ in self._without]))
-        self._streams = [*recorded, *twins]
-        self.plain = [stream.steps for stream in recorded]
-        self.twins = [stream.steps for stream in twins]  # of the same streams on resampled trials
+        drawn: list[tuple[Sequence[int] | None, float]] = [(None, 1.0)] * len(seeds)
+        drawn += [self._resampled(spread.sd, Random(seed + (sampling.salt << 64)), halved=unchanged) for seed in seeds]
+        self._streams = [
+            Stream(seed, *sample, [[] for _ in self._without]) for seed, sample in zip(seeds * 2, drawn, strict=True)
+        ]
+        steps = [stream.steps for stream in self._streams]
+        self.plain, self.twins = steps[: len(seeds)], steps[len(seeds) :]  # the same streams on resampled trials
+
+    def _resampled(self, sd: float, rng: Random, *, halved: bool) -> tuple[list[int], float]:
+        """Return how often a resample has each trial, and the factor of an assumed repetition effect.
+
+        The factor is 1 if whole repetitions are drawn. Within a repetition, stretches of neighbouring trials are drawn,
+        as long as neighbours correlate.
+
+        ``halved``: half of the trials of each repetition, once, unless whole repetitions are drawn. Their mean differs
+        from the mean of all as much as the mean of all from the truth. Every other half lacks the longest trial, but
+        only one of three resamples of full size, which hides how amounts depend on the longest trial.
+        """
+        trials = self.pool.trials
+        by_run: dict[object, list[int]] = {}
+        for index, trial in enumerate(trials):
+            by_run.setdefault(trial.run, []).append(index)
+        runs, factor = list(by_run.values()), 1.0
+        if self.repetitions:
+            runs, halved = rng.choices(runs, k=len(runs)), False
+        else:
+            share = math.sqrt(sum(len(run) ** 2 for run in runs)) / len(trials)
+            factor = math.exp(rng.gauss(0, sd * share))
+        times = [0] * len(trials)
+        for run in runs:
+            held = [float(trials[index].measures.held_ns) for index in run]
+            mean = math.fsum(held) / len(held)
+            neighbours = correlation_time([[ns - mean for ns in held]], only_if_seen=True)  # that are worth one trial
+            stretch = min(len(run), math.ceil(neighbours))
+            drawn: list[int] = []
+            if halved:
+                stretches = [run[place : place + stretch] for place in range(0, len(run), stretch)]
+                drawn = list(chain.from_iterable(rng.sample(stretches, max(1, len(stretches) // 2))))
+            while not halved and len(drawn) < len(run):
+                begin = rng.randrange(len(run))
+                drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
+            for index in drawn[: len(run)]:
+                times[index] += 1
+        drawn_a_success = any(times[index] for index, trial in enumerate(trials) if trial.ok)
+        return times if drawn_a_success else [1] * len(times), factor
 
     @property
     def sample(self) -> StepSample:
@@ -197,6 +241,13 @@ class Replications:
     def share(self) -> float:
         """Return the factor from counted amounts of the steps to the run; the last step may be partial."""
         return self.times * self.sampling.sample.whole / self.sampling.sample.steps
+
+    def usd(self, step: StepTaken) -> float:
+        """Return dollars of a simulated step."""
+        rates = self.rates
+        lasting, idle = step.wall_ns * rates.lasting, self.times * step.idle_ns * rates.idle_sandbox
+        used = rates.sandbox_usd(step) + step.held_ns / NS_PER_HOUR * rates.worker
+        return (lasting + idle) / NS_PER_HOUR + self.share * used
 
     @property
     def ideal_alike(self) -> bool:
@@ -212,15 +263,14 @@ class Replications:
         """Return the rollouts of a further round, over all streams and counterfactuals."""
         return self.sampling.sample.rollouts(number) * len(self._streams) * len(self.active)
 
-    def simulate(self, number: int) -> Iterator[float]:
-        """Simulate round ``number`` unless finished; yield the finished share."""
+    def simulate(self, number: int) -> None:
+        """Simulate round ``number`` unless finished."""
         if number < self.rounds[0]:
             return
-        for place, stream in enumerate(self._streams, 1):
+        for stream in self._streams:
             random_stream = RandomStream(self._simulated_run, self._trials, self._thinking, stream.seed, stream.times)
             for index in self.active:
                 stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
-            yield place / len(self._streams)
         self._budget -= self._cost(number)
         for index in self.active:
             self.rounds[index] = number + 1
@@ -246,11 +296,7 @@ class Replications:
 
 
 def _chance_of_success(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> float:
-    """Return the share of attempts that succeed, or of groups where whole groups are redone.
-
-    Raises:
-        TrainingRunError: hardly any attempt succeeds, so a rollout would hardly ever end.
-    """
+    """Return the share of attempts that succeed, or of groups where whole groups are redone; hardly any is refused."""
     source = AttemptStream(stream, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
     attempts = source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
     limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9
@@ -258,12 +304,8 @@ def _chance_of_success(training_run: TrainingRun, trials: Trials, stream: Random
     if training_run.on_failure == RESAMPLE:
         chance **= training_run.group_size or 1
     if training_run.max_attempts is None and training_run.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
-        share_name = (
-            "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
-        )
-        raise TrainingRunError(
-            f"{chance:.2%} of {share_name}, so that a rollout hardly ever ends: add --max-attempts A"
-        )
+        which = "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
+        raise TrainingRunError(f"{chance:.2%} of {which}, so that a rollout hardly ever ends: add --max-attempts A")
     return max(chance, 1 / (training_run.max_attempts or 1 / LEAST_CHANCE))
 
 
@@ -276,14 +318,10 @@ def _acting_causes(
         cause: any(getattr(attempt, cause) for attempt in parts)
         for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
     }
-    acts["image_pull"] = training_run.images is not None and (
-        training_run.pull_gb_s is not None or bool(training_run.build_s)
-    )
-    acts["throttle"] = (
-        training_run.create_rate is not None
-        or training_run.quota is not None
-        or any(attempt.queued for attempt in parts)
-    )
+    pulled = training_run.pull_gb_s is not None or bool(training_run.build_s)
+    acts["image_pull"] = training_run.images is not None and pulled
+    limited = training_run.create_rate is not None or training_run.quota is not None
+    acts["throttle"] = limited or any(attempt.queued for attempt in parts)
     acts["failures"] = bool(training_run.failure_rate or training_run.failure_hazard or trials.failures)
     if not trials.run_known:
         acts |= {"dispatch": None, "slowdown": None, "contention": None}

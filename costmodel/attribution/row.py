@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from costmodel.attribution.assumptions import borrowed
-from costmodel.attribution.replications import Progress, Replications, StepTooLong, repeated
-from costmodel.attribution.shares import Rates, attribution, needed, with_run
+from costmodel.attribution.replications import Replications, StepTooLong, repeated
+from costmodel.attribution.shares import attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer
+from costmodel.projection.diagnostics import settings_in_use
 from costmodel.projection.measured_row import pool_use
 from costmodel.projection.row import Attribution, Cost, Row, Share, Steps, TaxBounds, WallClock
+from costmodel.recording.causes import DROPPED, policy_of
+from costmodel.recording.trial import RecordedTrial
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.state import StepTaken
 from costmodel.statistics.intervals import Interval
-from costmodel.training.run import TrainingRun
+from costmodel.statistics.repetitions import Basis
+from costmodel.training.run import SPREAD, Think, TrainingRun, poisoned_groups
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
+from costmodel.workload.rescaling import Assumption
 
+REQUESTED: Final = "asked for"
+STEP_MODEL_RULES: Final = "rules of the step model"
+POISONED: Final = "groups with a failed attempt"
+MEASURED_INPUT: Final = "measured"
+
+_UNITS: Final = {
+    "_usd_hour": " $ an hour",
+    "_gb_s": " GB/s",
+    "_gib": " GiB",
+    "_s": " s",
+    "_hazard": " an hour",
+}
+_NOT_ASSUMED: Final = ("trajectories", "workers", "baseline", "full_speed", "run_sd", "precision")
+"""Fields of the training run that are no assumptions."""
 COARSE: Final = 0.01
 """Effort for a row without attribution that has no closed form."""
 LEAST_TRIALS: Final = 149
@@ -34,23 +52,12 @@ NOTHING: Final = Interval(0.0, 0.0, 0.0)
 
 
 def attributed(
-    row: Row,
-    pool: Pool,
-    training_run: TrainingRun,
-    prices: Prices | None,
-    effort: float,
-    progress: Progress | None = None,
-    *,
-    causes: bool = True,
+    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, effort: float, *, causes: bool = True
 ) -> Row:
     """Return the row of a run in steps with its attribution; with an ``effort`` of 0 without attribution.
 
-    Simulates until the error is small, or the ``effort`` (1: usual) is used. ``progress`` receives the finished share.
-    Without ``causes`` the amount of each cause is unknown. A step too long to simulate has no attribution.
-
-    Raises:
-        StepTooLong: and no closed form answers the run.
-        PriceError: the sheet lacks a price.
+    Simulates until the error is small, or the ``effort`` (1: usual) is used. Without ``causes`` the amount of each
+    cause is unknown. A step too long to simulate has no attribution.
     """
     if row.evidence is None or not training_run.trajectories:
         return row
@@ -65,13 +72,15 @@ def attributed(
         if training_run.step_model:
             raise
         return row
-    repeated([simulated], partial(needed, simulated), progress)
-    result = attribution(simulated, row.evidence.basis)
-    if not training_run.step_model:
-        result = _as_in_the_row(row, training_run, result)
-    result = as_sure_as(row, result, training_run)
+    repeated([simulated], partial(needed, simulated))
+    result = attribution(simulated)
+    told = assumptions(training_run, row.evidence.basis, pool.trials, simulated.sampling.scale)
     if pool.provenance == warnings.COMPOSED:
-        result = result._replace(assumptions=tuple(borrowed(result.assumptions)))
+        told = borrowed(told)
+    result = result._replace(assumptions=tuple(told))
+    if not training_run.step_model:
+        result = _as_in_the_row(row, simulated, result)
+    result = as_sure_as(row, result, training_run)
     if training_run.step_model:
         row = _answered(row, simulated, result)
     if result.waiting is not None:
@@ -132,12 +141,12 @@ def _without_limits(attribution: Attribution) -> Attribution:
     )
 
 
-def _as_in_the_row(row: Row, training_run: TrainingRun, attribution: Attribution) -> Attribution:
+def _as_in_the_row(row: Row, simulated: Replications, attribution: Attribution) -> Attribution:
     """Return the attribution with the row's wall-clock and bill, where the row is exact."""
     wall, hours = row.wall_clock_hours, row.worker_hours
     if wall is None or hours is None:
         return attribution
-    lasting_usd = Rates.of_training_run(training_run) * wall.value
+    lasting_usd, training_run = simulated.rates.lasting * wall.value, simulated.training_run
     usd = None if attribution.run.usd is None else lasting_usd + (row.cost.total_usd if row.cost is not None else 0.0)
     from_row = Share(
         Interval(wall.value * 3600 / attribution.steps),
@@ -163,7 +172,7 @@ def _full_speed(row: Row) -> float | None:
 def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Row:
     """Return the row with simulated answers where closed forms do not apply."""
     sample, training_run, part = simulated.sample, simulated.training_run, simulated.share
-    rules, rates = StepRules.of(training_run), Rates.of_replications(simulated)
+    rules, rates = StepRules.of(training_run), simulated.rates
 
     def mean(value: Callable[[StepTaken], float]) -> float:
         weighted = (zip(sample.stands_for, stream[0], strict=True) for stream in simulated.plain)
@@ -208,7 +217,7 @@ def _cost(cost: Cost, simulated: Replications, sandbox_usd: float, idle_hours: f
 
     Its relative limits are at least those of the worker-hours and of the row's earlier bill.
     """
-    rates = Rates.of_replications(simulated)
+    rates = simulated.rates
     idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
     billed = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(
@@ -217,3 +226,64 @@ def _cost(cost: Cost, simulated: Replications, sandbox_usd: float, idle_hours: f
         worker_usd=None if cost.worker_usd is None else worker,
         total_usd=sandbox_usd + idle + worker,
     )
+
+
+def assumptions(
+    training_run: TrainingRun, basis: Basis, trials: Sequence[RecordedTrial], scale: int = 1
+) -> Iterator[Assumption]:
+    """Yield the assumptions with their sources; 1/``scale`` of the run was simulated."""
+    yield from _settings(training_run)
+    yield from _rules(training_run, basis, trials)
+    if scale > 1:
+        smaller = f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer"
+        yield Assumption("size", smaller, STEP_MODEL_RULES)
+
+
+def borrowed(measured: Iterable[Assumption]) -> Iterator[Assumption]:
+    """Yield the assumptions of an unmeasured substrate, marked as unmeasured in their sources."""
+    for assumption in measured:
+        name, source = assumption.name, assumption.source
+        if name == "run-to-run sd":
+            yield assumption._replace(source=f"unmeasured: as where the work was recorded ({source})")
+        elif name == "failure_rate" and source == MEASURED_INPUT:
+            yield assumption._replace(value="none", source="unmeasured: give failure_rate of this place")
+        elif name in ("quota", "create_rate", "create_burst") and source == REQUESTED:
+            yield assumption._replace(source="published limits of its plan")
+        else:
+            yield assumption
+
+
+def _settings(training_run: TrainingRun) -> Iterator[Assumption]:
+    for name in settings_in_use(training_run):
+        value = getattr(training_run, name)
+        if name in _NOT_ASSUMED:
+            continue
+        text = str(value)
+        if value is True:
+            text = "yes"
+        elif isinstance(value, Think):
+            text = f"{value.median_ns / 1e9:g} s"
+            text = f"lognormal, median {text}, sigma {value.sigma:g}" if value.sigma else f"{text} before each action"
+        elif isinstance(value, int | float):
+            text = f"{value:g}{next((unit for end, unit in _UNITS.items() if name.endswith(end)), '')}"
+        yield Assumption(name, text, REQUESTED)
+
+
+def _rules(training_run: TrainingRun, basis: Basis, trials: Sequence[RecordedTrial]) -> Iterator[Assumption]:
+    yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
+    failed = [policy_of(trial.cause, trial.error).treatment for trial in trials if not trial.ok]
+    if training_run.failure_rate is None and training_run.failure_hazard is None:
+        yield Assumption("failure_rate", f"{len(failed)} of {len(trials):,} attempts", MEASURED_INPUT)
+        if (dropped := failed.count(DROPPED)) and training_run.on_failure is None:
+            yield Assumption("failures without a retry", f"{dropped} of {len(failed)}, by cause", MEASURED_INPUT)
+    rate = len(failed) / len(trials) if training_run.failure_rate is None else training_run.failure_rate
+    if training_run.group_size is not None and training_run.failure_hazard is None and rate:
+        share = poisoned_groups(rate, training_run.group_size, training_run.failure_burst)
+        source = REQUESTED if training_run.failure_rate is not None else MEASURED_INPUT
+        yield Assumption(
+            POISONED,
+            f"{share:.0%}, 1 − (1 − {rate:.3g})^{training_run.group_size / training_run.failure_burst:.3g}",
+            source,
+        )
+    if training_run.images is not None and training_run.placement is None:
+        yield Assumption("placement", SPREAD, STEP_MODEL_RULES)

@@ -1,9 +1,5 @@
 """Amount of each cause with its interval.
 
-A value is the mean over streams on the recorded trials. The variance between streams is the simulation error. The
-variance between streams and twins, less up to half for chance within steps, is the uncertainty of the trials. Both add
-up, each with Student's t.
-
 The step time with an ideal sandbox is common to all substrates. It is taken from the first rounds, with the same draws
 in every row. Rows therefore differ by their sandboxes, not by drawn generation times.
 """
@@ -15,18 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from costmodel.attribution.assumptions import assumptions
 from costmodel.attribution.replications import Replications
-from costmodel.attribution.resamples import Steps, interval_of, standard_error
-from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, GpuWaiting, Share
-from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.simulation.state import StepTaken
 from costmodel.statistics.intervals import Interval, student_t
-from costmodel.statistics.repetitions import Basis
-from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
-from costmodel.workload.pool import Pool
 
 SURE: Final = 0.997
 RUN, IDEAL, THINKLESS = 0, -2, -1
@@ -41,48 +30,16 @@ NOTHING: Final = 1e-4
 """Errors below this share of the run are ignored."""
 
 
-class Rates(NamedTuple):
-    """Dollars per hour."""
-
-    lasting: float  # GPUs and nodes, for the duration of the run
-    worker: float
-    idle_sandbox: float
-    suspended_sandbox: float
-    priced: bool  # whether anything has a price
-
-    @classmethod
-    def of_replications(cls, replications: Replications) -> Rates:
-        """Return the rates of a simulated run."""
-        return cls.of(replications.training_run, replications.pool, replications.prices)
-
-    @classmethod
-    def of(cls, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Rates:
-        """Return the rates of the training run and the price sheet."""
-        lasting = cls.of_training_run(training_run)
-        priced = prices is not None or training_run.gpu_usd_hour is not None or training_run.node_usd_hour is not None
-        suspended = training_run.suspended_usd_hour
-        if prices is None:
-            return cls(lasting, 0.0, 0.0, suspended or 0.0, priced or bool(suspended))
-        price = prices.sandbox(pool.identity)
-        suspended = price.suspended_usd_hour() if suspended is None else suspended
-        return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), suspended, priced)
-
-    @staticmethod
-    def of_training_run(training_run: TrainingRun) -> float:
-        """Return the rate of GPUs and nodes in the training run."""
-        return (training_run.gpus or 0) * (training_run.gpu_usd_hour or 0.0) + (training_run.nodes or 0) * (
-            training_run.node_usd_hour or 0
-        )
-
-    def usd(self, step: StepTaken, replications: Replications) -> float:
-        """Return dollars of a simulated step."""
-        lasting, idle = step.wall_ns * self.lasting, replications.times * step.idle_ns * self.idle_sandbox
-        used = self.sandbox_usd(step) + step.held_ns / NS_PER_HOUR * self.worker
-        return (lasting + idle) / NS_PER_HOUR + replications.share * used
-
-    def sandbox_usd(self, step: StepTaken) -> float:
-        """Return dollars of the sandboxes of a simulated step, suspended or not."""
-        return step.usd + step.suspended_ns / NS_PER_HOUR * self.suspended_sandbox
+Steps = list[float]
+"""Amount of each simulated step under one stream, multiplied by its weight."""
+CHANCE_AT_MOST: Final = 0.5
+"""Largest share of the variance between streams and twins attributed to chance. With few twins a full subtraction would
+give intervals with a coverage of 8 in 10."""
+LONGEST: Final = math.sqrt(2)
+"""Half of the trials understate a difference of the longest trials of a step. With this factor an equal pair is a
+verdict in at most 5 % (``tests/studies/study_decide.py``)."""
+ANOTHER: Final = math.sqrt(2)
+"""Factor for other random numbers, which have the same error."""
 
 
 class Amount(NamedTuple):
@@ -93,6 +50,7 @@ class Amount(NamedTuple):
     stands_for: list[Steps]  # weight of each step in the run, by counterfactual
     level: Steps  # weights for the ideal step time; []: as of the run
     repetitions: int = 0  # as in ``interval_of``
+    signed: bool = False  # likewise
 
     def of(self, index: int) -> Interval:
         """Return the amount of the run in a counterfactual."""
@@ -111,6 +69,15 @@ class Amount(NamedTuple):
             return [ideal - math.fsum(alone)]
 
         return self._interval(steps_of, [1.0])
+
+    def less(self, other: Amount) -> Amount:
+        """Return an amount whose saving of counterfactual 1 is the difference of two runs, stream by stream."""
+        plain, twins = (
+            [[mine[RUN], theirs[RUN]] for mine, theirs in zip(*both, strict=True)]
+            for both in ((self.plain, other.plain), (self.twins, other.twins))
+        )
+        fewest = min((count for count in (self.repetitions, other.repetitions) if count), default=0)
+        return Amount(plain, twins, [self.stands_for[RUN]] * 2, [], fewest, signed=True)
 
     def error(self, index: int = RUN) -> float:
         """Return the simulation's standard error of a saving, or of the run."""
@@ -138,7 +105,7 @@ class Amount(NamedTuple):
 
     def _interval(self, value_of: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:
         plain, twins = ([value_of(stream) for stream in streams] for streams in (self.plain, self.twins))
-        return interval_of(plain, twins, stands_for, repetitions=self.repetitions)
+        return interval_of(plain, twins, stands_for, signed=self.signed, repetitions=self.repetitions)
 
 
 def needed(replications: Replications) -> float:
@@ -148,7 +115,7 @@ def needed(replications: Replications) -> float:
     causes = range(1, indexes - 2) if replications.separate else range(0)
     wanted = {RUN, IDEAL % indexes} | ({THINKLESS % indexes} if not replications.ideal_alike else set())
     factor = 0.0
-    for amount in (step_s, hours, *[dollars] * Rates.of_replications(replications).priced):
+    for amount in (step_s, hours, *[dollars] * replications.rates.priced):
         run, sandbox = abs(amount.of(RUN).value), abs(amount.saved(IDEAL).value)
         nothing = max(NOTHING * run, TINY)
         factor = max(
@@ -165,21 +132,21 @@ def needed(replications: Replications) -> float:
 
 def units(replications: Replications) -> tuple[Amount, Amount, Amount, Amount]:
     """Return the units of a share of every simulated step."""
-    rates, sample, training_run = Rates.of_replications(replications), replications.sample, replications.training_run
+    sample, training_run = replications.sample, replications.training_run
     part = replications.share  # counted amounts, without durations
     train_ns = training_run.train_s * NS_PER_S
     return (
         amount_of(replications, lambda step: step.wall_ns / NS_PER_S / sample.steps),
         amount_of(replications, lambda step: part * step.held_ns / NS_PER_HOUR),
         amount_of(replications, lambda step: (training_run.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR),
-        amount_of(replications, lambda step: rates.usd(step, replications)),
+        amount_of(replications, replications.usd),
     )
 
 
-def attribution(replications: Replications, basis: Basis) -> Attribution:
-    """Return the attribution; ``basis`` is the source of the between-repetition part of the intervals."""
-    pool, training_run, sample = replications.pool, replications.training_run, replications.sample
-    rates = Rates.of_replications(replications)
+def attribution(replications: Replications) -> Attribution:
+    """Return the attribution without its assumptions."""
+    training_run, sample = replications.training_run, replications.sample
+    rates = replications.rates
     step_s, hours, gpu, dollars = units(replications)
 
     def share(interval_of_amount: Callable[[Amount], Interval]) -> Share:
@@ -190,17 +157,15 @@ def attribution(replications: Replications, basis: Basis) -> Attribution:
             interval_of_amount(dollars) if rates.priced else None,
         )
 
-    acting = [cause for cause, acts in replications.causes.items() if acts]
+    acting = [cause for cause, acts in replications.causes.items() if acts] if replications.separate else []
     indexes = {cause: index for index, cause in enumerate(acting, 1)}
-    acts_how = replications.causes
-    if not replications.separate:  # none was taken away alone
-        indexes, acts_how = {}, {cause: None if acts else acts for cause, acts in replications.causes.items()}
-    causes: dict[str, Share | None] = {
-        cause: None if acts is None else share(lambda _: Interval(0.0, 0.0, 0.0)) for cause, acts in acts_how.items()
-    }
-    for cause, index in indexes.items():
-        causes[cause] = share(partial(Amount.saved, index=index))
-    failed = [policy_of(trial.cause, trial.error).treatment for trial in pool.trials if not trial.ok]
+    causes: dict[str, Share | None] = {}
+    for cause, acts in replications.causes.items():
+        causes[cause] = None  # unknown, or not removed alone
+        if cause in indexes:
+            causes[cause] = share(partial(Amount.saved, index=indexes[cause]))
+        elif acts is False:
+            causes[cause] = share(lambda _: Interval(0.0, 0.0, 0.0))
     return Attribution(
         causes=causes,
         sandbox=share(lambda amount: amount.saved(IDEAL)),
@@ -208,14 +173,7 @@ def attribution(replications: Replications, basis: Basis) -> Attribution:
         run=share(lambda amount: amount.of(RUN)),
         waiting=None if training_run.gpus is None else _waiting(gpu, replications),
         usd_per_critical_second=sample.steps * rates.lasting / 3600 if rates.lasting else None,
-        assumptions=assumptions(
-            training_run,
-            basis,
-            failures=len(failed),
-            trials=len(pool.trials),
-            dropped=failed.count(DROPPED),
-            scale=replications.sampling.scale,
-        ),
+        assumptions=(),
         steps=sample.steps,
         simulated_steps=sample.simulated,
         replicates=len(replications.plain) + len(replications.twins),
@@ -245,12 +203,9 @@ def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attributi
         if waiting.waiting_usd is not None and waiting.waiting_gpu_hours:
             assert attribution.waiting is not None
             waiting = waiting.priced(attribution.waiting.waiting_usd / attribution.waiting.waiting_gpu_hours)  # type: ignore[operator]
-    attribution = attribution._replace(run=more(attribution.run), waiting=waiting)
-    return (
-        attribution._replace(sandbox=more(attribution.sandbox), interaction=more(attribution.interaction))
-        if sandbox
-        else attribution
-    )
+    if sandbox:
+        attribution = attribution._replace(sandbox=more(attribution.sandbox), interaction=more(attribution.interaction))
+    return attribution._replace(run=more(attribution.run), waiting=waiting)
 
 
 def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -> Amount:
@@ -268,24 +223,17 @@ def _level(replications: Replications, plain: list[list[Steps]]) -> Steps:
     numbers of rounds."""
     if not replications.ideal_alike:
         return []
-    times, rounds = replications.sample.stands_for, 1
+    sample, rounds = replications.sample, 1
+    pulls = any(any(segment.disks) for segment in sample.segments)  # stretches along the run, alike without pulls
     while True:
-        level = _alike(replications, min(rounds, replications.sample.rounds))
+        level = sample._replace(rounds=min(rounds, sample.rounds)).stands_for
+        if pulls:
+            level = [math.fsum(level) / len(level)] * len(level)
         totals = [math.fsum(v * step for v, step in zip(level, stream[IDEAL], strict=False)) for stream in plain]
         off = standard_error(totals)
-        if rounds >= replications.sample.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
-            return level + [0.0] * (len(times) - len(level))
+        if rounds >= sample.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
+            return level + [0.0] * (len(sample.stands_for) - len(level))
         rounds *= 2
-
-
-def _alike(replications: Replications, rounds: int) -> Steps:
-    """Return the weight of each step, if all of these rounds are alike."""
-    times = replications.sample._replace(rounds=rounds).stands_for
-    if any(
-        any(segment.disks) for segment in replications.sample.segments
-    ):  # stretches along the run, alike without pulls
-        return [math.fsum(times) / len(times)] * len(times)
-    return times
 
 
 def _waiting(gpu: Amount, replications: Replications) -> GpuWaiting:
@@ -302,3 +250,67 @@ def _waiting(gpu: Amount, replications: Replications) -> GpuWaiting:
         thinkless if separated else None,
         run - ideal if separated else None,
     ).priced(training_run.gpu_usd_hour)
+
+
+def interval_of(
+    plain: Sequence[Steps], twins: Sequence[Steps], stands_for: Steps, *, signed: bool = False, repetitions: int = 0
+) -> Interval:
+    """Return the mean over streams with its limits.
+
+    Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
+    uncertainty of the trials. Nothing is subtracted from a ``signed`` difference, which a few longest trials decide.
+    The variance between streams is the simulation error. An amount that is not ``signed`` has no negative limit where
+    no stream is negative. Twins of n whole ``repetitions`` differ by (n − 1)/n of the variance between repetitions, and
+    Student's t has n − 1 degrees of freedom.
+    """
+    totals = [math.fsum(stream) for stream in plain]
+    value = math.fsum(totals) / len(totals)
+    differences = [
+        [a - b for a, b in zip(twin, plain_steps, strict=True)] for twin, plain_steps in zip(twins, plain, strict=True)
+    ]
+    differing = _variance([math.fsum(steps) for steps in differences])
+    left_open = differing
+    if not signed:
+        left_open = max(differing - _from_step_to_step(differences, stands_for), (1 - CHANCE_AT_MOST) * differing)
+    freedom = len(twins) - 1
+    if repetitions:
+        left_open *= repetitions / (repetitions - 1)
+        freedom = min(freedom, repetitions - 1)
+    of_trials = student_t(freedom) * math.sqrt(left_open) * (LONGEST if signed else 1.0)
+    of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
+    half = math.hypot(of_trials, of_chance)
+    low = value - half
+    return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
+
+
+def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
+    """Return the variance of a sum over steps due to chance within steps.
+
+    This is the residual of a table of streams × steps without the means of both. The uncertainty of the trials is the
+    same in every step. Each step has the same weight here.
+    """
+    streams, steps = len(sums), len(stands_for)
+    if steps < 2:
+        return 0.0
+    values = [
+        [value / times for value, times in zip(steps_of_world, stands_for, strict=True)] for steps_of_world in sums
+    ]
+    rows = [math.fsum(steps_of_world) / steps for steps_of_world in values]
+    columns = [math.fsum(column) / streams for column in zip(*values, strict=True)]
+    mean = math.fsum(rows) / streams
+    squares = math.fsum(
+        (value - row - column + mean) ** 2
+        for row, steps_of_world in zip(rows, values, strict=True)
+        for column, value in zip(columns, steps_of_world, strict=True)
+    )
+    return math.fsum(times * times for times in stands_for) * squares / ((streams - 1) * (steps - 1))
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Return the standard error of a mean."""
+    return math.sqrt(_variance(values) / len(values))
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

@@ -15,7 +15,6 @@ from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.attempts import Sample
-from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import Pool, at_length
 
 
@@ -37,16 +36,15 @@ def cost(
     idle = 0.0
     if warm_pool is not None:
         idle = price.idle_usd_hour(pool.identity) * warm_pool.idle_sandboxes * timed.run.wall.value_ns / NS_PER_HOUR
-    sandbox, ratio = _across(lower, upper).not_negative(), _ratio(timed.tally, price)
-    return _cost(prices, pool.identity, sandbox, worker_hours.value, ratio, idle)
+    minimum_ns, increment_ns = price.minimum_ns, price.increment_ns
+    used = timed.tally.total(lambda sample: sample.sandbox_ns)
+    billed = timed.tally.total(lambda sample: [billed_ns(ns, minimum_ns, increment_ns) for ns in sample.sandbox_ns])
+    ratio = float(billed / used) if used else 1.0
+    return _cost(prices, pool.identity, _across(lower, upper).not_negative(), worker_hours.value, ratio, idle)
 
 
 def cost_of_mean(
-    identity: CellIdentity,
-    trajectory_ns: int,
-    prices: Prices,
-    training_run: TrainingRun,
-    worker_hours: float,
+    identity: CellIdentity, trajectory_ns: int, prices: Prices, training_run: TrainingRun, worker_hours: float
 ) -> Cost:
     """Return the bill if every trajectory took ``trajectory_ns``, without an interval.
 
@@ -143,14 +141,6 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
         return Meter.usd(sum(billed) / len(bills))
 
     return bill
-
-
-def _ratio(tally: Tally, price: SandboxPrice) -> float:
-    """Billed time over time in use."""
-    minimum_ns, increment_ns = price.minimum_ns, price.increment_ns
-    used = tally.total(lambda sample: sample.sandbox_ns)
-    billed = tally.total(lambda sample: [billed_ns(ns, minimum_ns, increment_ns) for ns in sample.sandbox_ns])
-    return float(billed / used) if used else 1.0
 
 
 def _across(lower: Interval, upper: Interval) -> Interval:

@@ -8,13 +8,10 @@ from typing import Final
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import doubts
-from costmodel.projection.row import Evidence
-from costmodel.projection.tail_limits import TailLimits
 from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.simulation.attempts import effective_workers
 from costmodel.statistics.intervals import Interval
-from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
+from costmodel.statistics.repetitions import MIN_RUNS
 from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import Tally
 from costmodel.workload.length_extrapolation import extrapolation_error, later_change
@@ -22,27 +19,6 @@ from costmodel.workload.pool import Pool
 
 FROM_POOL: Final = "pool:"
 """Prefix of an ``acquire`` that takes sandboxes from an existing pool."""
-
-
-def evidence_of(timed: TimedRun, training_run: TrainingRun, held: Estimate, tail: TailLimits) -> Evidence:
-    """The intermediate values of a row; ``held`` is per success."""
-    tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
-    busy_ns = law.mean / float(retries.attempts)
-    return Evidence(
-        successes=tally.successes,
-        attempts=len(tally.trials),
-        held_ok_ns=tally.total(lambda sample: sample.of_successes(sample.held_ns)),
-        held_failed_ns=tally.total(lambda sample: sample.of_failures(sample.held_ns)),
-        failure=tally.failure,
-        held=held,
-        basis=basis(held, tally.assume),
-        busy_ns=law,
-        usable_workers=training_run.usable_workers,
-        effective_workers=effective_workers(training_run.usable_workers, training_run.create_rate, busy_ns),
-        waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
-        work_per_success_ns=tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None,
-        tail=tail,
-    )
 
 
 def trust(pool: Pool) -> list[str]:
@@ -99,11 +75,8 @@ def beyond_recorded_ns(tally: Tally, pool: Pool) -> Interval:
     return error.times(continued_ns)
 
 
-_ALL: Final = frozenset(field.name for field in fields(TrainingRun))
 _BY_ONE_LATENCY: Final = frozenset({"trajectories", "workers", "actions", "baseline", "quota", "precision"})
 """The length must be the published one; nothing is simulated, so precision has no effect."""
-_UNPUBLISHED: Final = frozenset({"include_cleanup"})
-"""No provider publishes clean-up times."""
 
 
 def used_by(kind: str) -> frozenset[str]:
@@ -113,7 +86,8 @@ def used_by(kind: str) -> frozenset[str]:
     """
     if kind == warnings.PUBLISHED:
         return _BY_ONE_LATENCY
-    return _ALL - _UNPUBLISHED if kind == warnings.COMPOSED else _ALL
+    unpublished = {"include_cleanup"} if kind == warnings.COMPOSED else set()
+    return frozenset(field.name for field in fields(TrainingRun)) - unpublished
 
 
 def settings_in_use(training_run: TrainingRun) -> list[str]:

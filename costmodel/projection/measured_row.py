@@ -1,22 +1,32 @@
-"""The projected row of a measured cell."""
+"""The projected row of a measured cell.
+
+Where in-sandbox time is unknown, the tax is bounded: command time is all work, or none. A reference narrows the lower
+bound: each command has the median dispatch of a recording of the same substrate, or its whole time if shorter.
+"""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
-from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, options_without_data, reasons, trust
-from costmodel.projection.row import ByCause, PoolUse, Row, Steps, TaxBounds, Trajectory, WallClock
-from costmodel.projection.tax_bounds import Reference, tax_between
+from costmodel.projection.diagnostics import beyond_recorded_ns, options_without_data, reasons, trust
+from costmodel.projection.row import ByCause, Evidence, PoolUse, Row, TaxBounds, Trajectory, WallClock
 from costmodel.projection.wall_clock import WallClockLimits, WholeRun, limits, timed_run
+from costmodel.recording.breakdown import parted
+from costmodel.recording.reader import Recording
+from costmodel.simulation.attempts import effective_workers
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
-from costmodel.statistics.repetitions import interval
+from costmodel.statistics.repetitions import basis, interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
+from costmodel.workload.attempts import Attempt
 from costmodel.workload.estimator import Tally, Value
 from costmodel.workload.pool import Pool, attempts
 
@@ -25,6 +35,18 @@ if TYPE_CHECKING:
 
 ENDS = 0.25
 """Share of the row's simulation for each end of an unmeasured range."""
+
+
+class MedianDispatch(NamedTuple):
+    """Median dispatch of the actions of a reference on one substrate."""
+
+    ns: int
+    actions: int
+    source: str  # names of recordings
+
+
+Reference = Mapping[str, MedianDispatch]
+"""Substrate → median dispatch."""
 
 
 def measured_row(
@@ -65,16 +87,15 @@ def measured_row(
     tax_hours = tax and tax.widened(doubt_ns).times(hours).shifted(waiting_hours).not_negative()
     by_cause = _by_cause(tally, pool, training_run, hours, waiting_hours)
     median = (reference or {}).get(pool.identity.substrate)
-    between = None if bounded else tax_between(tally, median, hours, waiting_hours)
+    between = None if bounded else _tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
-    wall_clock = _wall_clock(run, worker_hours, training_run, whole)
-    outcome = run.outcome
+    low_s, high_s = (None if hours is None else hours * 3600 for hours in step[:2])
+    outcome, workers, busy_ns = run.outcome, training_run.usable_workers, timed.law.mean / float(retries.attempts)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
         by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
         between = between and TaxBounds(between.low + waited_hours, between.high + waited_hours)
-    wall_clock = wall_clock._replace(fluid=worker_hours.value / training_run.usable_workers)
     warm_pool = None
     if training_run.warm_pool is not None:
         hit, idle = 0.0, 0.0
@@ -95,14 +116,30 @@ def measured_row(
         tax_worker_hours=tax_hours,
         tax_between_worker_hours=between,
         by_cause_worker_hours=by_cause,
-        wall_clock_hours=wall_clock,
-        steps=run.steps and _with_limits(run.steps, step),
+        wall_clock_hours=_wall_clock(run, worker_hours.value / workers, whole),
+        steps=run.steps and run.steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials),
         gpu=run.gpu,
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, warm_pool),
         unused=options_without_data(pool, tally, training_run),
         flags=reasons(pool, timed, training_run, prices),
-        evidence=evidence_of(timed, training_run, estimated, whole.tail),
+        evidence=Evidence(
+            successes=tally.successes,
+            attempts=len(tally.trials),
+            held_ok_ns=tally.total(lambda sample: sample.of_successes(sample.held_ns)),
+            held_failed_ns=tally.total(lambda sample: sample.of_failures(sample.held_ns)),
+            failure=tally.failure,
+            held=estimated,
+            basis=basis(estimated, tally.assume),
+            busy_ns=timed.law,
+            usable_workers=workers,
+            effective_workers=effective_workers(workers, training_run.create_rate, busy_ns),
+            waited_ns=0.0 if outcome is None else outcome.waited_ns.value,
+            work_per_success_ns=(
+                tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None
+            ),
+            tail=whole.tail,
+        ),
     )
 
 
@@ -163,15 +200,56 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
     )
 
 
-def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun, ends: WallClockLimits) -> WallClock:
+def _wall_clock(run: WholeRun, fluid: float, ends: WallClockLimits) -> WallClock:
     """Hours, between the ``ends``; these do not know how rollouts and training overlap, the value does."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
-    fluid = worker_hours.value / training_run.usable_workers
     low = None if ends.low is None else min(ends.low, value - error)
     high = None if ends.high is None else max(ends.high, value + error)
     return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)
 
 
-def _with_limits(steps: Steps, step: WallClockLimits) -> Steps:
-    low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
-    return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
+def reference_of(recordings: Sequence[Recording]) -> Reference:
+    """The median dispatch per action by substrate, over all successful trials whose run is known.
+
+    Raises:
+        TrainingRunError: no command of theirs has a known run.
+    """
+    by_substrate: dict[str, tuple[array[int], dict[str, None]]] = {}
+    for recording in recordings:
+        for cell in recording.cells:
+            dispatches, names = by_substrate.setdefault(cell.identity.substrate, (array("q"), {}))
+            for trial in cell.trials:
+                if trial.ok:
+                    dispatches.extend(parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1])
+                    names[recording.name] = None
+    medians = {
+        substrate: MedianDispatch(sorted(dispatches)[(len(dispatches) - 1) // 2], len(dispatches), ", ".join(names))
+        for substrate, (dispatches, names) in by_substrate.items()
+        if dispatches
+    }
+    if not medians:
+        names_told = ", ".join(recording.name for recording in recordings)
+        raise TrainingRunError(f"{names_told} cannot be a reference: it tells no command's time inside the sandbox")
+    return medians
+
+
+def _tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiting_hours: float) -> TaxBounds | None:
+    """Worker-hours of tax if the unsplit commands were all work but for the reference's dispatch, and if none were.
+
+    ``hours`` of the whole run per ns and success. None where the tax is known, so that nothing has to be bounded.
+    """
+    if tally.run_known:
+        return None
+
+    def upper(attempt: Attempt) -> int:
+        work_ns = 0 if attempt.unsplit_ns else attempt.run_ns + attempt.wrapper_ns
+        return attempt.held_ns - attempt.think_ns - work_ns if attempt.ok else attempt.held_ns
+
+    def lower(attempt: Attempt) -> int:
+        dispatch_ns = min(attempt.unsplit_ns, attempt.actions * median.ns) if median else 0
+        return upper(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
+
+    def whole(part: Callable[[Attempt], int]) -> float:
+        return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
+
+    return TaxBounds(max(0.0, whole(lower)), whole(upper))

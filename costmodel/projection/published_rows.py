@@ -42,17 +42,9 @@ def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None)
     return [_row(row, summary, training_run, prices) for row in summary.rows]
 
 
-def _printed(row: PublishedRow, summary: Published) -> Assumption:
-    """Return the latency with its length, source and date."""
-    date = "no date is known" if row.date is None else str(row.date)
-    return Assumption(
-        "trajectory",
-        f"{row.trajectory_ns / NS_PER_S:g} s for {row.identity.actions} actions",
-        f"{row.source or summary.name} ({date})",
-    )
-
-
 def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, prices: Prices | None) -> Row:
+    date = "no date is known" if row.date is None else str(row.date)
+    work = f"{row.trajectory_ns / NS_PER_S:g} s for {row.identity.actions} actions"
     projection = Row(
         identity=row.identity,
         length=training_run.length or Length.constant(row.identity.actions),
@@ -62,7 +54,7 @@ def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, price
         trials=None,
         failures=None,
         flags=(warnings.PUBLISHED,),
-        assumptions=(_printed(row, summary),),
+        assumptions=(Assumption("trajectory", work, f"{row.source or summary.name} ({date})"),),
     )
     if projection.length != Length.constant(row.identity.actions):
         return replace(projection, flags=(warnings.PUBLISHED, warnings.LENGTH_UNKNOWN))

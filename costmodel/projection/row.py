@@ -6,13 +6,11 @@ Without a unit: a count, a share or a ratio.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.projection.tail_limits import TailLimits
+from costmodel.projection.warnings import ordered
 from costmodel.recording.trial import CellIdentity
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
@@ -38,30 +36,6 @@ CAUSES: Final = (
 )
 """Causes of sandbox time: startup, dispatch, commands slower than the reference's, contention, the runner gap, waits
 for a create, a quota or a pod, failures with their retries, and clean-up."""
-
-CAUSE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "startup": "startup",
-        "create": "create",
-        "ready": "ready",
-        "image_pull": "image pulls",
-        "preload": "preload",
-        "dispatch": "dispatch",
-        "wrapper": "wrapper time",
-        "unsplit": "undivided",
-        "slowdown": "slower commands",
-        "contention": "contention",
-        "work": "command time",
-        "think": "model time",
-        "queued": "throttled",
-        "throttle": "throttled",
-        "harness": "runner gap",
-        "failed": "failures",
-        "failures": "failures",
-        "cleanup": "cleanup",
-    }
-)
-"""Field of a row or of a trial → name of the cause, in the order in which bars are drawn."""
 
 
 class Trajectory(NamedTuple):
@@ -183,6 +157,14 @@ class Versus(NamedTuple):
     verdict: Finding
 
 
+class TailLimits(NamedTuple):
+    """How much sooner and later than for the law of the trials a run may end; neither is below 0."""
+
+    sooner_ns: float
+    later_ns: float | None  # None: unbounded by the trials
+    needs_trials: int | None  # necessary trials, if unbounded
+
+
 class Evidence(NamedTuple):
     """Intermediate values for ``--explain``, over all trials at this length."""
 
@@ -247,9 +229,7 @@ class Row:
     trajectory_s: Trajectory | None = None
     held_per_success_s: Interval | None = None
     think_s: float | None = None  # of one trajectory
-    cleanup_share_left_out: float | None = (
-        None  # clean-up of a success as a share of occupied time, where not part of it
-    )
+    cleanup_share_left_out: float | None = None  # clean-up over occupied time of a success, where no part of it
     attempts: float = 1.0  # per trajectory
     delivered: float = 1.0  # share of trajectories with a final success
     worker_hours: Interval | None = None
@@ -268,6 +248,10 @@ class Row:
     levels: MeasuredLevels | None = None  # several measured concurrencies
     unused: tuple[str, ...] = ()  # options without effect here, because the source lacks their data
     evidence: Evidence | None = None
+
+    def flagged(self, flag: str) -> Row:
+        """Return the row with one more warning."""
+        return replace(self, flags=ordered([*self.flags, flag]))
 
     @property
     def actions(self) -> int | float:

@@ -2,24 +2,29 @@
 
 A closed form is used where exact: rollouts wait for workers only, and alternate with training. A stream with a create
 rate or a warm pool is simulated. Runs in steps beyond that are left to the step model (``attribution``).
+
+The end of N jobs depends on jobs rarer than K trials can show. Order statistics bound how much sooner it may come, for
+any distribution. How much later is bounded by a longer job among the trials, or by a time limit; else the run takes "at
+least" this long. docs/statistics.md, "Tails".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from random import Random
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from costmodel.projection.row import GpuWaiting, Steps
-from costmodel.projection.tail_limits import NO_TAIL, TailLimits, tail_limits
+from costmodel.projection.row import GpuWaiting, Steps, TailLimits
 from costmodel.simulation.attempts import Retries, Trials, chained, with_retries
 from costmodel.simulation.makespan import Draw, Makespan, expected_makespan
 from costmodel.statistics.distribution import Distribution
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.repetitions import assumed
+from costmodel.statistics.intervals import LEVEL, Interval
+from costmodel.statistics.repetitions import NORMAL, assumed
 from costmodel.training.run import TrainingRun, launched
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.attempts import Attempt
@@ -29,10 +34,12 @@ from costmodel.workload.pool import HITS, Pool, from_pool, killed_after
 if TYPE_CHECKING:
     from costmodel.simulation.run import SimulatedRun
 
-EVENTS: Final = "events"
-"""Method of an event simulation."""
-Source = Callable[[], Trials]
-"""Return the trials for a simulation."""
+RISK: Final = (1 - LEVEL) / 2
+TOP: Final = 200
+"""Number of longest trials used one by one; other trials are represented by as many quantiles."""
+SUMMED: Final = 30
+"""Largest number of excess jobs with an exact Poisson sum; beyond it the square root is normal."""
+NO_TAIL: Final = TailLimits(0.0, 0.0, None)
 
 
 class WholeRun(NamedTuple):
@@ -68,7 +75,7 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     success, failure, draw = tally.held_times(ok=True), tally.held_times(ok=False), None
     if success is not None and failure is not None and not training_run.step_model:
         draw = partial(chained, success, failure, retries, round(training_run.backoff_s * NS_PER_S))
-    run = run_in_time(law, training_run, partial(Trials, pool, training_run), draw)
+    run = run_in_time(law, training_run, draw, pool)
     if training_run.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value
         mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), training_run), pool, training_run, run.outcome)
@@ -99,23 +106,26 @@ def _killed(sample: Sequence[Attempt], training_run: TrainingRun) -> Sequence[At
 
 
 def run_in_time(
-    law: Distribution, training_run: TrainingRun, source: Source | None = None, draw: Draw | None = None
+    law: Distribution, training_run: TrainingRun, draw: Draw | None = None, pool: Pool | None = None
 ) -> WholeRun:
     """Return the duration of a run with ``law`` as a worker's busy time per trajectory.
 
-    ``source`` returns the same trajectories by attempt, for a create rate or a pool. ``draw``: as for
-    ``expected_makespan``.
-    The step model replaces the result for what its fields ask.
+    ``draw``: as for ``expected_makespan``. ``pool``: the same trajectories by attempt, for a create rate or
+    a warm pool. The step model replaces the result for what its fields ask.
     """
-    makespan = partial(_makespan, law, training_run, draw=draw)
+    workers, precision = training_run.usable_workers, training_run.precision
+
+    def makespan(jobs: int) -> Makespan:
+        return expected_makespan(law, jobs, workers, precision, draw)
+
     if training_run.step_rollouts is None:
         limited = training_run.create_rate is not None or training_run.warm_pool is not None
         if limited and training_run.trajectories:
             from costmodel.simulation.run import simulate_run
 
-            assert source is not None
-            outcome = simulate_run(source(), training_run, law)
-            wall = Makespan(*outcome.wall_ns, EVENTS)
+            assert pool is not None
+            outcome = simulate_run(Trials(pool, training_run), training_run, law)
+            wall = Makespan(*outcome.wall_ns, "events")
             return WholeRun(wall, wall, None, None, [], law, outcome)
         whole = makespan(training_run.trajectories)
         return WholeRun(whole, whole, None, None, [], law)
@@ -173,7 +183,8 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
         if not run.parts:
             return whole, WallClockLimits()
         count, value = sum(times for times, *_ in run.parts), run.rollouts.value_ns / NS_PER_HOUR
-        parts = [(count, value / count, whole._replace(low=_part(whole.low, count), high=_part(whole.high, count)))]
+        low, high = (end and end / count for end in whole[:2])
+        parts = [(count, value / count, WallClockLimits(low, high, whole.tail))]
         step = WallClockLimits()
     else:
         parts = [
@@ -186,23 +197,15 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
     def takes(hours: float) -> float:
         return max(hours, train) if policy.overlaps else hours + train
 
-    def moved(ends: Callable[[WallClockLimits], float | None]) -> float | None:
-        ends_of_parts = [(times, value, ends(part_limits)) for times, value, part_limits in parts]
-        bounded = [(times, value, end) for times, value, end in ends_of_parts if end is not None]
-        if len(bounded) < len(ends_of_parts):
+    def moved(limit: str) -> float | None:
+        ends = [(times, value, getattr(part_limits, limit)) for times, value, part_limits in parts]
+        if any(end is None for *_, end in ends):
             return None
-        return wall + math.fsum(times * (takes(end) - takes(value)) for times, value, end in bounded)
+        return wall + math.fsum(times * (takes(end) - takes(value)) for times, value, end in ends)
 
-    tail = max(
-        (part_limits.tail for *_, part_limits in parts), key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns)
-    )
-    return WallClockLimits(
-        moved(lambda part_limits: part_limits.low), moved(lambda part_limits: part_limits.high), tail
-    ), step
-
-
-def _part(hours: float | None, count: int) -> float | None:
-    return None if hours is None else hours / count
+    tails = [part_limits.tail for *_, part_limits in parts]
+    tail = max(tails, key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
+    return WallClockLimits(moved("low"), moved("high"), tail), step
 
 
 def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, mean: Interval) -> WallClockLimits:
@@ -221,5 +224,94 @@ def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: 
     return WallClockLimits(max(0.0, low) / NS_PER_HOUR, high / NS_PER_HOUR, tail)
 
 
-def _makespan(law: Distribution, training_run: TrainingRun, jobs: int, *, draw: Draw | None) -> Makespan:
-    return expected_makespan(law, jobs, training_run.usable_workers, training_run.precision, draw)
+def tail_limits(
+    law: Distribution, jobs: int, end_ns: float, training_run: TrainingRun, *, excess: int = 0
+) -> TailLimits:
+    """Return limits of the end of ``jobs`` on the usable workers at ``end_ns``, without the last ``excess`` of them.
+
+    There are none where the last jobs take less than the tolerated share of the time. The wall-clock is then
+    worker-hours divided by workers, equally certain.
+    """
+    workers, tolerance = training_run.usable_workers, training_run.precision.tolerance
+    room_ns = end_ns - jobs * law.mean / workers if law.mean else 0.0
+    if not jobs or (room_ns <= tolerance * end_ns and not excess):
+        return NO_TAIL
+    trials = law.trials
+    highest = min(trials, TOP)
+    values = [law.quantile((rank + 0.5) / trials) for rank in range(trials - 1, trials - 1 - highest, -1)]
+    rest = trials - highest
+    body = [law.quantile(rest / trials * (1 - (group + 0.5) / TOP)) for group in range(TOP)] if rest else []
+
+    def last(beyond: Sequence[float]) -> float:
+        """E[the last of the jobs but for the excess] if the highest values are met so often among K."""
+        unseen = max(0.0, trials - beyond[-1])
+        spread = [beyond[-1] + unseen * (group + 1) / TOP for group in range(len(body))]
+        return _last(values + body, [min(1.0, count / trials) for count in [*beyond, *spread]], jobs, excess)
+
+    seen = last(range(1, highest + 1))
+    if seen <= tolerance * end_ns and not excess:  # another limit, such as a create rate, takes the time
+        return NO_TAIL
+    sooner = max(0.0, min(seen - last([_count(rank, -1) for rank in range(1, highest + 1)]), room_ns))
+    behind = jobs / (excess + 0.5)  # the median of the r-th longest of N is met by r − ½ in N, nearly
+    needs = math.ceil(behind * -math.log(RISK))
+    if trials >= needs:
+        counts = [_count(rank, 1) for rank in range(1, highest + 1)]
+        rank = sum(count <= trials / behind * (1 + 1e-9) for count in counts)  # as rare with 97.5 % probability
+        later = max(last(counts), values[rank - 1]) - seen
+    elif training_run.timeout_s is not None:
+        later = _timed_out(values[0], trials, jobs, excess, training_run) - seen
+    else:
+        return TailLimits(sooner, None, needs)
+    return TailLimits(sooner, max(0.0, later), None)
+
+
+def _last(values: Sequence[float], met: Sequence[float], jobs: int, excess: int) -> float:
+    """Return E[the longest of ``jobs`` without the ``excess`` longest], from the share at or above each descending
+    value."""
+    parts = zip(pairwise([*values, 0.0]), met, strict=True)
+    return math.fsum((high - low) * _more_than(excess, jobs, share) for (high, low), share in parts)
+
+
+def _more_than(excess: int, jobs: int, share: float) -> float:
+    """P(more than ``excess`` of ``jobs`` last so long), each with probability ``share``."""
+    if share >= 1:
+        return 1.0
+    expected = -jobs * math.log1p(-share)
+    if excess == 0:
+        return -math.expm1(-expected)
+    if excess > SUMMED:
+        return NormalDist().cdf(2 * (math.sqrt(expected) - math.sqrt(excess + 1)))
+    term = total = math.exp(-expected)
+    for number in range(1, excess + 1):
+        term *= expected / number
+        total += term
+    return max(0.0, 1 - total)
+
+
+def _count(rank: int, side: int) -> float:
+    """Return how many of K durations exceed the value of a rank: the 2.5 % or 97.5 % quantile of K·Beta(rank, K + 1 −
+    rank).
+
+    P(X ≥ X_(i)) of K independent trials has this distribution, or lies above it. Exact for the first rank and large K;
+    else the gamma quantiles of Wilson and Hilferty (1931).
+    """
+    if rank == 1:
+        return -math.log1p(-RISK) if side < 0 else -math.log(RISK)
+    return rank * (1 - 1 / (9 * rank) + side * NORMAL / (3 * math.sqrt(rank))) ** 3
+
+
+def _timed_out(longest_ns: int, trials: int, jobs: int, excess: int, training_run: TrainingRun) -> float:
+    """Return E[the last end] if unseen attempts reach the time limit, at each retry again.
+
+    No distribution compatible with the trials is worse: an attempt slower than all trials is at worst ended by the
+    limit.
+    """
+    missed = -math.expm1(math.log(RISK) / trials)
+    kills = math.ceil(math.log(1e-3 / jobs) / math.log(missed))
+    if training_run.max_attempts is not None:
+        kills = min(kills, training_run.max_attempts - 1)
+    workers, limit_ns = training_run.usable_workers, round((training_run.timeout_s or 0.0) * NS_PER_S)
+    lost_ns, longest = limit_ns + round(training_run.backoff_s * NS_PER_S), max(longest_ns, limit_ns)
+    ends = [kill * lost_ns + longest for kill in range(kills, -1, -1)]
+    more_work = jobs * missed / (1 - missed) * lost_ns / workers if jobs > workers else 0.0
+    return _last(ends, [missed**kill for kill in range(kills, -1, -1)], jobs, excess) + more_work

@@ -14,7 +14,7 @@ from taxtui.options.rows import MODE, SUBSTRATE, TIER, choosing, pop_choice
 from taxtui.report.formats import BY_NAME, NAMES
 
 if TYPE_CHECKING:
-    from costmodel import compared_metrics
+    pass
 
 
 @click.command("compare")
@@ -116,15 +116,14 @@ def command(
         raise TooLittleData(table.summary(beyond=None), fix="record more repetitions: taxtui run --repeat 5")
 
 
-def _metrics(names: Sequence[str], limit: float | None) -> list[compared_metrics.Metric]:
+def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:
     """Return the metrics of ``--metric``, each with its own limit or with ``limit``."""
-    from costmodel import compared_metrics
 
-    metrics: dict[str, compared_metrics.Metric] = {}
-    for text in names or compared_metrics.DEFAULT_METRICS:
+    metrics: dict[str, Metric] = {}
+    for text in names or DEFAULT_METRICS:
         name, equals, share = text.partition("=")
-        common_limit = compared_metrics.METRIC_LIMIT if limit is None else limit
-        metric = compared_metrics.parse_metric(name, GROWTH.convert(share, None, None) if equals else common_limit)
+        common_limit = METRIC_LIMIT if limit is None else limit
+        metric = parse_metric(name, GROWTH.convert(share, None, None) if equals else common_limit)
         if metric.name in metrics:
             raise UsageError(f"--metric {metric.name} is given twice", fix="give the metric once, with its limit")
         metrics[metric.name] = metric

@@ -99,7 +99,7 @@ def command(
     for choice in choices:
         click.echo(f"taxtui: {clean(f'{choice.name} {choice.value}: {choice.source}')}", err=True)
     matching = [provider for provider in providers if provider.substrate == goal.partition(":")[0]]
-    with progress(f"simulating {clean(origin)} and {clean(goal)}") as report:
+    with progress(f"simulating {clean(origin)} and {clean(goal)}"):
         pair = sides(
             sources,
             place_of(context, origin),
@@ -109,14 +109,13 @@ def command(
             stated=stated_at(context, goal),
             effort=ROUGH if quick else ROW_EFFORT,
             causes=not quick,
-            progress=report,
         )
     for line in unmatched_sections(context, [side.row.identity for side in pair]):
         click.echo(f"taxtui: {clean(line)}", err=True)
-    with progress("simulating the difference") as report:
-        decision = decide_between(*pair, effort=ROUGH_DIFFERENCE if quick else 1.0, progress=report)
-    with progress("looking for decisive inputs") as report:
-        effects = input_effects(decision, report, rough=quick)
+    with progress("simulating the difference"):
+        decision = decide_between(*pair, effort=ROUGH_DIFFERENCE if quick else 1.0)
+    with progress("looking for decisive inputs"):
+        effects = input_effects(decision, rough=quick)
     assumptions = [*choices, *_assumptions(decision, [input_values(context, spec) for spec in (origin, goal)])]
     memo = page(decision, effects, assumptions, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
     if html is not None:

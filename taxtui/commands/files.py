@@ -66,11 +66,11 @@ def load_reference(name: str) -> Reference:
         UsageError: the file has published latencies.
         costmodel.errors.CostModelError: the recording cannot be read, or has no dispatch.
     """
-    from costmodel import Recording, tax_bounds
+    from costmodel import Recording, reference_of
 
     if not isinstance(recording := load_recording(name), Recording):
         raise UsageError(f"--reference {name}: published latencies have no dispatch", fix="give a recording")
-    return tax_bounds.reference_of([recording])
+    return reference_of([recording])
 
 
 def write_new_file(pieces: Iterable[bytes], path: Path, option: str) -> None:

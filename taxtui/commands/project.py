@@ -85,7 +85,7 @@ def command(
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
     trajectories on how many workers, and for how much; taxtui refuses other options by name.
     """
-    from costmodel import Recording, SubstrateRun, TrainingRun, check_reference_used, project_per_substrate
+    from costmodel import Recording, SubstrateRun, TrainingRun, project_per_substrate
 
     for_people = BY_NAME[form].people
     if (full or explain) and not for_people:
@@ -114,8 +114,8 @@ def command(
         return
     sources = load_recordings(recordings)
     if changed_actions:
-        with progress("simulating") as report_share:
-            savings = project_what_if.answer(changed_actions, sources, places, choice, providers, report_share)
+        with progress("simulating"):
+            savings = project_what_if.answer(changed_actions, sources, places, choice, providers)
         click.echo(BY_NAME[form].render(savings))
         return
     _check_row_count(recordings, sources, choice, training_run, brief=for_people and not full and not explain)
@@ -137,6 +137,8 @@ def command(
     for line in unmatched_sections(context, [*recorded, *(row.identity for row in all_rows)]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
+        from taxtui.report.projected.sections import check_reference_used
+
         check_reference_used(bounds, (row.identity.substrate for row in all_rows if row.tax_between_worker_hours))
     size = "" if any(is_typed(context, name) or _in_file(context, name) for name in SIZE) else DEFAULT_SIZE
     click.echo(BY_NAME[form].render(_report(rows, all_rows, training_run, sources, bounds, full, size)))

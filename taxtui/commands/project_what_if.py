@@ -11,7 +11,7 @@ from taxtui.errors import UsageError
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from costmodel import Alternatives, Provider, Published, Recording, SubstrateRun
     from taxtui.options.rows import RowChoice
@@ -45,7 +45,6 @@ def answer(
     places: Sequence[SubstrateRun],
     choice: RowChoice,
     providers: Sequence[Provider],
-    report_share: Callable[[float], None],
 ) -> Report:
     """Return the savings of every chosen row; an estimated provider has the middle of its published figures.
 
@@ -71,11 +70,4 @@ def answer(
         raise UsageError("--what-if: no row of the recordings is chosen", fix=fix)
     if len(runs) > MAX_ROWS:
         raise UsageError(f"--what-if takes at most {MAX_ROWS} rows, and {len(runs)} are chosen", fix=fix)
-    results = []
-    for number, (name, run) in enumerate(runs):
-
-        def report_part(share: float, number: int = number) -> None:
-            report_share((number + share) / len(runs))
-
-        results.append((name, what_if(run, actions, progress=report_part)))
-    return report(results)
+    return report([(name, what_if(run, actions)) for name, run in runs])

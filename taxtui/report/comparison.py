@@ -11,15 +11,16 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from costmodel import (
     COMPARISON_VERDICTS,
+    FAILURE_RATE,
     INCONCLUSIVE,
     POWER,
     WORSE,
+    ComparedSide,
     Comparison,
     Comparisons,
     Interval,
     Pool,
     Recording,
-    compared_metrics,
 )
 from taxtui.report import variation
 from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell
@@ -81,9 +82,7 @@ class ComparisonTable:
             return comparison.reason
         end = comparison.reason if change.low is None else f"limit {_limit(comparison)}"
         text = plus_minus(change, unit=SHARE, signed=True)
-        return (
-            f"{text.replace('%', 'points') if comparison.metric.name == compared_metrics.FAILURE_RATE else text}, {end}"
-        )
+        return f"{text.replace('%', 'points') if comparison.metric.name == FAILURE_RATE else text}, {end}"
 
     def section(self) -> Section:
         marks = marks_of(list(self.rows.values()))
@@ -142,15 +141,13 @@ class ComparisonTable:
 def _limit(comparison: Comparison) -> str:
     """Return ``10 %``, or ``1 points``: percentage points, of a failure rate."""
     limit = comparison.metric.limit
-    return f"{100 * limit:g} points" if comparison.metric.name == compared_metrics.FAILURE_RATE else percent(limit)
+    return f"{100 * limit:g} points" if comparison.metric.name == FAILURE_RATE else percent(limit)
 
 
 def _without_failures(comparison: Comparison) -> bool:
     """Return whether a comparison is the failure rate of a cell without a failed trial."""
     sides = comparison.then.at, comparison.now.at
-    return comparison.metric.name == compared_metrics.FAILURE_RATE and all(
-        side is not None and not side.value for side in sides
-    )
+    return comparison.metric.name == FAILURE_RATE and all(side is not None and not side.value for side in sides)
 
 
 def cell_name(pool: Pool) -> str:
@@ -168,17 +165,17 @@ def _stacked(*cells: TableCell) -> CellGroup:
     return CellGroup(cells, below=True)
 
 
-def _at(comparison: Comparison, side: compared_metrics.ComparedSide) -> TableCell:
-    unit = SHARE if comparison.metric.name == compared_metrics.FAILURE_RATE else NS
+def _at(comparison: Comparison, side: ComparedSide) -> TableCell:
+    unit = SHARE if comparison.metric.name == FAILURE_RATE else NS
     return TableCell() if side.at is None else TableCell(side.at.value, unit)
 
 
 def _record(comparison: Comparison) -> dict[str, Any]:
     """Return one comparison; durations in ns, null if unknown."""
     identity = comparison.after.identity
-    unit = "share" if comparison.metric.name == compared_metrics.FAILURE_RATE else "ns"
+    unit = "share" if comparison.metric.name == FAILURE_RATE else "ns"
 
-    def side(pool: Pool, compared: compared_metrics.ComparedSide) -> dict[str, Any]:
+    def side(pool: Pool, compared: ComparedSide) -> dict[str, Any]:
         return {
             "substrate": pool.identity.label,
             "recordings": pool.sources,

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from costmodel import (
     CANNOT_TELL,
-    CAUSE_NAMES,
     TIE,
     Answer,
     Entry,
@@ -21,6 +20,7 @@ from costmodel import (
     warnings,
 )
 from taxtui.report.numbers import number, plus_minus, span
+from taxtui.report.words import CAUSES
 
 UNKNOWN_MODE: Final = "unknown"
 ALL: Final = 0.995
@@ -156,7 +156,7 @@ def _cause(dear: Row, cheap: Row, *, among_several: bool = False) -> str:
     dearest = excess(dear, cheap)
     if dearest is None:
         return ""
-    cause = CAUSE_NAMES[dearest.cause]
+    cause = CAUSES[dearest.cause]
     if dearest.cause == "dispatch":
         cause = f"{_short(dearest.per_action_s)} of dispatch per action"
     share = "all" if dearest.share >= ALL else f"{100 * dearest.share:.0f} %"

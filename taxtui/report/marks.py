@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from string import ascii_lowercase
+from typing import Final
 
-from costmodel import warnings
 from taxtui.report.words import FAMILIES, FAMILY
 
 Flags = Sequence[str]
 """Keys of a row's warnings, the most important first. A value may follow a key after a space."""
+MOST: Final = 2
+"""Number of warnings beside a row; exports and ``--explain`` contain all."""
 
 
 def families(row: Flags) -> tuple[str, ...]:
@@ -25,13 +27,15 @@ class FlagMarks:
         """``do``: advice about each warning."""
         self._rows, self._do = list(rows), do
         grouped = [families(row) for row in self._rows]
-        self.shared = warnings.shared(grouped) if grouped else ()
-        marked = dict.fromkeys(family for row in grouped for family in warnings.marks(row, self.shared))
+        first, *more = grouped or [()]
+        self.shared = tuple(family for family in first if more and all(family in row for row in more))
+        marked = dict.fromkeys(family for row in self._rows for family in self.families_of(row))
         letters = chain(ascii_lowercase, map("({})".format, count(1)))
         self.letters: dict[str, str] = dict(zip(marked, letters, strict=False))
 
     def families_of(self, row: Flags) -> tuple[str, ...]:
-        return warnings.marks(families(row), self.shared)
+        """Return a row's most important families, without those of all rows."""
+        return tuple(family for family in families(row) if family not in self.shared)[:MOST]
 
     def of(self, row: Flags) -> str:
         return "".join(self.letters.get(family, "") for family in self.families_of(row))

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from costmodel import Event, Health, read_events
+from costmodel import read_events
+from costmodel.recording.events import Event, Health
 from tests.benchmarks.bench_workers import environment, rate
 from tests.support import paced_fake
 

@@ -19,7 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from costmodel import Actions, Clock, Event, PhaseEnded, TrialStarted, read_events
+from costmodel import read_events
+from costmodel.recording.events import Actions, Clock, Event, PhaseEnded, TrialStarted
 from tests.support import paced_fake
 from tests.support.standins.ray_cluster import TwoNodes
 

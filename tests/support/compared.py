@@ -11,8 +11,8 @@ from random import Random
 from statistics import median
 from typing import Any, Final, NamedTuple, cast
 
-from costmodel import DEFAULT_METRICS, WORSE, Metric, RecordedTrial, RunKey, compare, events, parse_metric
-from costmodel.analysis.comparison import BETTER
+from costmodel import WORSE, RecordedTrial, RunKey, compare, events
+from costmodel.analysis.comparison import BETTER, DEFAULT_METRICS, Metric, parse_metric
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.reader import RecordedCell, Recording, read_recording
 from tests.support.cost_model.costmodel_files import CELL

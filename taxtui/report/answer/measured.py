@@ -15,7 +15,6 @@ from costmodel import (
     SourceError,
     TrainingRun,
     answer_of,
-    check_reference_used,
     project,
     ranking,
     read_recording,
@@ -25,6 +24,7 @@ from taxtui.report.bars import pen_of
 from taxtui.report.formats import Section
 from taxtui.report.formats.plain_tables import terminal_width, to_text
 from taxtui.report.measured.rows import MeasuredRow
+from taxtui.report.projected.sections import check_reference_used
 
 
 def recorded(

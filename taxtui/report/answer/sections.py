@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from costmodel import CANNOT_TELL, NS_PER_S, TIE, Answer, Entry, Finding, Interval, Place, Row, ranking, warnings
+from costmodel import CANNOT_TELL, NS_PER_S, TIE, Answer, Entry, Finding, Interval, Place, Row, ranking
 from taxtui.report import variation
 from taxtui.report.bars import chart, workload_of
 from taxtui.report.cells import CellGroup, Content, TableCell
@@ -13,7 +13,7 @@ from taxtui.report.formats import Section
 from taxtui.report.headline import sentence
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, NS, TIMES, duration
-from taxtui.report.words import INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
+from taxtui.report.words import DO, INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
 from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of
 
@@ -65,7 +65,7 @@ def bars(answer: Answer) -> list[Section]:
 
 def main(answer: Answer, question: str, *, brief: bool = False) -> Section:
     """Return the table of amounts and ratios with its notes; ``brief``: names of warnings only."""
-    marks = FlagMarks([entry.row.flags for line in answer.lines for entry in line.entries], warnings.DO)
+    marks = FlagMarks([entry.row.flags for line in answer.lines for entry in line.entries], DO)
     unit = (
         "worker-hours"
         if answer.measure == ranking.WORKER_HOURS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from costmodel import UNMEASURED_PROVENANCES, Assumption, Bill, Decision, InputEffect, Side
-from taxtui.report.decision.sections import measurement
+from taxtui.report.decision.sections import doubts_of, measurement
 from taxtui.report.formats.json_rows import plain
 from taxtui.report.projected.record import record as row_record
 
@@ -27,7 +27,7 @@ def record(decision: Decision, effects: Sequence[InputEffect], inputs: Sequence[
         "assumptions": plain(inputs),
         "measure": [measurement(side) for side in sides if side.row.provenance in UNMEASURED_PROVENANCES],
         "open_points": plain(decision.open_points),
-        "doubts": plain(decision.doubts),
+        "doubts": plain(doubts_of(decision)),
     }
 
 

@@ -18,6 +18,7 @@ from costmodel import (
     Interval,
     Share,
     Side,
+    Unverified,
     poisoned_groups,
     warnings,
 )
@@ -26,7 +27,7 @@ from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.decision.sources import sources_of
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, SHARE, SHORT, CostUnit, compact, money, percent, span
-from taxtui.report.words import CAUSES
+from taxtui.report.words import CAUSES, DO, WORDS
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
@@ -36,6 +37,8 @@ MOST_STEPS: Final = 4
 """Maximum number of next measurements on a page."""
 MOST_DOUBTS: Final = 8
 """Maximum number of doubts on a page."""
+IN_RANGES: Final = (warnings.COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
+"""Warnings contained in the ranges of an unmeasured substrate."""
 ONE_LINE: Final = 18
 """Maximum columns of a range on one line."""
 INPUTS: Final = {
@@ -266,9 +269,25 @@ def _head(decision: Decision) -> list[str]:
     return [unit_of(decision).name, name_of(decision.start), name_of(decision.goal)]
 
 
+def doubts_of(decision: Decision) -> list[Unverified]:
+    """Return the open points, then all further doubts, the most important first."""
+    doubts, sides = list(decision.open_points), (decision.start, decision.goal)
+    measured = [side for side in sides if side.row.provenance not in UNMEASURED_PROVENANCES]
+    for side, bill in zip(sides, (decision.start_bill, decision.goal_bill), strict=True):
+        if decision.unit == USD and not bill.nodes and not bill.rest:
+            fix = "give --node-usd-hour, or a price sheet with --prices"
+            doubts.append(Unverified(side.name, "its sandboxes cost nothing here", fix))
+    for flag in warnings.ordered(flag for side in sides for flag in side.row.flags):
+        of = [side.name for side in (measured if flag in IN_RANGES else sides) if flag in side.row.flags]
+        if of:
+            doubts.append(Unverified(of[0] if len(of) == 1 else "", WORDS[flag], DO[flag]))
+    return doubts
+
+
 def _doubts(decision: Decision) -> list[str]:
-    texts = [f"{doubt.side or 'both'}: {doubt.words}" for doubt in decision.doubts[:MOST_DOUBTS]]
-    more = len(decision.doubts) - MOST_DOUBTS
+    doubts = doubts_of(decision)
+    texts = [f"{doubt.side or 'both'}: {doubt.words}" for doubt in doubts[:MOST_DOUBTS]]
+    more = len(doubts) - MOST_DOUBTS
     return [*texts, f"and {more} lesser doubts in `--format json`"] if more > 0 else texts
 
 
@@ -285,7 +304,7 @@ def next_steps(decision: Decision, effects: Sequence[InputEffect]) -> list[str]:
     for side in (decision.start, goal):
         if side.row.provenance in UNMEASURED_PROVENANCES:
             lines.setdefault(f"{side.name}, the same work there: {measurement(side)}")
-    for doubt in decision.doubts:
+    for doubt in doubts_of(decision):
         if doubt.do:
             lines.setdefault(f"{doubt.side or 'both'}: {doubt.do}")
     return list(lines)[:MOST_STEPS]

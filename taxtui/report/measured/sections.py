@@ -17,14 +17,14 @@ from costmodel import (
     events,
     warnings,
 )
-from taxtui.report import variation
+from taxtui.report import variation, words
 from taxtui.report.cells import CellGroup, Content, RowName, TableCell, duration_cell, percentile_cell
 from taxtui.report.formats import Section
-from taxtui.report.marks import FlagMarks
+from taxtui.report.marks import MOST, FlagMarks
 from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import PARTS, PRELOADED, MeasuredRow, column_of, namesakes
 from taxtui.report.numbers import CLOSED_LOOP, COUNT, NOTHING, NS, SHARE, WRAPPER, duration
-from taxtui.report.projected.sections import causes
+from taxtui.report.projected.sections import bound_notes, causes
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -51,7 +51,7 @@ DISTRIBUTIONS: Final = "distributions"
 """A table that is printed only by name."""
 
 WORDS: Final = {
-    **warnings.WORDS,
+    **words.WORDS,
     warnings.NO_SUCCESS: "no trial succeeded, so there is no duration",
     PRELOADED: "each trial prepares the tier, because the image is not prepared",
     "arrival": "how trials were started: only rows with equal arrival are ranked",
@@ -59,7 +59,7 @@ WORDS: Final = {
     "acquire": "sandboxes were acquired in another way than created fresh for each trial",
 }
 DO: Final = {
-    **warnings.DO,
+    **words.DO,
     warnings.NO_SUCCESS: "see how they failed: taxtui recordings info",
     warnings.DISTORTED: "record on an idle machine; see the clean trials in the breakdown",
     PRELOADED: "use taxtui's image, or compare completion without setup",
@@ -150,7 +150,7 @@ def marks_of(rows: Sequence[MeasuredRow]) -> FlagMarks:
 
 def do_about(row: MeasuredRow) -> list[str]:
     """Return the advice about the most important warnings of a row."""
-    return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: warnings.MOST]]
+    return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[:MOST]]
 
 
 def name_of(row: MeasuredRow, marks: FlagMarks, doubts: Sequence[str]) -> RowName:
@@ -267,8 +267,8 @@ def _tax(names: dict[MeasuredRow, RowName], answer: Answer, reference: Reference
     rows = {(row.identity, row.provenance, row.length.actions): row for row in entries}
     section = causes([(name, rows.get(row.key)) for row, name in names.items()], unit=NS)
     substrates = dict.fromkeys(row.identity.substrate for row in names)
-    dispatch = [reference[name].in_words(clean(name)) for name in substrates if name in reference]
-    return section._replace(title=TAX, head=[HEAD, *section.head[1:]], notes=[*section.notes, *dispatch])
+    notes = [*section.notes, *bound_notes(reference, substrates)]
+    return section._replace(title=TAX, head=[HEAD, *section.head[1:]], notes=notes)
 
 
 def files(sources: Sequence[Recording], notes: list[str]) -> Section:

@@ -11,10 +11,10 @@ from costmodel import (
     TrainingRun,
     expected_max,
     makespan_bounds,
-    warnings,
     wilson_interval,
 )
 from taxtui.report.numbers import exact, seconds
+from taxtui.report.words import DO, WORDS
 from taxtui.terminal_text import clean, wrap
 
 S = 1e9
@@ -49,7 +49,7 @@ def to_text(row: Row, training_run: TrainingRun, width: int = WIDTH) -> str:
             width,
         )
     else:
-        warnings_of_row = [(flag, f"{warnings.WORDS[flag]}; {warnings.DO[flag]}") for flag in row.flags]
+        warnings_of_row = [(flag, f"{WORDS[flag]}; {DO[flag]}") for flag in row.flags]
         for title, items in (
             ("From the trials", _trials(row, row.evidence)),
             ("Worker-hours", _worker_hours(row, row.evidence, training_run)),

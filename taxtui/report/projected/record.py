@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel import FIXED_LENGTH, MeasuredLevels, Percentile, Row, warnings
+from costmodel import FIXED_LENGTH, MeasuredLevels, Percentile, Row
 from taxtui.report.formats.json_rows import plain
+from taxtui.report.marks import MOST
+from taxtui.report.words import DO
 
 
 def record(row: Row) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def record(row: Row) -> dict[str, Any]:
         "warm_pool": row.warm_pool and dict(zip(("hit", "idle", "rule"), row.warm_pool, strict=True)),
         "effective_workers": row.evidence.effective_workers if row.evidence else None,
         "flags": list(row.flags),
-        "do": [f"{flag}: {warnings.DO[flag]}" for flag in row.flags[: warnings.MOST]],
+        "do": [f"{flag}: {DO[flag]}" for flag in row.flags[:MOST]],
     }
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
-from costmodel import NS_PER_HOUR, NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, warnings
+from costmodel import NS_PER_HOUR, NS_PER_S, GpuWaiting, Published, Reference, Row, TrainingRun, TrainingRunError
 from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell, hours_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import COUNT, DOLLARS, NOTHING, NS, SHARE, TIMES, UNSPLIT, WRAPPER, left_out
-from taxtui.report.words import TAXES, UNDECIDED
+from taxtui.report.words import DO, TAXES, UNDECIDED
 from taxtui.terminal_text import clean
 
 CAUSES: Final = "Causes of the worker-hours"
@@ -35,14 +35,39 @@ def sections(
         f"{clean(source.name)}: from {clean(source.source)}" for source in sources if isinstance(source, Published)
     ]
     bounded = dict.fromkeys(row.identity.substrate for row in rows if row.tax_between_worker_hours)
-    dispatch = [reference[name].in_words(clean(name)) for name in bounded if reference and name in reference]
-    added = {results[0].title: notes, CAUSES: dispatch}
+    added = {results[0].title: notes, CAUSES: bound_notes(reference or {}, bounded)}
     return [section._replace(notes=section.notes + added.get(section.title, [])) for section in results]
+
+
+def bound_notes(reference: Reference, substrates: Iterable[str]) -> list[str]:
+    """Return the dispatch that bounds the tax of each substrate."""
+    return [
+        f"{clean(name)}: at least {median.ns / 1e6:,.3g} ms of each command is taken to be dispatch, "
+        f"the median of {median.actions:,} actions in {median.source}"
+        for name in substrates
+        if (median := reference.get(name))
+    ]
+
+
+def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:
+    """Check that a reference bounds some row with unknown in-sandbox time.
+
+    Raises:
+        TrainingRunError: there is no such row, or none on a substrate of the reference.
+    """
+    substrates = set(unknown)
+    if not substrates:
+        raise TrainingRunError("every row tells its commands' time inside the sandbox; leave --reference out")
+    if substrates.isdisjoint(reference):
+        measured, unbounded = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
+        raise TrainingRunError(
+            f"the reference measured {measured}, and the rows that it could bound ran on {unbounded}"
+        )
 
 
 def marks_of(rows: Sequence[Row]) -> FlagMarks:
     """Return the letters of the rows' warnings."""
-    return FlagMarks([row.flags for row in rows], warnings.DO)
+    return FlagMarks([row.flags for row in rows], DO)
 
 
 def title(rows: Sequence[Row], training_run: TrainingRun) -> str:

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Assumed, Interval, TrainingRunError, parse_metric, read_recording
-from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare
+from costmodel import Assumed, Interval, TrainingRunError, read_recording
+from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare, parse_metric
 from costmodel.statistics.intervals import difference, ratio, student_t
 from costmodel.statistics.quantiles import Percentile, percentile_with_runs, spread_of
 from costmodel.statistics.repetitions import assumed

@@ -13,13 +13,24 @@ from click.testing import CliRunner
 
 from costmodel import Interval, Pool, Row, Share, Think, TrainingRun, load, load_prices, pools, project
 from costmodel.analysis.baseline import with_baseline
-from costmodel.analysis.bill import USD, WORKER_HOURS, Side, check_prices
-from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between, verdict
+from costmodel.analysis.decision import (
+    CANNOT_TELL,
+    MOVE,
+    STAY,
+    USD,
+    WORKER_HOURS,
+    Decision,
+    Side,
+    check_prices,
+    decide_between,
+    verdict,
+)
 from costmodel.attribution import paired_comparison
 from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.workload.rescaling import Alternatives, Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
+from taxtui.report.decision.sections import doubts_of
 from taxtui.report.decision.sections import page as page_of
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from tests.support.cost_model.attributed import attribution
@@ -131,6 +142,11 @@ def test_different_work_and_a_place_without_a_number_are_not_compared(rows: list
     ):
         with pytest.raises(TrainingRunError, match=told):
             decide_between(side(rows[0], PRICED, 60), other)
+
+
+def test_what_is_not_priced_is_said(rows: list[Row]) -> None:
+    found = decided(rows, 3600, 1800, replace(DEMAND, node_usd_hour=0.0))
+    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in doubts_of(found)]
 
 
 # -- the page --------------------------------------------------------------------------------------------------

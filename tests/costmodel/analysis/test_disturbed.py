@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import FLOOR_LIMIT_NS, Row, TrainingRun, answer_of, compare, load, parse_metric, project, read_recording
+from costmodel import FLOOR_LIMIT_NS, Row, TrainingRun, answer_of, compare, load, project, read_recording
 from costmodel.analysis.baseline import with_baseline
+from costmodel.analysis.comparison import parse_metric
 from costmodel.recording.runner_health import LAG_LIMIT_NS
 from taxtui.cli import app
 from taxtui.report.answer.measured import summary

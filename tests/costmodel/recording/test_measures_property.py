@@ -13,8 +13,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Exposure, Health, Recording, TrainingRun, WorkerFitness, load, pools, project
+from costmodel import Exposure, Recording, TrainingRun, WorkerFitness, load, pools, project
 from costmodel.recording.breakdown import UNKNOWN, Split, known_parts, measure, parted
+from costmodel.recording.events import Health
 from taxtui.cli import app
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Interval, Precision, TrainingRun, expected_max
-from costmodel.projection.tail_limits import TailLimits, tail_limits
-from costmodel.projection.wall_clock import WallClockLimits, limits, run_in_time
+from costmodel.projection.row import TailLimits
+from costmodel.projection.wall_clock import WallClockLimits, limits, run_in_time, tail_limits
 from costmodel.simulation.makespan import expected_makespan, list_makespan
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command

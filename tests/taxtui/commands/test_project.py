@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from costmodel.analysis import questions
-from costmodel.projection.warnings import DO, WORDS
 from taxtui.options.training_file import TEMPLATE
 from taxtui.report import numbers
-from taxtui.report.words import FAMILY
+from taxtui.report.words import DO, FAMILY, WORDS
 from taxtui.terminal_text import width
 from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write

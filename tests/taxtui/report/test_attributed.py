@@ -80,19 +80,19 @@ def test_a_family_of_all_rows_is_one_line_and_a_row_has_two_letters_at_most() ->
         (flags.STAND_IN, flags.BEYOND_LENGTH, flags.FEW_TRIALS, flags.LOCKSTEP, flags.STALE_PRICES),
         (flags.BEYOND_CONCURRENCY, flags.FEW_RUNS),
     ]
-    marks = FlagMarks(rows, flags.DO)
+    marks = FlagMarks(rows, words.DO)
     assert marks.shared == (words.LITTLE_DATA,)
     assert [marks.of(row) for row in rows] == ["", "ab", "b"]
     assert list(marks.letters) == [words.NOT_MEASURED, words.BEYOND]
     shared, one, two = marks.notes()
-    advice = [flags.DO[flag] for flag in (flags.FEW_RUNS, flags.NO_FAILURES, flags.FEW_TRIALS)]
+    advice = [words.DO[flag] for flag in (flags.FEW_RUNS, flags.NO_FAILURES, flags.FEW_TRIALS)]
     assert shared == f"All rows: little data ({'; '.join(advice)})."
-    assert one == f"a  not measured here: {words.FAMILIES[words.NOT_MEASURED]}; {flags.DO[flags.STAND_IN]}"
+    assert one == f"a  not measured here: {words.FAMILIES[words.NOT_MEASURED]}; {words.DO[flags.STAND_IN]}"
     assert two.startswith(f"b  beyond what was measured: {words.FAMILIES[words.BEYOND]}; ")
 
 
 def test_the_advice_of_several_warnings_is_printed_once_and_the_value_of_a_warning_is_in_its_line() -> None:
-    marks = FlagMarks([(flags.TAIL, flags.FEW_TRIALS), ()], flags.DO)
+    marks = FlagMarks([(flags.TAIL, flags.FEW_TRIALS), ()], words.DO)
     assert marks.notes() == [f"a  little data: {words.FAMILIES[words.LITTLE_DATA]}; record more trials"]
     (line,) = FlagMarks([("arrival open:20/s",), ()], DO).notes()
     assert line.startswith("a  environments differ: ")
@@ -100,17 +100,17 @@ def test_the_advice_of_several_warnings_is_printed_once_and_the_value_of_a_warni
 
 
 def test_one_row_alone_shares_nothing() -> None:
-    marks = FlagMarks([(flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS)], flags.DO)
+    marks = FlagMarks([(flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS)], words.DO)
     assert marks.of_all() == []
     assert marks.of((flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS)) == "ab"
-    assert FlagMarks([], flags.DO).notes() == []
+    assert FlagMarks([], words.DO).notes() == []
 
 
 def test_every_warning_is_of_one_of_eight_families_in_words() -> None:
-    assert words.FAMILY.keys() == flags.WORDS.keys() | DO.keys()
+    assert words.FAMILY.keys() == words.WORDS.keys() | DO.keys()
     assert set(words.FAMILY.values()) == words.FAMILIES.keys()
     assert len(words.FAMILIES) == 8
-    assert flags.WORDS.keys() == flags.DO.keys()
+    assert words.WORDS.keys() == words.DO.keys()
     assert not any("_" in family for family in words.FAMILIES)
 
 
