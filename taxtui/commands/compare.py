@@ -14,6 +14,9 @@ from taxtui.options.rows import MODE, SUBSTRATE, TIER, choosing, pop_choice
 from taxtui.report.formats import BY_NAME, NAMES
 
 if TYPE_CHECKING:
+    from costmodel import Metric
+
+if TYPE_CHECKING:
     pass
 
 
@@ -118,6 +121,7 @@ def command(
 
 def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:
     """Return the metrics of ``--metric``, each with its own limit or with ``limit``."""
+    from costmodel import DEFAULT_METRICS, METRIC_LIMIT, parse_metric
 
     metrics: dict[str, Metric] = {}
     for text in names or DEFAULT_METRICS:
