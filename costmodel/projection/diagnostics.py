@@ -16,8 +16,8 @@ from costmodel.simulation.attempts import effective_workers
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
+from costmodel.workload.attempts import extrapolation_error, later_change
 from costmodel.workload.estimator import Tally
-from costmodel.workload.length_extrapolation import extrapolation_error, later_change
 from costmodel.workload.pool import Pool
 
 FROM_POOL: Final = "pool:"

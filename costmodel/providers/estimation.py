@@ -19,7 +19,7 @@ from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
-from costmodel.workload.rescaling import Alternatives, Assumption, Remaking, remade
+from costmodel.workload.rescaling import Alternatives, Assumption, remade
 
 FAILURES: Final = "failures"
 PULLS: Final = "image pulls and builds"
@@ -137,17 +137,15 @@ def _pool(
     new.unreported = pool.unreported - {"create", "ready", "held"}  # the provider's start supplies these
     starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in start.strata(max(1, len(trials)))]
     Random(seed).shuffle(starts_ns)  # one per trial, independent of the trial
-    new.trials = [
-        remade(trial, _change(trial, provider, scenario, start_ns))
-        for trial, start_ns in zip(trials, starts_ns, strict=False)
-    ]
+    new.trials = [_at(trial, provider, scenario, start_ns) for trial, start_ns in zip(trials, starts_ns, strict=False)]
     return new
 
 
-def _change(trial: RecordedTrial, provider: Provider, scenario: Scenario, start_ns: int) -> Remaking:
+def _at(trial: RecordedTrial, provider: Provider, scenario: Scenario, start_ns: int) -> RecordedTrial:
     dispatch_ns = None if provider.dispatch_s is None else round(getattr(provider.dispatch_s, scenario) * NS_PER_S)
     slowdown = getattr(provider.slowdown, scenario)
-    return Remaking(
+    return remade(
+        trial,
         startup_ns=(start_ns, 0, trial.measures.preload_ns),
         work=slowdown,
         dispatch_ns=dispatch_ns,

@@ -19,8 +19,7 @@ from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
 from costmodel.providers.limits import Profile, known_profiles, load_profile
 from costmodel.recording.published import Published, PublishedFigure, read_published
 from costmodel.statistics.intervals import Interval
-from costmodel.statistics.scalability import Level, LevelCurve
-from costmodel.workload.rescaling import Assumption
+from costmodel.workload.rescaling import Assumption, Level, LevelCurve
 
 SHIPPED_FIGURES: Final = Path(__file__).parent / "data" / "published"
 NORMAL_95: Final = NormalDist().inv_cdf(0.95)

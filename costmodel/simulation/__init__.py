@@ -2,7 +2,6 @@
 
 docs/simulation.md has the rules of the simulator. ``rules`` has its inputs, ``attempts`` the attempts divided by cause
 with retries and suspended time. ``random_streams`` draws the numbers that all counterfactuals share. ``cluster`` places
-sandboxes and pulls images, ``state`` and ``simulator`` move from event to event, ``timeline`` alternates rollouts and
-training. ``step_sampling`` selects the simulated steps, and ``run`` repeats a run until its error is small.
-``makespan`` has closed forms.
+sandboxes and pulls images, ``state`` and ``simulator`` move from event to event. ``step_sampling`` selects the
+simulated steps, and ``run`` repeats a run until its error is small. ``makespan`` has closed forms.
 """

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from heapq import heapreplace
 from typing import NamedTuple, Self
 
-from costmodel.training.combinations import PREPULLED
 from costmodel.training.run import COLOCATED, TrainingRun
 
 
@@ -37,30 +36,18 @@ class NodeSet(NamedTuple):
         """The training run's, None without nodes; without ``pulls`` every image is built, and every node holds it."""
         if training_run.nodes is None or training_run.pods_per_node is None:
             return None
-        plain = cls(training_run.nodes, training_run.pods_per_node)
+        cluster = cls(training_run.nodes, training_run.pods_per_node)
         if training_run.build_s and pulls:
-            plain = plain._replace(
-                build_ns=round(training_run.build_s * 1e9),
-                builders=training_run.builders or 0,
-                built=training_run.built_images,
-            )
-        if (
-            training_run.images is None
-            or training_run.pull_gb_s is None
-            or training_run.placement == PREPULLED
-            or not pulls
-        ):
-            return plain
-        return plain._replace(
+            build_ns, builders = round(training_run.build_s * 1e9), training_run.builders or 0
+            cluster = cluster._replace(build_ns=build_ns, builders=builders, built=training_run.built_images)
+        if training_run.images is None or training_run.pull_gb_s is None or not pulls:
+            return cluster
+        return cluster._replace(
             near=training_run.placement == COLOCATED,
             pull_ns=tuple(round(size / training_run.pull_gb_s * 1e9) for size in training_run.images.sizes_gb),
             sizes_gb=training_run.images.sizes_gb,
             disk_gb=training_run.disk_gb,
         )
-
-
-Disk = dict[int, int]
-"""Images of a node with their arrival (ns), the least recently used first."""
 
 
 class Nodes:
@@ -72,15 +59,11 @@ class Nodes:
         self._used = [0] * cluster.nodes
         self.free = cluster.nodes * cluster.pods
         held = disks if cluster.pull_ns and disks else [()] * cluster.nodes
-        self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
+        # Images of each node with their arrival, the least recently used first:
+        self._disks: list[dict[int, int]] = [dict.fromkeys(disk, 0) for disk in held]
         self._held_gb = [math.fsum(map(cluster.sizes_gb.__getitem__, disk)) for disk in self._disks]
         self._pulled = [0] * cluster.nodes  # end of all requested pulls
         self._late = [0] * cluster.nodes  # end of pulls after a build
-        self._holders: dict[int, set[int]] = {}
-        if cluster.near:
-            for node, disk in enumerate(self._disks):
-                for image in disk:
-                    self._holders.setdefault(image, set()).add(node)
         self.pulled_gb = 0.0
         self.built = dict.fromkeys([*range(cluster.built), *built], 0)  # when each image is built
         self._builders = [0] * cluster.builders  # when each is free
@@ -92,9 +75,11 @@ class Nodes:
     def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:
         """Take a free pod for this image: return its node, and the arrival of the image."""
         cluster, used = self._cluster, self._used
-        holders = [node for node in self._holders.get(image, ()) if used[node] < cluster.pods]  # empty unless near
+        holders: list[int] = []
+        if cluster.near:
+            holders = [node for node, disk in enumerate(self._disks) if image in disk and used[node] < cluster.pods]
         # The emptiest, of several the first.
-        node = min(holders, key=lambda holder: (used[holder], holder)) if holders else used.index(min(used))
+        node = min(holders, key=used.__getitem__) if holders else used.index(min(used))
         used[node] += 1
         self.free -= 1
         if hit or not cluster.fills:
@@ -135,8 +120,6 @@ class Nodes:
             oldest = next(iter(disk))
             del disk[oldest]
             held -= cluster.sizes_gb[oldest]
-            if cluster.near:
-                self._holders[oldest].discard(node)
         self._held_gb[node] = held
         if built > now:
             ready = self._late[node] = max(built, self._late[node], self._pulled[node]) + cluster.pull_ns[image]
@@ -144,6 +127,4 @@ class Nodes:
             ready = self._pulled[node] = max(now, self._pulled[node]) + cluster.pull_ns[image]
         disk[image] = ready
         self.pulled_gb += size
-        if cluster.near:
-            self._holders.setdefault(image, set()).add(node)
         return ready

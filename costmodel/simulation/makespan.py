@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
-from costmodel.training.run import USUAL, Precision, check_counts
+from costmodel.training.run import USUAL, Precision
 
 DRAWS: Final = 400_000
 """Random durations of one simulated expectation at most: about a fifth of a second, with retries half a second."""
@@ -72,11 +72,7 @@ def expected_makespan(
     Accepts a larger error than the tolerance where a simulation would exceed about a second at an effort of 1.
     O(distinct durations) usually, never O(trajectories). ``draw`` draws durations where ``law`` has precise moments,
     but not the longest of many jobs; of a run too large to simulate they make the distribution.
-
-    Raises:
-        TrainingRunError: trajectories below 0, or workers below 1.
     """
-    check_counts(trajectories, workers)
     if trajectories == 0 or law.mean == 0:
         return Makespan(0.0, 0.0, "order-statistic")
     if trajectories <= workers and draw is None:

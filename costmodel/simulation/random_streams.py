@@ -14,7 +14,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import ROOT, AttemptTimes, Trials, suspended_parts
-from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
+from costmodel.statistics.distribution import WHOLE, strata_of_sum
 from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.units import NS_PER_HOUR
 

@@ -16,9 +16,9 @@ from costmodel.simulation.attempts import Trials, timed
 from costmodel.simulation.makespan import CONFIDENCE, expected_max, unseen_chance
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
+from costmodel.simulation.simulator import simulate_steps
 from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import sample_steps, settling, smaller
-from costmodel.simulation.timeline import simulate_steps
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
 from costmodel.training.run import ASYNC, TrainingRun
@@ -63,10 +63,10 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
     workers, group = training_run.usable_workers, training_run.group_size or 1
     batch = min(training_run.trajectories, -(-workers // group) * group)
     stream = replace(training_run, batch=batch, policy=ASYNC.name)
-    settled = settling(StepRules.of(stream), law.mean)
+    settled = settling(StepRules(stream), law.mean)
     needed = min(training_run.trajectories, settled + LONG * workers)
     scale, stream = smaller(stream, math.ceil(needed * STREAMS / budget))
-    rules = StepRules.of(stream)
+    rules = StepRules(stream)
     highest = min(MOST_STEPS, int(budget / FIRST / STREAMS / rules.size))
     sample = sample_steps(stream, rules, RandomStream(stream, trials, None, 0), highest, settled / scale)
     thinking = None if training_run.think is None else ThinkQuantiles(training_run.think, trials)

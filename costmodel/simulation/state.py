@@ -71,8 +71,7 @@ class State:
         self.clocks_ns: list[int] = []  # per sandbox, by start
         self.held_ns = self.waited_ns = self.wasted_ns = self.delivered = self.attempts = self.hits = 0
         self._idle_ns = self.suspended_ns = 0
-        self.pool = pool = rules.pool
-        self._stock = pool.size if pool is not None and pool.group is None else 0  # ready from the start, not taken
+        self._stock = 0 if rules.image_pool else rules.pool or 0  # pool sandboxes ready from the start, not taken
         self._ready: deque[int] = deque()  # arrival of each replacement, ascending
         self._unclaimed: dict[int, int] = {}  # remaining pool sandboxes by prompt
         self._releases: list[tuple[int, int]] = []  # when pods are free again, and their node
@@ -111,8 +110,8 @@ class State:
         """The first ``count`` rollouts of a step join the queue."""
         group = self.rules.group
         base = self._join(draws, count)
-        if self.pool is not None and self.pool.group is not None:
-            self._unclaimed.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
+        if self.rules.image_pool:
+            self._unclaimed.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.rules.pool or 0))
         if self.rules.forks:
             stream = self.source.stream
             self.clocks_ns += [stream.prepare_ns[row] for row in draws.rows[:count:group]]
@@ -139,7 +138,7 @@ class State:
         if self.rules.recycle_ns is not None:
             for rollout, image in enumerate(draws.images[:count], first):
                 self.waiting.setdefault(image, deque()).append(rollout)
-        if self.pool is not None or self.rules.recycle_ns is not None:
+        if self.rules.pool is not None or self.rules.recycle_ns is not None:
             self.warm += self.source.first(draws, warm=True)[:count]
         self.image += draws.images[:count]
         self.prompt += [base + number // self.rules.group for number in range(count)]
@@ -174,9 +173,8 @@ class State:
 
     def claim(self, prompt: int, now: int) -> bool:
         """Take a ready sandbox of the pool; False: there is none, and a new one must be made."""
-        pool = self.pool
-        assert pool is not None
-        if pool.group is not None:
+        rules = self.rules
+        if rules.image_pool:
             if not self._unclaimed.get(prompt):
                 return False
             self._unclaimed[prompt] -= 1
@@ -189,11 +187,11 @@ class State:
         self._stock -= self._stock > 0
         self._idle_ns += now - since
         self.hits += 1
-        if pool.refill_ns is not None:
-            ready.append(now + pool.refill_ns)
+        if rules.refill_ns is not None:
+            ready.append(now + rules.refill_ns)
         else:  # one after another
             latest = ready[-1] if ready else since
-            ready.append((latest if latest > now else now) + (pool.gap_ns or 0))
+            ready.append((latest if latest > now else now) + (rules.refill_gap_ns or 0))
         return True
 
     def pods_free(self, now: int) -> int:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from costmodel.simulation.cluster import Nodes
 from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.timeline import Segment
+from costmodel.simulation.simulator import Segment
 from costmodel.training.run import TrainingRun
 
 FEW: Final = 3
@@ -90,11 +90,10 @@ def settling(rules: StepRules, busy_ns: float) -> float:
     if rules.gap_ns:
         rollouts += used_up(rules.burst, 1 / rules.gap_ns)
         takes = min(takes, 1 / rules.gap_ns)
-    pool = rules.pool
-    if pool is not None and pool.gap_ns is not None:
-        rollouts += used_up(pool.size, 1 / max(1, pool.gap_ns))
-    elif pool is not None and pool.refill_ns is not None and pool.size < 1.05 * takes * pool.refill_ns:
-        rollouts += 3 * takes * pool.refill_ns
+    if rules.refill_gap_ns is not None:
+        rollouts += used_up(rules.pool or 0, 1 / max(1, rules.refill_gap_ns))
+    elif rules.refill_ns is not None and (rules.pool or 0) < 1.05 * takes * rules.refill_ns:
+        rollouts += 3 * takes * rules.refill_ns
     return rollouts
 
 
@@ -191,7 +190,7 @@ def is_alike(rules: StepRules) -> bool:
 def _alike(rules: StepRules) -> bool:
     """Whether nothing but images is carried from step to step."""
     alike = not rules.policy.overlaps and not rules.gap_ns
-    return alike and (rules.pool is None or rules.pool.group is not None)
+    return alike and (rules.pool is None or rules.image_pool)
 
 
 def _stream_steps(rules: StepRules) -> tuple[int, int, int]:

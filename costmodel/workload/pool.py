@@ -15,13 +15,12 @@ from costmodel.recording.breakdown import OPEN, UNKNOWN, Split
 from costmodel.recording.reader import RecordedCell, Recording
 from costmodel.recording.runner_health import DISTURBED_SHARE
 from costmodel.recording.trial import CellIdentity, RecordedTrial
+from costmodel.statistics.distribution import strata_of_sum
 from costmodel.statistics.intervals import Interval, mean_interval
-from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
 from costmodel.training.run import Think, TrainingRun
-from costmodel.workload.attempts import Attempt, Sample
-from costmodel.workload.length_extrapolation import continued
+from costmodel.workload.attempts import Attempt, Sample, continued
 
 MIN_DRAWS = 1_000
 """Total versions of trials for a distribution of many lengths."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.providers.provider import published_figures
-from costmodel.statistics.scalability import Level, LevelCurve
+from costmodel.workload.rescaling import Level, LevelCurve
 
 (ROCK,) = (facts for facts in published_figures() if facts.name == "rock.toml")
 

@@ -7,7 +7,7 @@ from typing import Any
 from costmodel import TrainingRun
 from costmodel.attribution.assumptions import POISONED, REQUESTED, STEP_MODEL_RULES, assumptions
 from costmodel.statistics.repetitions import Basis
-from costmodel.training.images import Images
+from costmodel.training.run import Images
 
 ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")
 

@@ -7,8 +7,8 @@ from statistics import NormalDist
 
 import pytest
 
-from costmodel.statistics import lognormal_sum
-from costmodel.statistics.lognormal_sum import CELLS, WHOLE, strata_of_sum
+from costmodel.statistics import distribution
+from costmodel.statistics.distribution import CELLS, WHOLE, strata_of_sum
 
 
 @pytest.mark.parametrize(("pauses", "sigma"), [(1, 0.6), (2, 1.2), (40, 0.3), (150, 1.2)])
@@ -23,7 +23,7 @@ def test_strata_ascend_and_keep_the_whole_and_its_mean(pauses: int, sigma: float
 
 def test_a_stratum_of_one_pause_is_between_its_quantiles() -> None:
     sigma = 0.8
-    strata, (cell, weights) = strata_of_sum(1, sigma, 4), lognormal_sum._sum_on_grid(1, sigma)
+    strata, (cell, weights) = strata_of_sum(1, sigma, 4), distribution._sum_on_grid(1, sigma)
     assert math.fsum(weights) == pytest.approx(1)
     assert len(weights) == CELLS
     below = 0

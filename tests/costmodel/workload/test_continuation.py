@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Recording, TrainingRun, load, project
-from costmodel.workload.length_extrapolation import FIRST_CYCLE, continued, extrapolation_error, later_change
+from costmodel.workload.attempts import FIRST_CYCLE, continued, extrapolation_error, later_change
 from tests.studies.study_length import held_out
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 

@@ -13,7 +13,7 @@ from costmodel import Precision, Recording, Think, TrainingRun, load, load_price
 from costmodel.attribution.replications import Replications, repeated
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.state import StepTaken
-from costmodel.training.images import Images
+from costmodel.training.run import Images
 from costmodel.workload.pool import pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.step_twin import StepFound, StepTwin
