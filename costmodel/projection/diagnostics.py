@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, fields
 from typing import Final
 
@@ -12,7 +13,6 @@ from costmodel.projection.row import Evidence
 from costmodel.projection.tail_limits import TailLimits
 from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.simulation.attempts import effective_workers
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
@@ -28,6 +28,8 @@ def evidence_of(timed: TimedRun, training_run: TrainingRun, held: Estimate, tail
     """The intermediate values of a row; ``held`` is per success."""
     tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
     busy_ns = law.mean / float(retries.attempts)
+    rate = training_run.create_rate
+    creatable = math.inf if rate is None else rate * busy_ns / 1e9  # workers that creates can keep busy (Little's law)
     return Evidence(
         successes=tally.successes,
         attempts=len(tally.trials),
@@ -38,7 +40,7 @@ def evidence_of(timed: TimedRun, training_run: TrainingRun, held: Estimate, tail
         basis=basis(held, tally.assume),
         busy_ns=law,
         usable_workers=training_run.usable_workers,
-        effective_workers=effective_workers(training_run.usable_workers, training_run.create_rate, busy_ns),
+        effective_workers=min(training_run.usable_workers, creatable),
         waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
         work_per_success_ns=tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None,
         tail=tail,

@@ -106,7 +106,7 @@ def sample_steps(
     """
     full, rest = divmod(training_run.trajectories, rules.size)
     count = full + (rest > 0)
-    pulls = rules.cluster is not None and rules.cluster.fills
+    pulls = _fills(rules)
     whole = training_run.trajectories / rules.size
     if not rules.policy.barrier:
         return _of_a_stream(rules, stream, count, rest or rules.size, highest, settled)
@@ -126,7 +126,7 @@ def sample_steps(
 
 def following(plan: StepSample, rules: StepRules) -> StepSample | None:
     """Return the same steps for a run without image pulls; None: the run pulls images."""
-    if rules.cluster is not None and rules.cluster.fills:
+    if _fills(rules):
         return None
     if not rules.policy.barrier:
         return plan
@@ -184,7 +184,11 @@ def rollouts_of(training_run: TrainingRun, rules: StepRules) -> int:
 
 def is_alike(rules: StepRules) -> bool:
     """Whether each step is like every other: nothing is carried from step to step, no disk fills up."""
-    return _alike(rules) and (rules.cluster is None or not rules.cluster.fills)
+    return _alike(rules) and not _fills(rules)
+
+
+def _fills(rules: StepRules) -> bool:
+    return rules.cluster is not None and rules.cluster.fills
 
 
 def _alike(rules: StepRules) -> bool:
@@ -208,7 +212,7 @@ def _of_a_stream(
     """Return start, settled part and end of a stream in one piece; the ``last`` step may be smaller."""
     start, lasting, ending = _stream_steps(rules)
     start += min(count, math.ceil(settled / rules.size))
-    if rules.cluster is not None and rules.cluster.fills:
+    if _fills(rules):
         start = max(start, _until_full(rules, stream, count))
     lasting = max(lasting, highest - start - ending)
     simulated = min(count, start + lasting + ending)
