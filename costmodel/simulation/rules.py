@@ -2,10 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
+from typing import NamedTuple, Self
 
-from costmodel.simulation.cluster import NodeSet
-from costmodel.training.run import RETRY, TrainingRun, launched
+from costmodel.training.run import COLOCATED, RETRY, TrainingRun, launched
+
+
+class NodeSet(NamedTuple):
+    """Number, size and images of the nodes."""
+
+    nodes: int
+    pods: int  # of each
+    near: bool = False  # prefer a node with the image
+    pull_ns: tuple[int, ...] = ()  # pull and build time per image; (): every image is everywhere
+    sizes_gb: tuple[float, ...] = ()
+    disk_gb: float = math.inf
+    build_ns: int = 0  # on first use of an image; 0: every image is built
+    builders: int = 0  # builds at a time; 0: without limit
+    built: int = 0  # so many images are built before the run
+
+    @property
+    def fills(self) -> bool:
+        """Whether images are pulled or built, which makes early steps slower than late steps."""
+        return bool(self.pull_ns or self.build_ns)
+
+    @classmethod
+    def of(cls, training_run: TrainingRun, *, pulls: bool = True) -> Self | None:
+        """The training run's, None without nodes; without ``pulls`` every image is built, and every node holds it."""
+        if training_run.nodes is None or training_run.pods_per_node is None:
+            return None
+        cluster = cls(training_run.nodes, training_run.pods_per_node)
+        if training_run.build_s and pulls:
+            build_ns, builders = round(training_run.build_s * 1e9), training_run.builders or 0
+            cluster = cluster._replace(build_ns=build_ns, builders=builders, built=training_run.built_images)
+        if training_run.images is None or training_run.pull_gb_s is None or not pulls:
+            return cluster
+        return cluster._replace(
+            near=training_run.placement == COLOCATED,
+            pull_ns=tuple(round(size / training_run.pull_gb_s * 1e9) for size in training_run.images.sizes_gb),
+            sizes_gb=training_run.images.sizes_gb,
+            disk_gb=training_run.disk_gb,
+        )
 
 
 class StepRules:

@@ -17,10 +17,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from costmodel.simulation.cluster import Nodes
 from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import Segment
+from costmodel.simulation.state import Nodes
 from costmodel.training.run import TrainingRun
 
 FEW: Final = 3

@@ -24,7 +24,6 @@ from costmodel.statistics.intervals import (
     LEVEL,
     Interval,
     correlation_time,
-    difference,
     ratio_interval,
     student_t,
 )
@@ -254,18 +253,6 @@ def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> fl
         middle = math.fsum(w * value for w, (value, _) in zip(weights, group, strict=True)) / math.fsum(weights)
         total += math.fsum(w * (value - middle) ** 2 for w, (value, _) in zip(weights, group, strict=True))
     return total
-
-
-def separate(first: Estimate, second: Estimate, assume: Assumed) -> Interval:
-    """Return ``first`` − ``second``, measured in different runs; never narrower than within the runs."""
-    value = first.value - second.value
-    within = difference(first.within, second.within)
-    if within.low is None or within.high is None:
-        return within
-    outer = difference(*margins(first, second, assume))
-    assert outer.low is not None
-    assert outer.high is not None
-    return Interval(value, min(within.low, outer.low), max(within.high, outer.high))
 
 
 def margins(first: Estimate, second: Estimate, assume: Assumed) -> tuple[Interval, Interval]:

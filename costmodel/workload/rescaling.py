@@ -11,28 +11,21 @@ from __future__ import annotations
 import copy
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
 import msgspec
 
 from costmodel.pricing.sheet import Prices
-from costmodel.recording.breakdown import UNKNOWN, Measures, Split
+from costmodel.recording.breakdown import UNKNOWN, Split
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import Interval, mean_interval, student_t
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool, one_per_level
 
-Part = Callable[[Measures], int]
-_PARTS: Final[dict[str, Part]] = {
-    "startup": lambda measures: measures.startup_ns,
-    "work": lambda measures: measures.work_ns,
-    "dispatch": lambda measures: measures.dispatch_ns,
-    "unsplit": lambda measures: measures.unsplit_ns,
-    "harness": lambda measures: measures.harness_ns,
-}
-"""Parts with a curve of their own over concurrency; think time and throttles are constant."""
+_PARTS: Final = ("startup_ns", "work_ns", "dispatch_ns", "unsplit_ns", "harness_ns")
+"""Fields of ``Measures`` with a curve of their own over concurrency; think time and throttles are constant."""
 
 
 FARTHEST: Final = 2
@@ -156,10 +149,10 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
     if len(ordered) == 1:
         return Alternatives(ordered[0], training_run, prices)
     base = next((pool for pool in ordered if pool.identity.concurrency >= at_a_time), ordered[-1])
-    whole = _curve(ordered, _held)
+    whole = _curve(ordered, *_PARTS)
     limits_of_whole, base_ns = whole.at(at_a_time), whole.at(base.identity.concurrency).value
-    factors = {name: _factor(_curve(ordered, part), base, at_a_time) for name, part in _PARTS.items()}
-    value = sum(factors[name] * _mean(base, part) for name, part in _PARTS.items()) or 1.0
+    factors = {part: _factor(_curve(ordered, part), base, at_a_time) for part in _PARTS}
+    value = sum(factor * _mean(base, part) for part, factor in factors.items()) or 1.0
     limits = [end for end in (limits_of_whole.low, limits_of_whole.high) if end is not None]
     ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
     exact = at_a_time == base.identity.concurrency
@@ -178,19 +171,19 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
     )
 
 
-def _held(measures: Measures) -> int:
-    return sum(part(measures) for part in _PARTS.values())
+def _values(pool: Pool, *parts: str) -> list[int]:
+    """Return the sum of these parts for each success."""
+    return [sum(getattr(trial.measures, part) for part in parts) for trial in pool.successes]
 
 
-def _mean(pool: Pool, part: Part) -> float:
-    return sum(part(trial.measures) for trial in pool.successes) / len(pool.successes)
+def _mean(pool: Pool, part: str) -> float:
+    return sum(values := _values(pool, part)) / len(values)
 
 
-def _curve(pools: Sequence[Pool], part: Part) -> LevelCurve:
+def _curve(pools: Sequence[Pool], *parts: str) -> LevelCurve:
     levels = []
     for pool in pools:
-        values = [part(trial.measures) for trial in pool.successes]
-        mean = mean_interval(values)
+        mean = mean_interval(_values(pool, *parts))
         half = 0.0 if mean.low is None or mean.high is None else (mean.high - mean.low) / 4
         levels.append(Level(pool.identity.concurrency, mean.value, half**2))
     return LevelCurve.of(levels)
@@ -208,14 +201,14 @@ def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
     for trial in base.trials:
         if trial.ok:
             starts_ns = trial.measures.create_ns, trial.measures.ready_ns, trial.measures.preload_ns
-            create_ns, ready_ns, preload_ns = (round(ns * factors["startup"]) for ns in starts_ns)
+            create_ns, ready_ns, preload_ns = (round(ns * factors["startup_ns"]) for ns in starts_ns)
             trial = remade(
                 trial,
                 startup_ns=(create_ns, ready_ns, preload_ns),
-                work=factors["work"],
-                dispatch=factors["dispatch"],
-                unsplit=factors["unsplit"],
-                harness=factors["harness"],
+                work=factors["work_ns"],
+                dispatch=factors["dispatch_ns"],
+                unsplit=factors["unsplit_ns"],
+                harness=factors["harness_ns"],
             )
         new.trials.append(trial)
     return new

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from costmodel import Images, Think, TrainingRunError
 from costmodel.simulation.attempts import Parts, suspended_parts
-from costmodel.simulation.cluster import NodeSet
+from costmodel.simulation.rules import NodeSet
 from costmodel.training.run import Suspension
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 

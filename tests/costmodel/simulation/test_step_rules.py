@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from costmodel import Images, Think, TrainingRun
-from costmodel.simulation.cluster import Nodes, NodeSet
+from costmodel.simulation.rules import NodeSet
+from costmodel.simulation.state import Nodes
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 
 TEN = [parts(create=2, ready=1, dispatch=1, work=6)]
