@@ -88,7 +88,8 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
     flags = trust(pool) + [flag for flag, holds in conditions.items() if holds]
     if prices is not None:
         price = prices.sandbox(pool.identity)
-        flags += doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
+        cpu_known = all(attempt.cpu_ns != UNKNOWN for attempt in sample)
+        flags += doubts(price, cpu_known=cpu_known, think=any(attempt.think_ns for attempt in sample))
         if pool.identity.acquire.startswith(FROM_POOL) and training_run.warm_pool is None:
             flags.append(warnings.POOL_LEFT_OUT)
     return warnings.ordered(flags)
@@ -145,6 +146,6 @@ def options_without_data(pool: Pool, tally: Tally, training_run: TrainingRun) ->
     lacking = {
         "include_cleanup": all(trial.measures.cleanup_ns is None for trial in pool.trials),
         "full_speed": not tally.run_known,
-        "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.unreported,
+        "warm_pool": not any(attempt.cold_ns for attempt in tally.attempts) and "create" in pool.unreported,
     }
     return tuple(option(name) for name in settings_in_use(training_run) if lacking.get(name))

@@ -83,7 +83,7 @@ def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiti
         return upper(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
 
     def whole(part: Callable[[Attempt], int]) -> float:
-        return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
+        return float(tally.total(part) / tally.successes) * hours + waiting_hours
 
     return TaxBounds(max(0.0, whole(lower)), whole(upper))
 

@@ -7,7 +7,6 @@ cycle is slower (files are read from disk, caches fill): it counts only if a tri
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter, mul
 from typing import Final
 
 import msgspec
@@ -40,6 +39,30 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     sandbox_ns: int  # billed by the provider
     continued_ns: int  # actions and gaps beyond the recording
 
+    @property
+    def trajectory_ns(self) -> int:
+        """Trajectory latency as in the paper: without think time, throttles and clean-up."""
+        return self.held_ns - self.queued_ns - self.think_ns - self.cleanup_ns
+
+    @property
+    def tax_ns(self) -> int:
+        """Occupied time beyond think, in-sandbox and wrapper time, invalid if unknown; for a failure all."""
+        useful_ns = self.think_ns + self.run_ns - self.contention_ns + self.wrapper_ns
+        return self.held_ns - useful_ns if self.ok else self.held_ns
+
+    @property
+    def work_ns(self) -> int:
+        """Command time without contention; 0 for failures."""
+        return (self.run_ns - self.contention_ns) * self.ok
+
+    def of_successes(self, value: int) -> int:
+        """Return a value with 0 for failures."""
+        return value * self.ok
+
+    def of_failures(self, value: int) -> int:
+        """Return a value with 0 for successes."""
+        return value * (not self.ok)
+
     def unthrottled(self) -> Attempt:
         """Remove the recorded throttled time."""
         return replace(self, held_ns=self.held_ns - self.queued_ns, queued_ns=0)
@@ -50,53 +73,6 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
         return replace(
             self, weight=weight, held_ns=self.held_ns - cold_ns, startup_ns=self.startup_ns - cold_ns, cold_ns=0
         )
-
-
-FIELDS: Final = Attempt.__struct_fields__
-
-
-class Sample(list[Attempt]):
-    """Attempts, with the values of each field as a column: ``sample.held_ns`` is the occupied time of all attempts.
-
-    Immutable once a column was read.
-    """
-
-    def __getattr__(self, name: str) -> list[int]:
-        """Return the column of a field, which becomes an attribute."""
-        if name not in FIELDS:
-            raise AttributeError(name)
-        column = list(map(attrgetter(name), self))
-        setattr(self, name, column)
-        return column
-
-    def of_successes(self, column: Sequence[int]) -> list[int]:
-        """Return a column with 0 for failures."""
-        return list(map(mul, column, self.ok))
-
-    def of_failures(self, column: Sequence[int]) -> list[int]:
-        """Return a column with 0 for successes."""
-        return [0 if ok else value for value, ok in zip(column, self.ok, strict=True)]
-
-    @property
-    def trajectory_ns(self) -> Sequence[int]:
-        """Trajectory latency as in the paper: without think time, throttles and clean-up."""
-        columns = zip(self.held_ns, self.queued_ns, self.think_ns, self.cleanup_ns, strict=True)
-        return [held - queued - think - cleanup for held, queued, think, cleanup in columns]
-
-    @property
-    def tax_ns(self) -> Sequence[int]:
-        """Occupied time beyond think, in-sandbox and wrapper time, invalid if unknown; for a failure all."""
-        columns = (self.ok, self.held_ns, self.think_ns, self.run_ns, self.contention_ns, self.wrapper_ns)
-        return [
-            held - think - run + contention - wrapper if ok else held
-            for ok, held, think, run, contention, wrapper in zip(*columns, strict=True)
-        ]
-
-    @property
-    def work_ns(self) -> Sequence[int]:
-        """Command time without contention; 0 for failures."""
-        columns = zip(self.run_ns, self.contention_ns, self.ok, strict=True)
-        return [(run - contention) * ok for run, contention, ok in columns]
 
 
 FIRST_CYCLE: Final = (0.7, 1.05)

@@ -20,7 +20,7 @@ from costmodel.statistics.intervals import Interval, mean_interval
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
 from costmodel.training.run import Think, TrainingRun
-from costmodel.workload.attempts import Attempt, Sample, continued
+from costmodel.workload.attempts import Attempt, continued
 
 MIN_DRAWS = 1_000
 """Total versions of trials for a distribution of many lengths."""
@@ -238,7 +238,7 @@ def versions(pool: Pool, length: Length | None, seed: int) -> list[Attempt]:
     ]
 
 
-def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> Sample:
+def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> list[Attempt]:
     """Return all trials at a length (None: as recorded), with the training run's think time and clean-up."""
     recorded = versions(pool, length, training_run.precision.seed)
     if training_run.include_cleanup:
@@ -247,7 +247,7 @@ def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> Sa
             replace(version, held_ns=version.held_ns + cleanups[version.trial], cleanup_ns=cleanups[version.trial])
             for version in recorded
         ]
-    return Sample(recorded if training_run.think is None else _with_think(recorded, training_run.think))
+    return recorded if training_run.think is None else _with_think(recorded, training_run.think)
 
 
 def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
