@@ -46,6 +46,14 @@ class Distribution:
         self.second_moment = squares / self.size
         self.sd = math.sqrt((self.size * squares - self.total**2) / self.size**2)  # int difference: no cancellation
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Distribution):
+            return NotImplemented
+        return self.trials == other.trials and self.values == other.values and self.counts == other.counts
+
+    def __hash__(self) -> int:
+        return hash((self.trials, self.size, self.total, self.second_moment))
+
     @classmethod
     def of(cls, sample: Iterable[float]) -> Distribution:
         """Count the durations of a sample, rounded to whole ns.
