@@ -84,13 +84,13 @@ if TYPE_CHECKING:
     from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
     from costmodel.statistics.repetitions import Assumed, Basis, Estimate, Origin, RunKey
     from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, POWER, TIE, Finding
-    from costmodel.training.images import Images
     from costmodel.training.length import FIXED_LENGTH, RECORDED_LENGTH, Length
     from costmodel.training.run import (
         ACTIONS,
         ON_FAILURE,
         PLACEMENTS,
         POLICIES,
+        Images,
         Precision,
         Think,
         TrainingRun,

@@ -208,7 +208,7 @@ def rows_of(
     if training_run is not None and training_run.full_speed is not None:
         rows = with_full_speed(rows, training_run.full_speed)
     if training_run is not None and training_run.step_rollouts is not None:
-        from costmodel.attribution.row import attributed  # imported for runs in steps only
+        from costmodel.attribution.row import attributed
 
         for place, (alternative, pool) in enumerate(cells):
             asked = effort or alternative.training_run.step_model

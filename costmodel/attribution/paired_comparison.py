@@ -83,7 +83,7 @@ def _both(
     scale, training_run = smaller(second.training_run, sampling.scale)
     sample: StepSample | None = sampling.sample
     if _nodes(first.training_run) != _nodes(second.training_run):
-        sample = following(sampling.sample, StepRules.of(training_run))
+        sample = following(sampling.sample, StepRules(training_run))
     other_trials = Trials(second.value, second.training_run)
     if scale != sampling.scale or sample is None or not other_trials.successes:
         return None

@@ -20,9 +20,9 @@ from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
+from costmodel.simulation.simulator import Bill, simulate_steps
 from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
-from costmodel.simulation.timeline import Bill, simulate_steps
 from costmodel.statistics.intervals import correlation_time
 from costmodel.statistics.repetitions import MIN_RUNS, assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
@@ -154,7 +154,7 @@ class Replications:
         if training_run.think is not None:
             self._thinking = ThinkQuantiles(training_run.think, trials, training_run.suspension)
         first = RandomStream(training_run, trials, self._thinking, training_run.precision.seed)
-        rules = StepRules.of(training_run)
+        rules = StepRules(training_run)
         cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
         rollouts, step, workers = training_run.trajectories, rules.size, rules.workers
@@ -166,7 +166,7 @@ class Replications:
             problem = f"a step of {step:,} rollouts on {workers:,} workers takes too long to simulate"
             raise StepTooLong(f"{problem}: give a smaller batch, or fewer prompts")
         if sampling is None:
-            rules, streams = StepRules.of(training_run), STREAMS[effort >= ROUGH]
+            rules, streams = StepRules(training_run), STREAMS[effort >= ROUGH]
             highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
             sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest))
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
@@ -174,7 +174,7 @@ class Replications:
             sampling = Sampling(sample, streams, scale)
         self.sampling, self._simulated_run = sampling, training_run
         self._times = [self._timed(without, 1.0) for without in self._without]
-        self._rules = [StepRules.of(training_run, without) for without in self._without]
+        self._rules = [StepRules(training_run, without) for without in self._without]
         self._bill: Bill = lambda clocks_ns: 0.0
         if prices is not None:
             self._bill = by_clock(pool, prices.sandbox(pool.identity))

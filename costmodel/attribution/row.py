@@ -172,7 +172,7 @@ def _full_speed(row: Row) -> float | None:
 def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Row:
     """Return the row with simulated answers where closed forms do not apply."""
     sample, training_run, part = simulated.sample, simulated.training_run, simulated.share
-    rules, rates = StepRules.of(training_run), simulated.rates
+    rules, rates = StepRules(training_run), simulated.rates
 
     def mean(value: Callable[[StepTaken], float]) -> float:
         weighted = (zip(sample.stands_for, stream[0], strict=True) for stream in simulated.plain)

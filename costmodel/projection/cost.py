@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from costmodel.pricing.sheet import ACTIVE, FREE, Meter, Prices, SandboxPrice, billed_ns
@@ -14,7 +14,7 @@ from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
-from costmodel.workload.attempts import Sample
+from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, at_length
 
 
@@ -37,8 +37,8 @@ def cost(
     if warm_pool is not None:
         idle = price.idle_usd_hour(pool.identity) * warm_pool.idle_sandboxes * timed.run.wall.value_ns / NS_PER_HOUR
     minimum_ns, increment_ns = price.minimum_ns, price.increment_ns
-    used = timed.tally.total(lambda sample: sample.sandbox_ns)
-    billed = timed.tally.total(lambda sample: [billed_ns(ns, minimum_ns, increment_ns) for ns in sample.sandbox_ns])
+    used = timed.tally.total(lambda attempt: attempt.sandbox_ns)
+    billed = timed.tally.total(lambda attempt: billed_ns(attempt.sandbox_ns, minimum_ns, increment_ns))
     ratio = float(billed / used) if used else 1.0
     return _cost(prices, pool.identity, _across(lower, upper).not_negative(), worker_hours.value, ratio, idle)
 
@@ -87,23 +87,18 @@ def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> list[str]:
     return [flag for flag, holds in conditions.items() if holds]
 
 
-def _usage(price: SandboxPrice, pool: Pool, sample: Sample, *, lowest: bool) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the billed existence and CPU time of each attempt, in ns.
+def _usage(price: SandboxPrice, pool: Pool, attempt: Attempt, *, lowest: bool) -> tuple[int, int]:
+    """Return the billed existence and CPU time of an attempt, in ns.
 
     At the lowest, idle time is free where the tariff says so, and unknown CPU time is none. At the highest, idle time
     is billed, and all vCPUs are busy where CPU time is unknown.
     """
-    exists, cpu = sample.sandbox_ns, sample.cpu_ns
+    exists, cpu = attempt.sandbox_ns, attempt.cpu_ns
     if lowest:
-        if price.idle == FREE:
-            exists = [max(0, clock - think) for clock, think in zip(exists, sample.think_ns, strict=True)]
-        return exists, [max(0, ns) for ns in cpu]
-    if UNKNOWN in cpu:
-        columns = zip(cpu, sample.run_ns, sample.unsplit_ns, strict=True)
-        cpu = [
-            (unsplit if run == UNKNOWN else run) * pool.identity.cpu_milli // 1000 if ns == UNKNOWN else ns
-            for ns, run, unsplit in columns
-        ]
+        return max(0, exists - attempt.think_ns) if price.idle == FREE else exists, max(0, cpu)
+    if cpu == UNKNOWN:
+        busy = attempt.unsplit_ns if attempt.run_ns == UNKNOWN else attempt.run_ns
+        cpu = busy * pool.identity.cpu_milli // 1000
     return exists, cpu
 
 
@@ -113,11 +108,8 @@ def _sandboxes(
     """Return the bill of all attempts, without nodes and idle pool sandboxes."""
     meter, usage = price.meter(pool.identity, lowest=lowest), partial(_usage, price, pool, lowest=lowest)
     billed = timed.tally.per_success(
-        lambda sample: list(map(meter.billed, *usage(sample))),
-        lambda sample: [
-            meter.exists * (exists - clock + think)
-            for exists, clock, think in zip(usage(sample)[0], sample.sandbox_ns, sample.think_ns, strict=True)
-        ],
+        lambda attempt: meter.billed(*usage(attempt)),
+        lambda attempt: meter.exists * (usage(attempt)[0] - attempt.sandbox_ns + attempt.think_ns),
     )
     return billed.times(Meter.usd(float(training_run.trajectories * timed.retries.delivered)))
 
@@ -128,11 +120,11 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
     CPU time is proportional to lifetime, as over all trials. Where usage is known within limits, the result is the
     middle.
     """
-    sample = Sample([at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials])
-    whole_ns = sum(sample.sandbox_ns) or 1
+    sample = [at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials]
+    whole_ns = sum(attempt.sandbox_ns for attempt in sample) or 1
     bills = set()  # a single one, where both limits agree
     for lowest in (True, False):
-        exists_ns, cpu_ns = _usage(price, pool, sample, lowest=lowest)
+        exists_ns, cpu_ns = zip(*(_usage(price, pool, attempt, lowest=lowest) for attempt in sample), strict=True)
         bills.add((price.meter(pool.identity, lowest=lowest), sum(exists_ns) / whole_ns, sum(cpu_ns) / whole_ns))
 
     def bill(clocks_ns: Iterable[int]) -> float:

@@ -13,8 +13,8 @@ from costmodel.recording.breakdown import UNKNOWN
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import MIN_RUNS
 from costmodel.training.run import TrainingRun
+from costmodel.workload.attempts import extrapolation_error, later_change
 from costmodel.workload.estimator import Tally
-from costmodel.workload.length_extrapolation import extrapolation_error, later_change
 from costmodel.workload.pool import Pool
 
 FROM_POOL: Final = "pool:"
@@ -62,7 +62,8 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
     flags = trust(pool) + [flag for flag, holds in conditions.items() if holds]
     if prices is not None:
         price = prices.sandbox(pool.identity)
-        flags += doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
+        cpu_known = all(attempt.cpu_ns != UNKNOWN for attempt in sample)
+        flags += doubts(price, cpu_known=cpu_known, think=any(attempt.think_ns for attempt in sample))
         if pool.identity.acquire.startswith(FROM_POOL) and training_run.warm_pool is None:
             flags.append(warnings.POOL_LEFT_OUT)
     return warnings.ordered(flags)
@@ -70,7 +71,7 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
 
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Interval:
     """Return the error of actions beyond the recorded ones, per success."""
-    continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
+    continued_ns = float(tally.total(lambda attempt: attempt.of_successes(attempt.continued_ns)) / tally.successes)
     error = extrapolation_error(pool.trials, pool.cycle) if continued_ns else Interval(0.0, 0.0, 0.0)
     return error.times(continued_ns)
 
@@ -117,6 +118,6 @@ def options_without_data(pool: Pool, tally: Tally, training_run: TrainingRun) ->
     lacking = {
         "include_cleanup": all(trial.measures.cleanup_ns is None for trial in pool.trials),
         "full_speed": not tally.run_known,
-        "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.unreported,
+        "warm_pool": not any(attempt.cold_ns for attempt in tally.attempts) and "create" in pool.unreported,
     }
     return tuple(option(name) for name in settings_in_use(training_run) if lacking.get(name))

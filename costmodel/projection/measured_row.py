@@ -6,6 +6,7 @@ bound: each command has the median dispatch of a recording of the same substrate
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,6 @@ from costmodel.projection.row import ByCause, Evidence, PoolUse, Row, TaxBounds,
 from costmodel.projection.wall_clock import WallClockLimits, WholeRun, limits, timed_run
 from costmodel.recording.breakdown import parted
 from costmodel.recording.reader import Recording
-from costmodel.simulation.attempts import effective_workers
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import basis, interval
@@ -73,11 +73,11 @@ def measured_row(
     tally, retries, run = timed.tally, timed.retries, timed.run
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
-    estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
+    estimated = tally.estimate(lambda attempt: attempt.held_ns, lambda attempt: attempt.think_ns)
     bounded = "held" in pool.unreported  # occupied time is a lower bound, so the tax has no upper one
-    tax = tally.per_success(lambda sample: sample.tax_ns) if tally.run_known and not bounded else None
+    tax = tally.per_success(lambda attempt: attempt.tax_ns) if tally.run_known and not bounded else None
     held = interval(estimated, tally.assume).widened(doubt_ns)
-    exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
+    exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = training_run.trajectories * retries.delivered
     hours = float(delivered) / NS_PER_HOUR  # times ns per success
@@ -90,7 +90,8 @@ def measured_row(
     between = None if bounded else _tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
     low_s, high_s = (None if hours is None else hours * 3600 for hours in step[:2])
-    outcome, workers, busy_ns = run.outcome, training_run.usable_workers, timed.law.mean / float(retries.attempts)
+    outcome, workers, rate = run.outcome, training_run.usable_workers, training_run.create_rate
+    creatable = math.inf if rate is None else rate * timed.law.mean / float(retries.attempts) / 1e9  # Little's law
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
@@ -108,7 +109,7 @@ def measured_row(
         failures=len(pool.trials) - round(tally.successes),
         trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
-        think_s=float(tally.total(lambda sample: sample.of_successes(sample.think_ns)) / tally.successes) / NS_PER_S,
+        think_s=float(tally.total(lambda attempt: attempt.of_successes(attempt.think_ns)) / tally.successes) / NS_PER_S,
         cleanup_share_left_out=None if training_run.include_cleanup else pool.cleanup_ns / (held.value or 1.0),
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
@@ -126,17 +127,17 @@ def measured_row(
         evidence=Evidence(
             successes=tally.successes,
             attempts=len(tally.trials),
-            held_ok_ns=tally.total(lambda sample: sample.of_successes(sample.held_ns)),
-            held_failed_ns=tally.total(lambda sample: sample.of_failures(sample.held_ns)),
+            held_ok_ns=tally.total(lambda attempt: attempt.of_successes(attempt.held_ns)),
+            held_failed_ns=tally.total(lambda attempt: attempt.of_failures(attempt.held_ns)),
             failure=tally.failure,
             held=estimated,
             basis=basis(estimated, tally.assume),
             busy_ns=timed.law,
             usable_workers=workers,
-            effective_workers=effective_workers(workers, training_run.create_rate, busy_ns),
+            effective_workers=min(workers, creatable),
             waited_ns=0.0 if outcome is None else outcome.waited_ns.value,
             work_per_success_ns=(
-                tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None
+                tally.total(lambda attempt: attempt.work_ns) / tally.successes if tally.run_known else None
             ),
             tail=whole.tail,
         ),
@@ -163,7 +164,9 @@ def pool_use(training_run: TrainingRun, hit: float, idle: float) -> PoolUse:
 
 def _trajectory(tally: Tally, doubt_ns: Interval) -> Trajectory:
     """Return times in seconds; a mean without an interval has no quantiles."""
-    mean = tally.of_successes(lambda sample: sample.trajectory_ns).widened(doubt_ns).times(1 / NS_PER_S).not_negative()
+    mean = (
+        tally.of_successes(lambda attempt: attempt.trajectory_ns).widened(doubt_ns).times(1 / NS_PER_S).not_negative()
+    )
     if mean.low is None:
         return Trajectory(mean, None, None, None)
     return Trajectory(mean, *map(_in_seconds, tally.percentiles((0.5, 0.95, 0.99))))
@@ -181,7 +184,7 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
         return float(tally.total(value) / tally.successes) * hours
 
     def good(name: str) -> float:
-        return share(lambda sample: sample.of_successes(getattr(sample, name)))
+        return share(lambda attempt: attempt.of_successes(getattr(attempt, name)))
 
     separated = tally.run_known
     return ByCause(
@@ -189,12 +192,12 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
         dispatch=good("dispatch_ns") if separated else None,
         slowdown=None,
         contention=good("contention_ns") if separated and pool.contended is not None else None,
-        work=share(lambda sample: sample.work_ns) if separated else None,
+        work=share(lambda attempt: attempt.work_ns) if separated else None,
         unsplit=None if separated else good("unsplit_ns"),
         harness=good("harness_ns"),
         queued=good("queued_ns"),
         think=good("think_ns"),
-        failed=share(lambda sample: sample.of_failures(sample.held_ns)) + waiting_hours,
+        failed=share(lambda attempt: attempt.of_failures(attempt.held_ns)) + waiting_hours,
         cleanup=good("cleanup_ns") if training_run.include_cleanup else None,
         wrapper=(good("wrapper_ns") or None) if separated else None,
     )
@@ -250,6 +253,6 @@ def _tax_between(tally: Tally, median: MedianDispatch | None, hours: float, wait
         return upper(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
 
     def whole(part: Callable[[Attempt], int]) -> float:
-        return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
+        return float(tally.total(part) / tally.successes) * hours + waiting_hours
 
     return TaxBounds(max(0.0, whole(lower)), whole(upper))

@@ -19,7 +19,7 @@ from costmodel.recording.trial import RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
-from costmodel.workload.rescaling import Alternatives, Assumption, Remaking, remade
+from costmodel.workload.rescaling import Alternatives, Assumption, remade
 
 FAILURES: Final = "failures"
 PULLS: Final = "image pulls and builds"
@@ -150,14 +150,12 @@ def _pool(
     new.trials = [
         remade(
             trial,
-            Remaking(
-                startup_ns=(start_ns, 0, trial.measures.preload_ns),
-                work=slowdown,
-                dispatch_ns=dispatch_ns,
-                unsplit=slowdown,
-                unsplit_more_ns=unsplit_more_ns,
-                ends=False,
-            ),
+            startup_ns=(start_ns, 0, trial.measures.preload_ns),
+            work=slowdown,
+            dispatch_ns=dispatch_ns,
+            unsplit=slowdown,
+            unsplit_more_ns=unsplit_more_ns,
+            ends=False,
         )
         for trial, start_ns in zip(trials, starts_ns, strict=False)
     ]

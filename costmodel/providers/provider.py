@@ -22,9 +22,8 @@ from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
 from costmodel.recording.published import Published, PublishedFigure, read_published
 from costmodel.statistics.intervals import Interval
-from costmodel.statistics.scalability import Level, LevelCurve
 from costmodel.toml import Count, Text, load_document
-from costmodel.workload.rescaling import Assumption
+from costmodel.workload.rescaling import Assumption, Level, LevelCurve
 
 SHIPPED_FIGURES: Final = Path(__file__).parent / "data" / "published"
 NORMAL_95: Final = NormalDist().inv_cdf(0.95)

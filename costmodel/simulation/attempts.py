@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Sequence
 from fractions import Fraction
-from functools import partial
 from itertools import accumulate, compress
 from random import Random
 from typing import Final, NamedTuple
@@ -17,7 +15,7 @@ from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.statistics.distribution import Distribution
 from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.workload.attempts import Attempt
-from costmodel.workload.pool import Pool, attempts
+from costmodel.workload.pool import Pool, versions
 
 
 class Parts(NamedTuple):
@@ -61,17 +59,8 @@ class Trials:
 
     def __init__(self, pool: Pool, training_run: TrainingRun, full_speed: float | None = None) -> None:
         """``full_speed``: share of the command time that the reference needs; None: no reference."""
-        plain = replace(
-            training_run,
-            think=None,
-            think_correlation=0.0,
-            include_cleanup=False,
-            suspend_after_s=None,
-            suspend_s=0.0,
-            resume_s=0.0,
-            suspended_usd_hour=None,
-        )
-        sample = sorted(attempts(pool, training_run.length, plain), key=lambda attempt: attempt.held_ns)
+        sample = versions(pool, training_run.length, training_run.precision.seed)
+        sample.sort(key=lambda attempt: attempt.held_ns)
         self.successes = [_parts(attempt, pool, training_run, full_speed) for attempt in sample if attempt.ok]
         self.failures = [_parts(attempt, pool, training_run, full_speed) for attempt in sample if not attempt.ok]
         self.run_known = all(attempt.run_ns != UNKNOWN for attempt in sample if attempt.ok)
@@ -185,12 +174,11 @@ def with_retries(
     """
     if failure is None or not retries.failure:
         return success
-    strata = list(range(CHAINS))
-    rng.shuffle(strata)
-    ranks = ((number + 0.5) / CHAINS for number in range(CHAINS))
-    pairs = zip(ranks, ((stratum + 0.5) / CHAINS for stratum in strata), strict=True)
-    chain = partial(_chain, success, failure, *_limits(retries), backoff_ns, rng)
-    law = Distribution(Counter(chain(*pair) for pair in pairs), success.trials)
+    places = [(stratum + 0.5) / CHAINS for stratum in range(CHAINS)]
+    ranks = places.copy()
+    rng.shuffle(places)
+    chain = _chain(success, failure, retries, backoff_ns, rng)
+    law = Distribution(Counter(map(chain, ranks, places)), success.trials)
     retried = retries.attempts - 1
     exact = (
         retries.delivered * Fraction(success.total, success.size)
@@ -205,41 +193,23 @@ def chained(
     success: Distribution, failure: Distribution, retries: Retries, backoff_ns: int, jobs: int, rng: Random
 ) -> list[int]:
     """Draw the busy times of a worker for so many trajectories, with failed attempts and back-off."""
-    random, limits = rng.random, _limits(retries)
-    return [_chain(success, failure, *limits, backoff_ns, rng, 1 - random(), random()) for _ in range(jobs)]
-
-
-def _limits(retries: Retries) -> tuple[float, float]:
-    """Return the logarithm of the failure probability and the largest number of attempts."""
-    return math.log(float(retries.failure)), math.inf if retries.cap is None else retries.cap
+    random, chain = rng.random, _chain(success, failure, retries, backoff_ns, rng)
+    return [chain(1 - random(), random()) for _ in range(jobs)]
 
 
 def _chain(
-    success: Distribution,
-    failure: Distribution,
-    scale: float,
-    longest: float,
-    backoff_ns: int,
-    rng: Random,
-    rank: float,
-    place: float,
-) -> int:
-    """Return the busy time of a trajectory; ``rank`` is the quantile of its failures, ``place`` of its success.
+    success: Distribution, failure: Distribution, retries: Retries, backoff_ns: int, rng: Random
+) -> Callable[[float, float], int]:
+    """Return the busy time of a trajectory from the quantile of its failures and the quantile of its success."""
+    scale, longest = math.log(float(retries.failure)), math.inf if retries.cap is None else retries.cap
 
-    ``scale`` and ``longest`` are of ``_limits``.
-    """
-    failures = int(math.log(rank) / scale)
-    if not failures:
-        return success.quantile(place)
-    failures = int(min(failures, longest))
-    busy = sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=failures))
-    busy += backoff_ns * int(min(failures, longest - 1))
-    return busy + success.quantile(place) if failures < longest else busy
+    def busy_ns(rank: float, place: float) -> int:
+        failures = int(min(math.log(rank) / scale, longest))
+        busy = sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=failures)) if failures else 0
+        busy += backoff_ns * int(min(failures, longest - 1))
+        return busy + success.quantile(place) if failures < longest else busy
 
-
-def effective_workers(workers: int, rate: float | None, busy_ns: float) -> float:
-    """How many workers a create rate can keep busy if each create does so for this long (Little's law)."""
-    return workers if rate is None else min(workers, rate * busy_ns / 1e9)
+    return busy_ns
 
 
 ROOT: Final = math.sqrt(2)

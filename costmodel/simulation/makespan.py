@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from heapq import heapreplace
 from itertools import pairwise
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
-from costmodel.training.run import USUAL, Precision, check_counts
+from costmodel.training.run import USUAL, Precision
 
 DRAWS: Final = 400_000
 """Random durations of one simulated expectation at most: about a fifth of a second, with retries half a second."""
@@ -72,11 +72,7 @@ def expected_makespan(
     Accepts a larger error than the tolerance where a simulation would exceed about a second at an effort of 1.
     O(distinct durations) usually, never O(trajectories). ``draw`` draws durations where ``law`` has precise moments,
     but not the longest of many jobs; of a run too large to simulate they make the distribution.
-
-    Raises:
-        TrainingRunError: trajectories below 0, or workers below 1.
     """
-    check_counts(trajectories, workers)
     if trajectories == 0 or law.mean == 0:
         return Makespan(0.0, 0.0, "order-statistic")
     if trajectories <= workers and draw is None:
@@ -104,20 +100,20 @@ def expected_makespan(
     else:
         ends = [list_makespan(draw(trajectories, rng), workers) for _ in range(replicates)]
         value = sum(ends) / len(ends)
-    error = _error_of_mean(ends, high - low) + _unseen(law, trajectories, workers, ends)
+    error = error_of_mean(ends, high - low) + _unseen(law, trajectories, workers, ends)
     return Makespan(value, error, "simulation") if error < middle.error_ns else middle
 
 
-def unseen_chance(replicates: int) -> float:
+def _unseen_chance(replicates: int) -> float:
     """Return the highest probability of an unseen outcome."""
     return 1 - math.pow(1 - CONFIDENCE, 1 / replicates)
 
 
-def _error_of_mean(ends: list[int], possible: float) -> float:
+def error_of_mean(ends: Sequence[float], possible: float) -> float:
     """Half the width of the 99.7 % interval of the mean, where the ends can differ by ``possible``."""
     if min(ends) == max(ends):  # an outcome this rare may still be missing
-        return possible * unseen_chance(len(ends))
-    mean = sum(ends) / len(ends)
+        return possible * _unseen_chance(len(ends))
+    mean = math.fsum(ends) / len(ends)
     variance = math.fsum((end - mean) ** 2 for end in ends) / (len(ends) - 1)
     return student_t(len(ends) - 1, CONFIDENCE) * math.sqrt(variance / len(ends))
 
@@ -128,7 +124,7 @@ def _unseen(law: Distribution, jobs: int, workers: int, ends: list[int]) -> floa
     The end is below x only if every job is, with probability F(x)^N. It is at most an even share of the work plus the
     longest job.
     """
-    chance = unseen_chance(len(ends))
+    chance = _unseen_chance(len(ends))
     sooner = math.fsum(
         min(chance, math.exp(jobs * math.log(below / law.size))) * (min(upper, min(ends)) - lower)
         for below, (lower, upper) in zip(law.cumulative, pairwise(law.values), strict=False)

@@ -14,7 +14,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import ROOT, AttemptTimes, Trials, suspended_parts
-from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
+from costmodel.statistics.distribution import WHOLE, strata_of_sum
 from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.units import NS_PER_HOUR
 
@@ -115,16 +115,16 @@ class RandomStream:
         self._burst = training_run.failure_burst
         self._images = 1 if training_run.images is None else training_run.images.count
         self._edges = law.edges if law else []
-        self._pauses = [law.by_pauses[attempt.pauses] for attempt in successes] if law else []
+        self._pauses, self._failed_pauses = (
+            [law.by_pauses[attempt.pauses] if law else [NO_PAUSES] for attempt in parts]
+            for parts in (successes, failures)
+        )
         retries_all = training_run.on_failure is not None  # independent of the removed causes
         self.dropped = [attempt.dropped and not retries_all for attempt in failures]
-        self._failed_pauses = [law.by_pauses[attempt.pauses] for attempt in failures] if law else []
         forks = training_run.fork_s is not None
         self.prepare_ns = [attempt.create + attempt.ready + attempt.preload for attempt in successes] if forks else []
-        self._own, self._common = (
-            math.sqrt(1 - training_run.think_correlation),
-            math.sqrt(training_run.think_correlation),
-        )
+        correlation = training_run.think_correlation
+        self._own, self._common = math.sqrt(1 - correlation), math.sqrt(correlation)
         self._seed = seed
         self._rng = Random(0)  # seeded for each separately drawn attempt
         self._steps: dict[int, StepDraws] = {}
@@ -151,18 +151,13 @@ class RandomStream:
         shared = [rng.gauss(0, 1) for _ in range(prompts)] if self._common else [0.0]
         weights = self._weights
         rows = [bisect_right(weights, random() * total) for _ in range(rollouts)]
-        pauses = [NO_PAUSES] * rollouts
-        if self._edges:
-            edges, table = self._edges, self._pauses
-            if self._common:
-                of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
-                ranks = self._ranks(of_prompt, [rng.gauss(0, 1) for _ in range(rollouts)])
-                strata = [bisect_right(edges, rank) for rank in ranks]
-            else:
-                strata = [bisect_right(edges, random()) for _ in rows]
-            pauses = [table[row][place] for row, place in zip(rows, strata, strict=True)]
-        elif self._pauses:
-            pauses = [self._pauses[row][0] for row in rows]
+        edges, table, strata = self._edges, self._pauses, [0] * rollouts
+        if edges and self._common:
+            of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
+            strata = [bisect_right(edges, self._rank(z, rng)) for z in of_prompt]
+        elif edges:
+            strata = [bisect_right(edges, random()) for _ in rows]
+        pauses = [table[row][place] for row, place in zip(rows, strata, strict=True)]
         chances = [random() for _ in rows] if self.failure else []
         if self._burst > 1:  # neighbours fail together
             chances = [chances[place - place % self._burst] for place in range(len(chances))]
@@ -176,10 +171,9 @@ class RandomStream:
             shared,
         )
 
-    def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
-        """Return ranks of the think time of rollouts with these shared and private normals."""
-        common, private, erfc = self._common, self._own, math.erfc
-        return [0.5 * erfc(-(common * z + private * normal) / ROOT) for z, normal in zip(shared, normals, strict=True)]
+    def _rank(self, shared: float, rng: Random) -> float:
+        """Draw the rank of a rollout's think time, given its prompt's normal."""
+        return 0.5 * math.erfc(-(self._common * shared + self._own * rng.gauss(0, 1)) / ROOT)
 
     def attempt_draw(self, draws: StepDraws, rollout: int, tries: int) -> AttemptDraw:
         """Attempt number ``tries`` of a rollout, the first being 0."""
@@ -193,12 +187,11 @@ class RandomStream:
             if self._failed_weights:
                 drawn = bisect_right(self._failed_weights, rng.random() * self._failed_weights[-1])
                 failed = min(drawn, len(self._failed_weights) - 1)  # a resample without a failure: no attempt fails
-            z = draws.shared[rollout // self.group] if self._common else 0.0
-            rank = self._ranks([z], [rng.gauss(0, 1)])[0] if self._common else rng.random()
+            rank = self._rank(draws.shared[rollout // self.group], rng) if self._common else rng.random()
             place = bisect_right(self._edges, rank)
             cached = self._attempt_draws[key] = AttemptDraw(
                 row,
-                self._pauses[row][place] if self._pauses else NO_PAUSES,
+                self._pauses[row][place],
                 rng.random(),
                 rng.random(),
                 rng.expovariate(1.0) if self.hazard else 0.0,

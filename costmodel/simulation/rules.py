@@ -2,92 +2,94 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from costmodel.simulation.cluster import NodeSet
-from costmodel.training.run import RETRY, Policy, TrainingRun, launched
+from costmodel.training.run import COLOCATED, RETRY, TrainingRun, launched
 
 
-class WarmPool(NamedTuple):
-    """Sandboxes ready in advance. At most one of the last three fields says how a taken sandbox is replaced."""
+class NodeSet(NamedTuple):
+    """Number, size and images of the nodes."""
 
-    size: int  # at the start; with ``group``, for every image
-    refill_ns: int | None = None  # time to refill a slot
-    gap_ns: int | None = None  # time to make a sandbox, one after another
-    group: int | None = None  # rollouts per image; sandboxes are not replaced
+    nodes: int
+    pods: int  # of each
+    near: bool = False  # prefer a node with the image
+    pull_ns: tuple[int, ...] = ()  # pull and build time per image; (): every image is everywhere
+    sizes_gb: tuple[float, ...] = ()
+    disk_gb: float = math.inf
+    build_ns: int = 0  # on first use of an image; 0: every image is built
+    builders: int = 0  # builds at a time; 0: without limit
+    built: int = 0  # so many images are built before the run
+
+    @property
+    def fills(self) -> bool:
+        """Whether images are pulled or built, which makes early steps slower than late steps."""
+        return bool(self.pull_ns or self.build_ns)
+
+    @classmethod
+    def of(cls, training_run: TrainingRun, *, pulls: bool = True) -> Self | None:
+        """The training run's, None without nodes; without ``pulls`` every image is built, and every node holds it."""
+        if training_run.nodes is None or training_run.pods_per_node is None:
+            return None
+        cluster = cls(training_run.nodes, training_run.pods_per_node)
+        if training_run.build_s and pulls:
+            build_ns, builders = round(training_run.build_s * 1e9), training_run.builders or 0
+            cluster = cluster._replace(build_ns=build_ns, builders=builders, built=training_run.built_images)
+        if training_run.images is None or training_run.pull_gb_s is None or not pulls:
+            return cluster
+        return cluster._replace(
+            near=training_run.placement == COLOCATED,
+            pull_ns=tuple(round(size / training_run.pull_gb_s * 1e9) for size in training_run.images.sizes_gb),
+            sizes_gb=training_run.images.sizes_gb,
+            disk_gb=training_run.disk_gb,
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRules:
     """Workers, throttles, nodes and training steps of a run. Durations are ns."""
 
-    workers: int
-    size: int  # rollouts kept per step
-    policy: Policy
-    group: int = 1
-    cap: int | None = None  # attempts per rollout
-    backoff_ns: int = 0
-    gap_ns: float = 0.0  # between two creates, once the burst is used up; 0: no limit
-    burst: int = 1
-    pool: WarmPool | None = None
-    over_provision: float = 0.0  # excess share of launched rollouts
-    train_ns: int = 0
-    cluster: NodeSet | None = None
-    timeout_ns: int = 0  # 0: none
-    include_cleanup: bool = False
-    staleness: int = 0  # 0: no limit
-    on_failure: str = RETRY
-    suspends: bool = False
-    forks: bool = False  # each prompt has a snapshot, prepared and billed before its rollouts start
-    recycle_ns: int | None = None  # reset time of a sandbox for the next rollout of its image; None: no recycling
-
-    @classmethod
-    def of(cls, training_run: TrainingRun, without: Container[str] = ()) -> Self:
-        """Rules of a training run in steps, without these causes."""
-        throttled, workers = "throttle" not in without, training_run.usable_workers
-        if not throttled:
-            workers = min(limit for limit in (training_run.workers, training_run.pods) if limit is not None)
-        pool, policy = None, training_run.effective_policy
-        if training_run.warm_pool is not None:
-            pool = WarmPool(
-                training_run.warm_pool,
-                None if training_run.refill_s is None else round(training_run.refill_s * 1e9),
-                None if training_run.refill_rate is None else round(1e9 / training_run.refill_rate),
-                training_run.group_size if training_run.image_pool else None,
-            )
-        return cls(
-            workers=workers,
-            size=training_run.step_rollouts or training_run.trajectories,
-            policy=policy,
-            group=training_run.group_size or 1,
-            cap=training_run.max_attempts,
-            backoff_ns=round(training_run.backoff_s * 1e9),
-            gap_ns=1e9 / training_run.create_rate if training_run.create_rate is not None and throttled else 0.0,
-            burst=training_run.create_burst if throttled else 1,
-            pool=pool,
-            over_provision=training_run.over_provision if policy.barrier else 0.0,
-            train_ns=round(training_run.train_s * 1e9),
-            cluster=NodeSet.of(training_run, pulls="image_pull" not in without),
-            timeout_ns=round((training_run.timeout_s or 0.0) * 1e9),
-            include_cleanup=training_run.include_cleanup,
-            staleness=training_run.staleness or 0,
-            on_failure=training_run.on_failure or RETRY,
-            suspends=training_run.suspend_after_s is not None,
-            forks=training_run.fork_s is not None and "create" not in without,
-            recycle_ns=None
-            if training_run.recycle_s is None
-            else round(training_run.recycle_s * 1e9 * ("create" not in without)),
-        )
+    def __init__(self, training_run: TrainingRun, without: Container[str] = ()) -> None:
+        """Take the rules of a training run in steps, without these causes."""
+        throttled, creates = "throttle" not in without, "create" not in without
+        limits = training_run.workers, training_run.pods
+        self.workers = training_run.usable_workers if throttled else min(limit for limit in limits if limit is not None)
+        self.size = training_run.step_rollouts or training_run.trajectories  # rollouts kept per step
+        self.policy = training_run.effective_policy
+        self.group = training_run.group_size or 1
+        self.cap = training_run.max_attempts  # per rollout
+        self.backoff_ns = _ns(training_run.backoff_s)
+        self.gap_ns = 0.0  # between two creates, once the burst is used up; 0: no limit
+        self.burst = 1
+        if throttled:
+            self.burst = training_run.create_burst
+            self.gap_ns = 1e9 / training_run.create_rate if training_run.create_rate is not None else 0.0
+        self.pool = training_run.warm_pool  # sandboxes ready at the start; for every image with ``image_pool``
+        self.image_pool = training_run.image_pool  # sandboxes are not replaced
+        self.refill_ns = None if training_run.refill_s is None else _ns(training_run.refill_s)  # of a slot
+        rate = training_run.refill_rate
+        self.refill_gap_ns = None if rate is None else round(1e9 / rate)  # sandboxes are made one after another
+        self.over_provision = training_run.over_provision if self.policy.barrier else 0.0
+        self.train_ns = _ns(training_run.train_s)
+        self.cluster = NodeSet.of(training_run, pulls="image_pull" not in without)
+        self.timeout_ns = _ns(training_run.timeout_s or 0.0)  # 0: none
+        self.include_cleanup = training_run.include_cleanup
+        self.staleness = training_run.staleness or 0  # 0: no limit
+        self.on_failure = training_run.on_failure or RETRY
+        self.forks = (
+            training_run.fork_s is not None and creates
+        )  # snapshots are prepared and billed before the rollouts
+        recycle_s = training_run.recycle_s
+        self.recycle_ns = None if recycle_s is None else _ns(recycle_s) * creates  # None: no recycling
+        waits = self.gap_ns or {self.cluster, self.pool, self.recycle_ns, training_run.suspend_after_s} != {None}
+        cuts = self.timeout_ns or self.over_provision or self.on_failure != RETRY
+        # Whether rollouts wait for nothing but workers, and are never cut:
+        self.workers_only = not waits and not cuts and self.policy.barrier
 
     def launched(self, size: int) -> int:
         """Return the number of rollouts launched by a step of ``size`` kept rollouts."""
         return launched(size, self.over_provision)
 
-    @property
-    def workers_only(self) -> bool:
-        """Whether rollouts wait for nothing but workers, and are never cut."""
-        shared = self.cluster is not None or self.gap_ns or self.pool is not None or self.timeout_ns
-        shared = shared or self.suspends or self.recycle_ns is not None
-        return not shared and not self.over_provision and self.policy.barrier and self.on_failure == RETRY
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)

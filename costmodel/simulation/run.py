@@ -13,14 +13,13 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import Trials, timed
-from costmodel.simulation.makespan import CONFIDENCE, expected_max, unseen_chance
+from costmodel.simulation.makespan import error_of_mean, expected_max
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
+from costmodel.simulation.simulator import simulate_steps
 from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import sample_steps, settling, smaller
-from costmodel.simulation.timeline import simulate_steps
 from costmodel.statistics.distribution import Distribution
-from costmodel.statistics.intervals import student_t
 from costmodel.training.run import ASYNC, TrainingRun
 
 ATTEMPTS: Final = 64_000
@@ -63,10 +62,10 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
     workers, group = training_run.usable_workers, training_run.group_size or 1
     batch = min(training_run.trajectories, -(-workers // group) * group)
     stream = replace(training_run, batch=batch, policy=ASYNC.name)
-    settled = settling(StepRules.of(stream), law.mean)
+    settled = settling(StepRules(stream), law.mean)
     needed = min(training_run.trajectories, settled + LONG * workers)
     scale, stream = smaller(stream, math.ceil(needed * STREAMS / budget))
-    rules = StepRules.of(stream)
+    rules = StepRules(stream)
     highest = min(MOST_STEPS, int(budget / FIRST / STREAMS / rules.size))
     sample = sample_steps(stream, rules, RandomStream(stream, trials, None, 0), highest, settled / scale)
     thinking = None if training_run.think is None else ThinkQuantiles(training_run.think, trials)
@@ -88,7 +87,7 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
         if len(totals) < wanted:
             continue
         outcome = SimulatedRun(*map(expected, zip(*totals, strict=True)))
-        wall = _rare(outcome.wall_ns, [each[0] for each in totals], law)
+        wall = expected([each[0] for each in totals], law.values[-1] - law.values[0])
         wanted *= 2
         if wall.error <= precision.tolerance / 2 * wall.value or wanted > MOST_STREAMS or 2 * spent > budget:
             break
@@ -103,19 +102,9 @@ def _amounts(steps: Sequence[tuple[float, StepTaken]], share: float) -> Iterable
         yield share * math.fsum(times * getattr(step, name) for times, step in steps)
 
 
-def expected(values: Sequence[float]) -> SimulatedValue:
-    """Return the mean with its error."""
-    count = len(values)
-    mean = math.fsum(values) / count
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return SimulatedValue(mean, student_t(count - 1, CONFIDENCE) * math.sqrt(variance / count))
-
-
-def _rare(wall: SimulatedValue, walls: Sequence[float], law: Distribution) -> SimulatedValue:
-    """Return the value widened by a possible unseen outcome, where all streams agree."""
-    if max(walls) > min(walls):
-        return wall
-    return wall._replace(error=wall.error + (law.values[-1] - law.values[0]) * unseen_chance(len(walls)))
+def expected(values: Sequence[float], possible: float = 0.0) -> SimulatedValue:
+    """Return the mean with its error, where values can differ by ``possible``."""
+    return SimulatedValue(math.fsum(values) / len(values), error_of_mean(values, possible))
 
 
 def _with_size(outcome: SimulatedRun, training_run: TrainingRun, law: Distribution, scale: int) -> SimulatedRun:

@@ -1,5 +1,7 @@
 """The workers of a run, from event to event: waits for tokens, pods and images, retries, repeated prompts.
 
+``simulate_steps`` alternates the rollouts and the training of steps, as the policy says.
+
 A heap has one live event per busy worker: time, worker number and event number. An event with an older number is void.
 ``State`` has a separate heap of pods in clean-up, read only while a worker waits for a pod. Simultaneous events are
 ordered by worker number.
@@ -8,11 +10,14 @@ ordered by worker number.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
-from typing import Final
+from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes
+from costmodel.simulation.random_streams import AttemptStream
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.state import SimulatedSandbox, State, StepTaken
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
@@ -21,29 +26,37 @@ DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, EXPIRED = range(7)
 prompt; the worker requests a sandbox; its create is granted; its time limit passes during a wait for a pod."""
 NONE: Final = -1
 """The rollout of an idle worker."""
+Bill = Callable[[Sequence[int]], float]
+"""Function from lifetimes of sandboxes in ns to dollars."""
 
 
+class Segment(NamedTuple):
+    """Consecutive simulated steps of a run, and how many steps of the run each stands for."""
+
+    first: int  # number of its random stream
+    sizes: tuple[int, ...]  # kept rollouts per step
+    stands_for: tuple[float, ...] = ()  # weight of each step after the lead
+    lead: int = 0  # first steps that do not count
+    disks: Sequence[Iterable[int]] = ()  # images on nodes before the first step
+    built: Sequence[int] = ()  # images built before the first step
+
+
+@dataclass(slots=True, eq=False)
 class SimulatedWorker:
     """A worker with its current attempt and next event. Times are ns from the start of the run."""
 
-    __slots__ = (
-        *("attempt", "due", "event", "hit", "limit", "number", "rollout", "sandbox", "since", "stage", "tries", "used"),
-    )
-
-    def __init__(self, number: int, now: int) -> None:
-        """An idle worker."""
-        self.number = number
-        self.rollout = NONE
-        self.tries = 0  # attempts at this rollout so far
-        self.since = now  # start of the rollout or of the step, plus waits for creates
-        self.stage = ASKS
-        self.due = now  # time of the next event
-        self.event = 0  # number of the next event
-        self.sandbox: SimulatedSandbox | None = None
-        self.used: SimulatedSandbox | None = None  # with recycling: of the last successful attempt
-        self.attempt: AttemptTimes | None = None  # waiting for a pod
-        self.hit = False  # whether it has a sandbox of the pool
-        self.limit = 0  # end of the time limit; 0: never
+    number: int
+    since: int  # start of the rollout or of the step, plus waits for creates
+    rollout: int = NONE
+    tries: int = 0  # attempts at this rollout so far
+    stage: int = ASKS
+    due: int = 0  # time of the next event
+    event: int = 0  # number of the next event
+    sandbox: SimulatedSandbox | None = None
+    used: SimulatedSandbox | None = None  # with recycling: of the last successful attempt
+    attempt: AttemptTimes | None = None  # waiting for a pod
+    hit: bool = False  # whether it has a sandbox of the pool
+    limit: int = 0  # end of the time limit; 0: never
 
 
 class Simulator:
@@ -193,7 +206,7 @@ class Simulator:
         worker.tries = tries + 1
         state.attempts += 1
         attempt = state.attempt(rollout, tries, warm=False) if tries else state.first[rollout]
-        worker.hit = state.pool is not None and state.claim(state.prompt[rollout], now)
+        worker.hit = state.rules.pool is not None and state.claim(state.prompt[rollout], now)
         if worker.hit:
             attempt = state.attempt(rollout, tries, warm=True)
         worker.attempt, worker.limit = attempt, now + timeout if timeout else 0
@@ -246,16 +259,10 @@ class Simulator:
     def _failed(self, worker: SimulatedWorker, until: int, *, dropped: bool = False) -> None:
         """Decide the consequence of a failure at ``until``; a ``dropped`` rollout is not retried."""
         rules = self.state.rules
-        if rules.on_failure == RESAMPLE:
-            self._next(worker, until, BROKEN)
-        elif rules.on_failure == KEEP:  # delivered, with reward 0
-            self._next(worker, until, DONE)
-        elif rules.on_failure == MASK or dropped:
-            self._next(worker, until, LEFT_OUT)
-        elif worker.tries == rules.cap:
-            self._next(worker, until, GIVEN_UP)
-        else:
-            self._next(worker, until + rules.backoff_ns, ASKS)
+        stage = {RESAMPLE: BROKEN, KEEP: DONE, MASK: LEFT_OUT}.get(rules.on_failure)
+        if stage is None:
+            stage = LEFT_OUT if dropped else GIVEN_UP if worker.tries == rules.cap else ASKS
+        self._next(worker, until + rules.backoff_ns * (stage == ASKS), stage)
 
     def _takes_next(self, worker: SimulatedWorker, now: int, keep: int) -> bool:
         """End the worker's rollout; return whether another rollout requests a sandbox at once."""
@@ -303,3 +310,53 @@ class Simulator:
         self.ended += state.redo(prompt)
         idle, self._idle = self._idle, []
         self._begin(sorted(free + idle, key=lambda worker: worker.number), now)
+
+
+def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:
+    """Return the steps of a segment after its lead."""
+    state = State(rules, source, segment.disks, segment.built)
+    before, taken = StepTaken(), []
+    for end in (_in_turn if rules.policy.barrier else _stream)(state, segment):
+        usd = bill(state.clocks_ns[before.sandboxes : end.sandboxes])
+        added = StepTaken._make(now - then for then, now in zip(before, end, strict=True))
+        taken.append(added._replace(usd=usd))
+        before = end
+    return taken[segment.lead :]
+
+
+def _in_turn(state: State, segment: Segment) -> list[StepTaken]:
+    """Steps with a barrier."""
+    rules = state.rules
+    start = trained = 0
+    ends = []
+    for number, keep in enumerate(segment.sizes, segment.first):
+        launched = rules.launched(keep)
+        state.load(state.source.stream.step(number, launched), launched, number)
+        crew = Simulator(state, start, min(rules.workers, launched))
+        crew.start()
+        crew.work(keep)
+        crew.cut()
+        before, trained = trained, max(crew.now, trained) + rules.train_ns
+        start = max(crew.now, before) if rules.policy.overlaps else trained
+        ends.append(state.totals(start, trained))
+    return ends
+
+
+def _stream(state: State, segment: Segment) -> list[StepTaken]:
+    """Simulate rollouts without a barrier."""
+    rules = state.rules
+    coming = list(enumerate(segment.sizes, segment.first))
+
+    def more(steps_trained: int) -> bool:
+        loaded = len(segment.sizes) - len(coming)
+        if not coming or (rules.staleness and loaded >= steps_trained + rules.staleness):
+            return False
+        number, size = coming.pop(0)
+        state.load(state.source.stream.step(number, size), size, number)
+        return True
+
+    total = sum(segment.sizes)
+    crew = Simulator(state, 0, min(rules.workers, total), more)
+    crew.start()
+    crew.work(total)
+    return crew.trained

@@ -1,16 +1,19 @@
-"""State of a run across steps: create limit, pool, nodes and totals."""
+"""State of a run across steps: create limit, pool, nodes and totals.
+
+A node pulls one image after another. The end of a pull is therefore known at its request, and needs no event.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Collection, Iterable, Sequence
+from heapq import heappop, heappush, heapreplace
 from typing import NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes
-from costmodel.simulation.cluster import Nodes
 from costmodel.simulation.random_streams import AttemptStream, StepDraws
-from costmodel.simulation.rules import StepRules
+from costmodel.simulation.rules import NodeSet, StepRules
 from costmodel.training.run import RESAMPLE
 
 
@@ -51,6 +54,86 @@ class Redone(NamedTuple):
     rollouts: int
 
 
+class Nodes:
+    """Their state; times are ns from the start of the run."""
+
+    def __init__(self, cluster: NodeSet, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()) -> None:
+        """All pods are free. ``disks``: images on each node by last use; ``built``: images without a build."""
+        self._cluster = cluster
+        self._used = [0] * cluster.nodes
+        self.free = cluster.nodes * cluster.pods
+        held = disks if cluster.pull_ns and disks else [()] * cluster.nodes
+        # Images of each node with their arrival, the least recently used first:
+        self._disks: list[dict[int, int]] = [dict.fromkeys(disk, 0) for disk in held]
+        self._held_gb = [math.fsum(map(cluster.sizes_gb.__getitem__, disk)) for disk in self._disks]
+        self._pulled = [0] * cluster.nodes  # end of all requested pulls
+        self._late = [0] * cluster.nodes  # end of pulls after a build
+        self.pulled_gb = 0.0
+        self.built = dict.fromkeys([*range(cluster.built), *built], 0)  # when each image is built
+        self._builders = [0] * cluster.builders  # when each is free
+
+    def disks(self) -> list[list[int]]:
+        """Return images on nodes, including running pulls, by last use."""
+        return [list(disk) for disk in self._disks]
+
+    def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:
+        """Take a free pod for this image: return its node, and the arrival of the image."""
+        cluster, used = self._cluster, self._used
+        holders: list[int] = []
+        if cluster.near:
+            holders = [node for node, disk in enumerate(self._disks) if image in disk and used[node] < cluster.pods]
+        # The emptiest, of several the first.
+        node = min(holders, key=used.__getitem__) if holders else used.index(min(used))
+        used[node] += 1
+        self.free -= 1
+        if hit or not cluster.fills:
+            return node, now
+        built = self._build(image, now)
+        if not cluster.pull_ns:
+            return node, built
+        disk = self._disks[node]
+        if image not in disk:
+            return node, self._pull(node, image, now, built)
+        ready = disk.pop(image)
+        disk[image] = ready
+        return node, ready if ready > now else now
+
+    def let_go(self, nodes: Collection[int]) -> None:
+        """A pod of each of these is free again."""
+        for node in nodes:
+            self._used[node] -= 1
+        self.free += len(nodes)
+
+    def _build(self, image: int, now: int) -> int:
+        """Return when the image is built; its first use starts the build, or waits for a builder."""
+        if not self._cluster.build_ns:
+            return now
+        if image not in self.built:
+            start = max(now, self._builders[0]) if self._builders else now
+            self.built[image] = start + self._cluster.build_ns
+            if self._builders:
+                heapreplace(self._builders, self.built[image])
+        return max(now, self.built[image])
+
+    def _pull(self, node: int, image: int, now: int, built: int) -> int:
+        """Request a missing image and return its arrival; pulls that wait for builds have a separate queue."""
+        disk, cluster = self._disks[node], self._cluster
+        size = cluster.sizes_gb[image]
+        held = self._held_gb[node] + size
+        while held > cluster.disk_gb and disk:
+            oldest = next(iter(disk))
+            del disk[oldest]
+            held -= cluster.sizes_gb[oldest]
+        self._held_gb[node] = held
+        if built > now:
+            ready = self._late[node] = max(built, self._late[node], self._pulled[node]) + cluster.pull_ns[image]
+        else:
+            ready = self._pulled[node] = max(now, self._pulled[node]) + cluster.pull_ns[image]
+        disk[image] = ready
+        self.pulled_gb += size
+        return ready
+
+
 class State:
     """State of one run under one random stream, without its workers."""
 
@@ -71,10 +154,9 @@ class State:
         self.clocks_ns: list[int] = []  # per sandbox, by start
         self.held_ns = self.waited_ns = self.wasted_ns = self.delivered = self.attempts = self.hits = 0
         self._idle_ns = self.suspended_ns = 0
-        self.pool = pool = rules.pool
-        self._stock = pool.size if pool is not None and pool.group is None else 0  # ready from the start, not taken
+        self._stock = 0 if rules.image_pool else rules.pool or 0  # pool sandboxes ready from the start, not taken
         self._ready: deque[int] = deque()  # arrival of each replacement, ascending
-        self._unclaimed: dict[int, int] = {}  # remaining pool sandboxes by prompt
+        self._claimed: Counter[int] = Counter()  # pool sandboxes by prompt
         self._releases: list[tuple[int, int]] = []  # when pods are free again, and their node
         self._void: Counter[tuple[int, int]] = Counter()  # void releases
         # By number of the rollout since the start of the run:
@@ -111,8 +193,6 @@ class State:
         """The first ``count`` rollouts of a step join the queue."""
         group = self.rules.group
         base = self._join(draws, count)
-        if self.pool is not None and self.pool.group is not None:
-            self._unclaimed.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
         if self.rules.forks:
             stream = self.source.stream
             self.clocks_ns += [stream.prepare_ns[row] for row in draws.rows[:count:group]]
@@ -139,7 +219,7 @@ class State:
         if self.rules.recycle_ns is not None:
             for rollout, image in enumerate(draws.images[:count], first):
                 self.waiting.setdefault(image, deque()).append(rollout)
-        if self.pool is not None or self.rules.recycle_ns is not None:
+        if self.rules.pool is not None or self.rules.recycle_ns is not None:
             self.warm += self.source.first(draws, warm=True)[:count]
         self.image += draws.images[:count]
         self.prompt += [base + number // self.rules.group for number in range(count)]
@@ -174,12 +254,11 @@ class State:
 
     def claim(self, prompt: int, now: int) -> bool:
         """Take a ready sandbox of the pool; False: there is none, and a new one must be made."""
-        pool = self.pool
-        assert pool is not None
-        if pool.group is not None:
-            if not self._unclaimed.get(prompt):
+        rules = self.rules
+        if rules.image_pool:
+            if self._claimed[prompt] == rules.pool:
                 return False
-            self._unclaimed[prompt] -= 1
+            self._claimed[prompt] += 1
             self.hits += 1
             return True
         ready = self._ready
@@ -189,11 +268,11 @@ class State:
         self._stock -= self._stock > 0
         self._idle_ns += now - since
         self.hits += 1
-        if pool.refill_ns is not None:
-            ready.append(now + pool.refill_ns)
+        if rules.refill_ns is not None:
+            ready.append(now + rules.refill_ns)
         else:  # one after another
             latest = ready[-1] if ready else since
-            ready.append((latest if latest > now else now) + (pool.gap_ns or 0))
+            ready.append((latest if latest > now else now) + (rules.refill_gap_ns or 0))
         return True
 
     def pods_free(self, now: int) -> int:

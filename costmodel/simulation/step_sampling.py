@@ -17,10 +17,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from costmodel.simulation.cluster import Nodes
 from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.timeline import Segment
+from costmodel.simulation.simulator import Segment
+from costmodel.simulation.state import Nodes
 from costmodel.training.run import TrainingRun
 
 FEW: Final = 3
@@ -90,11 +90,10 @@ def settling(rules: StepRules, busy_ns: float) -> float:
     if rules.gap_ns:
         rollouts += used_up(rules.burst, 1 / rules.gap_ns)
         takes = min(takes, 1 / rules.gap_ns)
-    pool = rules.pool
-    if pool is not None and pool.gap_ns is not None:
-        rollouts += used_up(pool.size, 1 / max(1, pool.gap_ns))
-    elif pool is not None and pool.refill_ns is not None and pool.size < 1.05 * takes * pool.refill_ns:
-        rollouts += 3 * takes * pool.refill_ns
+    if rules.refill_gap_ns is not None:
+        rollouts += used_up(rules.pool or 0, 1 / max(1, rules.refill_gap_ns))
+    elif rules.refill_ns is not None and (rules.pool or 0) < 1.05 * takes * rules.refill_ns:
+        rollouts += 3 * takes * rules.refill_ns
     return rollouts
 
 
@@ -107,7 +106,7 @@ def sample_steps(
     """
     full, rest = divmod(training_run.trajectories, rules.size)
     count = full + (rest > 0)
-    pulls = rules.cluster is not None and rules.cluster.fills
+    pulls = _fills(rules)
     whole = training_run.trajectories / rules.size
     if not rules.policy.barrier:
         return _of_a_stream(rules, stream, count, rest or rules.size, highest, settled)
@@ -127,7 +126,7 @@ def sample_steps(
 
 def following(plan: StepSample, rules: StepRules) -> StepSample | None:
     """Return the same steps for a run without image pulls; None: the run pulls images."""
-    if rules.cluster is not None and rules.cluster.fills:
+    if _fills(rules):
         return None
     if not rules.policy.barrier:
         return plan
@@ -185,13 +184,17 @@ def rollouts_of(training_run: TrainingRun, rules: StepRules) -> int:
 
 def is_alike(rules: StepRules) -> bool:
     """Whether each step is like every other: nothing is carried from step to step, no disk fills up."""
-    return _alike(rules) and (rules.cluster is None or not rules.cluster.fills)
+    return _alike(rules) and not _fills(rules)
+
+
+def _fills(rules: StepRules) -> bool:
+    return rules.cluster is not None and rules.cluster.fills
 
 
 def _alike(rules: StepRules) -> bool:
     """Whether nothing but images is carried from step to step."""
     alike = not rules.policy.overlaps and not rules.gap_ns
-    return alike and (rules.pool is None or rules.pool.group is not None)
+    return alike and (rules.pool is None or rules.image_pool)
 
 
 def _stream_steps(rules: StepRules) -> tuple[int, int, int]:
@@ -209,7 +212,7 @@ def _of_a_stream(
     """Return start, settled part and end of a stream in one piece; the ``last`` step may be smaller."""
     start, lasting, ending = _stream_steps(rules)
     start += min(count, math.ceil(settled / rules.size))
-    if rules.cluster is not None and rules.cluster.fills:
+    if _fills(rules):
         start = max(start, _until_full(rules, stream, count))
     lasting = max(lasting, highest - start - ending)
     simulated = min(count, start + lasting + ending)

@@ -24,7 +24,6 @@ from costmodel.statistics.intervals import (
     LEVEL,
     Interval,
     correlation_time,
-    difference,
     ratio_interval,
     student_t,
 )
@@ -46,11 +45,11 @@ Origin = tuple[RunKey, int]
 """The run and the block of a trial."""
 
 
-class Assumed(NamedTuple):
+class Assumed(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
     """A relative sd between runs that is not measured here. 0: intervals cover these runs only."""
 
-    sd: float
-    source: str
+    sd: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    source: Text
     by_user: bool = False  # replaces the sd that three or more runs show
 
 
@@ -66,19 +65,12 @@ def assumed(substrate: str, run_sd: float | None = None) -> Assumed:
     return Assumed(spread.sd, f"{spread.source}; {shipped.date}")
 
 
-class ShippedSpread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Relative sd between two runs of a substrate."""
-
-    sd: Annotated[float, msgspec.Meta(ge=0, le=1)]  # relative to the mean
-    source: Text
-
-
 class ShippedSpreads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of run_spread.toml."""
 
     date: datetime.date
-    default: ShippedSpread
-    substrates: dict[str, ShippedSpread]
+    default: Assumed
+    substrates: dict[str, Assumed]
 
 
 @cache
@@ -116,10 +108,6 @@ class Estimate(NamedTuple):
     @property
     def runs(self) -> frozenset[RunKey]:
         return frozenset(part.run for part in self.parts)
-
-    def run_variance(self, sd: float) -> float:
-        """Return the variance of ``value`` for a relative sd between runs; runs are weighted by their trials."""
-        return (sd * self.moving) ** 2 * sum(part.share**2 for part in self.parts)
 
     def scaled(self, factor: float) -> Estimate:
         """Convert to another unit."""
@@ -184,10 +172,16 @@ def _stretched(interval: Interval, correlation: float) -> Interval:
 
 def basis(mean: Estimate, assume: Assumed) -> Basis:
     """Return the source of the between-run part of the interval."""
-    count = len(mean.parts)
-    if count < MIN_RUNS or assume.by_user:
-        return Basis(count, assume.sd, measured=False, source=assume.source)
-    return Basis(count, math.sqrt(between([mean])), measured=True, source="measured")
+    sd, quantile = _spread([mean], assume)
+    measured = quantile is not None
+    return Basis(len(mean.parts), sd, measured, source="measured" if measured else assume.source)
+
+
+def _spread(sides: Sequence[Estimate], assume: Assumed) -> tuple[float, float | None]:
+    """Return the relative sd between runs, common to all sides, with Student's quantile if a side measures the sd."""
+    if assume.by_user or max(len(side.parts) for side in sides) < MIN_RUNS:
+        return assume.sd, None
+    return math.sqrt(between(sides)), student_t(sum(len(side.parts) - 1 for side in sides))
 
 
 def interval(mean: Estimate, assume: Assumed) -> Interval:
@@ -199,26 +193,29 @@ def interval(mean: Estimate, assume: Assumed) -> Interval:
     interval within the run, and a run effect that is lognormal with the assumed sd; the two distances to each limit
     add in squares (Zou and Donner 2008). The result is never narrower than the interval within the runs.
     """
-    within = mean.within
+    within, (sd, quantile) = mean.within, _spread([mean], assume)
+    if quantile is None:
+        return _with_assumed(mean, sd)
     if within.low is None or within.high is None:
         return within
-    grounds = basis(mean, assume)
-    if grounds.measured:
-        square = mean.run_variance(grounds.sd) + sum(part.share**2 * part.variance for part in mean.parts)
-        half = student_t(len(mean.parts) - 1) * math.sqrt(square)
-        return Interval(mean.value, min(within.low, mean.value - half), max(within.high, mean.value + half))
-    below, above = run_limits(mean, assume.sd)
-    return Interval(
-        mean.value,
-        mean.value - math.hypot(mean.value - within.low, below),
-        mean.value + math.hypot(within.high - mean.value, above),
-    )
+    half = _half_width(mean, sd, quantile)
+    return Interval(mean.value, min(within.low, mean.value - half), max(within.high, mean.value + half))
 
 
-def run_limits(mean: Estimate, sd: float) -> tuple[float, float]:
-    """Return the distances below and above the mean that an assumed run effect alone allows."""
+def _half_width(mean: Estimate, sd: float, quantile: float) -> float:
+    squares = (sd * mean.moving) ** 2 * sum(part.share**2 for part in mean.parts)
+    return quantile * math.sqrt(squares + sum(part.share**2 * part.variance for part in mean.parts))
+
+
+def _with_assumed(mean: Estimate, sd: float) -> Interval:
+    """Return the interval within the runs, widened by a run effect of an assumed relative ``sd``."""
+    value, within = mean.value, mean.within
+    if within.low is None or within.high is None:
+        return within
     factor = math.exp(NORMAL * sd * math.sqrt(sum(part.share**2 for part in mean.parts)))
-    return mean.moving * (1 - 1 / factor), mean.moving * (factor - 1)
+    below, above = mean.moving * (1 - 1 / factor), mean.moving * (factor - 1)
+    low, high = math.hypot(value - within.low, below), math.hypot(within.high - value, above)
+    return Interval(value, value - low, value + high)
 
 
 def between(groups: Sequence[Estimate]) -> float:
@@ -258,36 +255,20 @@ def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> fl
     return total
 
 
-def separate(first: Estimate, second: Estimate, assume: Assumed) -> Interval:
-    """Return ``first`` − ``second``, measured in different runs; never narrower than within the runs."""
-    value = first.value - second.value
-    within = difference(first.within, second.within)
-    if within.low is None or within.high is None:
-        return within
-    outer = difference(*margins(first, second, assume))
-    assert outer.low is not None
-    assert outer.high is not None
-    return Interval(value, min(within.low, outer.low), max(within.high, outer.high))
-
-
 def margins(first: Estimate, second: Estimate, assume: Assumed) -> tuple[Interval, Interval]:
     """Return both estimates with the intervals from which a difference or a ratio recovers its limits.
 
     If either has three runs or more, both share a relative sd between runs, estimated from both: Student's t with the
     pooled degrees of freedom. Otherwise the sd is assumed.
     """
-    if not measures(first, second) or assume.by_user:
-        fixed = assume._replace(by_user=True)
-        return interval(first, fixed), interval(second, fixed)
-    tau, quantile = math.sqrt(between([first, second])), student_t(len(first.parts) + len(second.parts) - 2)
-
-    def about(side: Estimate) -> Interval:
-        square = side.run_variance(tau) + sum(part.share**2 * part.variance for part in side.parts)
-        return Interval(
-            side.value, side.value - quantile * math.sqrt(square), side.value + quantile * math.sqrt(square)
-        )
-
-    return about(first), about(second)
+    sd, quantile = _spread([first, second], assume)
+    if quantile is None:
+        return _with_assumed(first, sd), _with_assumed(second, sd)
+    ours, theirs = _half_width(first, sd, quantile), _half_width(second, sd, quantile)
+    return (
+        Interval(first.value, first.value - ours, first.value + ours),
+        Interval(second.value, second.value - theirs, second.value + theirs),
+    )
 
 
 def measures(first: Estimate, second: Estimate) -> bool:
@@ -297,7 +278,5 @@ def measures(first: Estimate, second: Estimate) -> bool:
 
 def spread_under_no_change(first: Estimate, second: Estimate, assume: Assumed) -> float:
     """Return the 95 % quantile of the relative difference of two such means under no change."""
-    pooled = measures(first, second) and not assume.by_user
-    sd = math.sqrt(between([first, second])) if pooled else assume.sd
-    quantile = student_t(len(first.parts) + len(second.parts) - 2) if pooled else NORMAL
-    return quantile * sd * math.sqrt(sum(part.share**2 for side in (first, second) for part in side.parts))
+    sd, quantile = _spread([first, second], assume)
+    return (quantile or NORMAL) * sd * math.sqrt(sum(part.share**2 for side in (first, second) for part in side.parts))

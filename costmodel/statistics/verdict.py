@@ -18,7 +18,6 @@ from costmodel.statistics.repetitions import (
     interval,
     margins,
     measures,
-    separate,
     spread_under_no_change,
     variance_of_sum,
 )
@@ -62,11 +61,21 @@ class Difference(NamedTuple):
 def judge(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
     """Judge ``first`` − ``second``: by the paired ratio if the repetitions are the same, else by the between-repetition
     sd.
+
+    The interval is never narrower than within the runs.
     """
     if first.runs == second.runs:
         return _together(first, second, assume)
-    delta = separate(first, second, assume)
-    return Difference(delta, across(delta, difference(first.within, second.within), first, second, assume))
+    within, outer = difference(first.within, second.within), difference(*margins(first, second, assume))
+    delta = within
+    if within.limits and outer.limits:
+        (low, high), (lowest, highest) = within.limits, outer.limits
+        delta = Interval(within.value, min(low, lowest), max(high, highest))
+    kind = _decided(delta)
+    if kind == TIE and not measures(first, second) and _decided(within) == DIFFERS:
+        kind = CANNOT_TELL
+    apart = spread_under_no_change(first, second, assume)
+    return Difference(delta, Finding(kind, apart, (len(first.parts), len(second.parts))))
 
 
 def _together(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
@@ -76,12 +85,12 @@ def _together(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
     """
     value, by = first.value - second.value, ratio(first, second, assume)
     counts = (len(first.parts), len(second.parts))
-    if by is None or by.low is None or by.high is None:
+    if by is None or by.limits is None:
         return Difference(Interval(value), Finding(UNKNOWN, None, counts))
     size = interval(second, assume)
     upper = second.value if size.high is None else size.high
     lower = size.low if size.low is not None and size.low > 0 else second.value**2 / upper
-    low, high = by.low - 1, by.high - 1
+    low, high = (end - 1 for end in by.limits)
     delta = Interval(value, low * (lower if low > 0 else upper), high * (upper if high > 0 else lower))
     return Difference(delta, Finding(_decided(Interval(by.value - 1, low, high)), None, counts))
 
@@ -110,18 +119,11 @@ def ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None
     return Interval(value, max(0.0, min(within.low, outer.low)), high)
 
 
-def across(delta: Interval, within: Interval, first: Estimate, second: Estimate, assume: Assumed) -> Finding:
-    """Judge a difference of different repetitions; ``delta`` includes the spread between them, ``within`` does not."""
-    kind = _decided(delta)
-    if kind == TIE and not measures(first, second) and _decided(within) == DIFFERS:
-        kind = CANNOT_TELL
-    return Finding(kind, spread_under_no_change(first, second, assume), (len(first.parts), len(second.parts)))
-
-
 def _decided(delta: Interval) -> str:
-    if delta.low is None or delta.high is None:
+    if delta.limits is None:
         return UNKNOWN
-    return TIE if delta.low <= 0 <= delta.high else DIFFERS
+    low, high = delta.limits
+    return TIE if low <= 0 <= high else DIFFERS
 
 
 def paired_log_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:

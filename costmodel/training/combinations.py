@@ -1,7 +1,7 @@
 """Combinations of settings without an answer: a table of the settings that need or exclude another setting.
 
-A setting is a field or a property of ``TrainingRun``; ``field=value`` means this value. A message is formatted with the
-training run as ``run``, the refused ``setting``, and the ``excluded`` one.
+A setting is a field or a property of ``TrainingRun``; ``field=value`` means this value, and ``!setting`` that it is not
+set. A message is formatted with the training run as ``run``, the refused ``setting``, and the ``other`` one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,6 @@ class Needs(NamedTuple):
     message: str
 
 
-class Excludes(NamedTuple):
-    """Each of the settings excludes all of ``excluded``."""
-
-    settings: str
-    excluded: str
-    message: str
-
-
 class Contradiction(NamedTuple):
     """Contradictory numbers."""
 
@@ -55,7 +47,7 @@ _BARRIER = "over-provisioning needs the barrier of a step, and --policy {run.pol
 _RESAMPLE = "resample does not go with over-provisioning, async or a warm pool: leave them out"
 _CAPPED = "when it fails: leave --max-attempts and --backoff-seconds out"
 
-RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
+RULES: Final[tuple[Needs | Contradiction, ...]] = (
     # training steps
     Needs("train_s over_provision gpus effective_policy.barrier", "step_rollouts", _STEPS),
     Needs("gpu_usd_hour", "gpus", "a GPU price needs a number of GPUs: add --gpus G"),
@@ -84,7 +76,7 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
         lambda run: run.warm_pool is not None and run.refill_rules != 1,
         "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G",
     ),
-    Excludes("images", "refill_s refill_rate", "a refilled pool has one image: leave --images or the refill out"),
+    Needs("images", "!refill_s !refill_rate", "a refilled pool has one image: leave --images or the refill out"),
     Needs(STEP_MODEL, "step_rollouts", "{setting} needs training steps: add --prompts P --group-size G, or --batch B"),
     # nodes and images
     Needs("nodes", "pods_per_node", _NODES),
@@ -109,20 +101,20 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
         "{run.images.total_gb:g} GB of images do not fit a disk of {run.disk_gb:g} GB",
     ),
     # failures
-    Excludes(
+    Needs(
         "failure_rate",
-        "failure_hazard",
+        "!failure_hazard",
         "failures come per attempt or per hour: give one of --failure-rate and --failure-hazard",
     ),
     Contradiction(
         lambda run: run.failure_burst > 1 and not run.failure_rate,
         "a burst of failures needs their rate: add --failure-rate SHARE",
     ),
-    Excludes("on_failure=mask", "max_attempts backoff_s", f"mask drops a rollout {_CAPPED}"),
-    Excludes("on_failure=keep", "max_attempts backoff_s", f"keep delivers a rollout with reward 0 {_CAPPED}"),
+    Needs("on_failure=mask", "!max_attempts !backoff_s", f"mask drops a rollout {_CAPPED}"),
+    Needs("on_failure=keep", "!max_attempts !backoff_s", f"keep delivers a rollout with reward 0 {_CAPPED}"),
     Needs("on_failure=resample", "group_size", "resample redoes a whole group: add --prompts P --group-size G"),
-    Excludes("on_failure=resample", "backoff_s", "a redone group does not wait: leave --backoff-seconds out"),
-    Excludes("on_failure=resample", "over_provision is_stream warm_pool", _RESAMPLE),
+    Needs("on_failure=resample", "!backoff_s", "a redone group does not wait: leave --backoff-seconds out"),
+    Needs("on_failure=resample", "!over_provision !is_stream !warm_pool", _RESAMPLE),
     # life cycle of a sandbox
     Needs(
         "suspend_s resume_s suspended_usd_hour",
@@ -130,10 +122,10 @@ RULES: Final[tuple[Needs | Excludes | Contradiction, ...]] = (
         "a suspension needs its threshold: add --suspend-after-seconds S",
     ),
     Needs("suspend_after_s", "think", "a suspension depends on each pause of the model: add --think lognormal:8s,1.2"),
-    Excludes(
+    Needs(
         "recycle_s",
-        "include_cleanup warm_pool over_provision on_failure=resample",
-        "--recycle-seconds does not go with {excluded}: leave either out",
+        "!include_cleanup !warm_pool !over_provision !on_failure=resample",
+        "--recycle-seconds does not go with {other}: leave either out",
     ),
     Needs(
         "builders built_images", "build_s", "builders and built images need the time of a build: add --build-seconds S"
@@ -157,6 +149,8 @@ def check_combinations(run: Any) -> None:
     defaults = {field.name: field.default for field in fields(run)}
 
     def is_set(setting: str) -> bool:
+        if setting.startswith("!"):
+            return not is_set(setting[1:])
         name, _, wanted = setting.partition("=")
         value = attrgetter(name)(run)
         if wanted:
@@ -169,8 +163,7 @@ def check_combinations(run: Any) -> None:
                 raise TrainingRunError(rule.message.format(run=run))
             continue
         for setting in filter(is_set, rule.settings.split()):
-            if isinstance(rule, Needs):
-                if not all(any(map(is_set, needed.split("|"))) for needed in rule.needed.split()):
-                    raise TrainingRunError(rule.message.format(run=run, setting=setting))
-            elif excluded := next(filter(is_set, rule.excluded.split()), None):
-                raise TrainingRunError(rule.message.format(run=run, excluded=excluded.replace("=", " ")))
+            for needed in rule.needed.split():
+                if not any(map(is_set, needed.split("|"))):
+                    other = needed.lstrip("!").replace("=", " ")
+                    raise TrainingRunError(rule.message.format(run=run, setting=setting, other=other))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from costmodel.errors import TrainingRunError
 from costmodel.training.combinations import PREPULLED, STEP_MODEL, check_combinations
-from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
 
 SPREAD, COLOCATED, _ = PLACEMENTS = ("spread", "colocated", PREPULLED)
@@ -17,6 +17,9 @@ ACTIONS: Final = {"suspend": "suspend_after_s", "fork": "fork_s", "recycle": "re
 """Action of a life cycle → field of ``TrainingRun``; ``prebuild`` removes builds."""
 RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
 """Retry in place, drop the rollout, redo all rollouts of the prompt, or deliver with reward 0."""
+
+MOST_IMAGES: Final = 1_000_000
+GB_PER_GIB: Final = 2**30 / 1e9
 
 _COUNTS: Final = (  # noqa: SIM905
     "max_attempts quota create_burst warm_pool group_size batch prompts staleness gpus nodes pods_per_node "
@@ -27,17 +30,6 @@ _AT_LEAST_0: Final = (  # noqa: SIM905
     "backoff_s train_s over_provision gpu_usd_hour node_usd_hour failure_rate failure_hazard run_sd suspend_after_s "
     "suspend_s resume_s suspended_usd_hour fork_s recycle_s build_s built_images"
 ).split()
-
-
-def check_counts(trajectories: int, workers: int) -> None:
-    """Refuse impossible counts.
-
-    Raises:
-        TrainingRunError: trajectories below 0, workers below 1, or a fraction.
-    """
-    for name, count, lowest in (("trajectories", trajectories, 0), ("workers", workers, 1)):
-        if not isinstance(count, int) or isinstance(count, bool) or count < lowest:
-            raise TrainingRunError(f"{name} must be a whole number of at least {lowest}, not {count}")
 
 
 def launched(size: int, over_provision: float) -> int:
@@ -74,6 +66,53 @@ class Suspension(NamedTuple):
         if pause_ns <= self.after_ns:
             return 0.0, 0.0
         return self.resume_ns + max(0.0, awake_ns - pause_ns), max(0.0, pause_ns - awake_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Size of each image in GB, as pulled and stored by a node."""
+
+    sizes_gb: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check the sizes.
+
+        Raises:
+            TrainingRunError: no size, more than a million, or a size that is not a number above 0.
+        """
+        if not 1 <= self.count <= MOST_IMAGES:
+            raise TrainingRunError(f"a set of images has 1 to {MOST_IMAGES:,} images, not {self.count:,}")
+        for size in self.sizes_gb:
+            if not 0 < size < math.inf:
+                raise TrainingRunError(f"the size of an image must be a number of GB above 0, not {size:g}")
+
+    @classmethod
+    def of(cls, sizes_gb: Iterable[float]) -> Self:
+        return cls(tuple(map(float, sizes_gb)))
+
+    @classmethod
+    def between(cls, low_gb: float, high_gb: float, count: int) -> Self:
+        """Spread ``count`` sizes evenly from ``low_gb`` to ``high_gb``. Raises ``TrainingRunError``."""
+        if low_gb > high_gb:
+            raise TrainingRunError(f"images of {low_gb:g} to {high_gb:g} GB: the smaller size comes first")
+        step = (high_gb - low_gb) / max(1, count)
+        return cls(tuple(low_gb + (number + 0.5) * step for number in range(min(count, MOST_IMAGES + 1))))
+
+    @property
+    def count(self) -> int:
+        return len(self.sizes_gb)
+
+    @property
+    def largest_gb(self) -> float:
+        return max(self.sizes_gb)
+
+    @property
+    def total_gb(self) -> float:
+        return math.fsum(self.sizes_gb)
+
+    def __str__(self) -> str:
+        low, high = min(self.sizes_gb), self.largest_gb
+        return f"{self.count:,} of {f'{low:.3g}' if low == high else f'{low:.3g}-{high:.3g}'} GB"
 
 
 class Policy(NamedTuple):
@@ -180,7 +219,9 @@ class TrainingRun:
         check_combinations(self)
 
     def _check_numbers(self) -> None:
-        check_counts(self.trajectories, self.workers)
+        for name, count, least in (("trajectories", self.trajectories, 0), ("workers", self.workers, 1)):
+            if not isinstance(count, int) or isinstance(count, bool) or count < least:
+                raise TrainingRunError(f"{name} must be a whole number of at least {least}, not {count}")
         for name in (*_COUNTS, *["actions"] * (not isinstance(self.actions, Length))):
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):

@@ -14,12 +14,7 @@ from typing import Final, NamedTuple
 
 from costmodel.recording.causes import KEPT, policy_of
 from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import (
-    LEVEL,
-    Interval,
-    ratio_interval,
-    wilson_interval,
-)
+from costmodel.statistics.intervals import LEVEL, Interval, ratio_interval, wilson_interval
 from costmodel.units import NS_PER_HOUR
 
 MAX_LOG: Final = 700.0
@@ -46,16 +41,13 @@ class CauseRate(NamedTuple):
     treatment: str  # retried, kept or dropped
 
 
-def think_law(trials: Sequence[RecordedTrial]) -> ThinkLaw | None:
-    """Estimate think time from the actions of all trials; None without think time.
+def think_law(
+    trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], Sequence[int]] = lambda trial: trial.thinks_ns
+) -> ThinkLaw | None:
+    """Fit a lognormal distribution to durations above 0 ns, ``of`` each trial: think time; None without a duration.
 
     A time of 0 does not count: the first action of a measured trial has no think time.
     """
-    return duration_law(trials, lambda trial: trial.thinks_ns)
-
-
-def duration_law(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], Sequence[int]]) -> ThinkLaw | None:
-    """Fit a lognormal distribution to durations above 0 ns, ``of`` each trial; None without a duration."""
     counts, log_totals, totals_s, clusters = [], [], [], []
     logs: list[float] = []
     for index, trial in enumerate(trials):
@@ -92,18 +84,16 @@ def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
     """Return rates by cause, most frequent first, from at least one trial."""
     hours = [max(0, trial.sandbox_ns) / NS_PER_HOUR for trial in trials]
     clusters: list[Hashable] = [trial.group or index for index, trial in enumerate(trials)]
-    causes = Counter((trial.cause, _treatment(trial)) for trial in trials if trial.cause)
+    ends = [
+        (trial.cause, KEPT if trial.ok or not trial.cause else policy_of(trial.cause, trial.error).treatment)
+        for trial in trials
+    ]
+    counts = Counter(end for end in ends if end[0])
     rates = []
-    for (cause, treatment), count in sorted(causes.items(), key=lambda item: (-item[1], item[0])):
-        events = [int((trial.cause, _treatment(trial)) == (cause, treatment)) for trial in trials]
-        rates.append(
-            CauseRate(cause, count, wilson_interval(count, len(trials)), hazard(events, hours, clusters), treatment)
-        )
+    for end, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        per_hour = hazard([int(each == end) for each in ends], hours, clusters)
+        rates.append(CauseRate(end[0], count, wilson_interval(count, len(trials)), per_hour, end[1]))
     return tuple(rates)
-
-
-def _treatment(trial: RecordedTrial) -> str:
-    return KEPT if trial.ok else policy_of(trial.cause, trial.error).treatment if trial.cause else ""
 
 
 def poisson_interval(count: int) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -15,10 +15,10 @@ from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval, quantile
 from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
 from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
-from costmodel.workload.attempts import Attempt, Sample
+from costmodel.workload.attempts import Attempt
 
-Value = Callable[[Sample], Sequence[int]]
-"""Column of whole numbers with a value per attempt."""
+Value = Callable[[Attempt], int]
+"""Whole number of an attempt."""
 
 MAX_VERSIONS = 1_000
 """Versions of a trial in percentiles; more are replaced by this number of quantiles."""
@@ -31,20 +31,19 @@ class Tally:
         self, attempts: Sequence[Attempt], trials: Sequence[RecordedTrial], assume: Assumed = WITHIN_ONLY
     ) -> None:
         """Take attempts of ``trials`` with equal total weight; ``assume`` applies to fewer than three runs."""
-        self.attempts = sample = attempts if isinstance(attempts, Sample) else Sample(attempts)
+        self.attempts = attempts
         self.trials = trials
         self.assume = assume
         self._origins: list[Origin] = [(trial.run, trial.block) for trial in trials]
-        self.weight = Fraction(sum(sample.weight), len(trials) or 1)  # of a trial
-        self._ok = self.by_trial(lambda sample: sample.ok)
+        self.weight = Fraction(sum(attempt.weight for attempt in attempts), len(trials) or 1)  # of a trial
+        self._ok = self.by_trial(lambda attempt: attempt.ok)
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
 
     def by_trial(self, value: Value) -> Sequence[int]:
         """Return the weighted sum of ``value`` for each trial."""
-        sample = self.attempts
         sums = [0] * len(self.trials)
-        for trial, weight, amount in zip(sample.trial, sample.weight, value(sample), strict=True):
-            sums[trial] += weight * amount
+        for attempt in self.attempts:
+            sums[attempt.trial] += attempt.weight * value(attempt)
         return sums
 
     def total(self, value: Value) -> Fraction:
@@ -62,7 +61,7 @@ class Tally:
 
     def of_successes(self, value: Value) -> Interval:
         """Return the mean of ``value`` over successes, with its interval."""
-        return self.per_success(lambda sample: sample.of_successes(value(sample)))
+        return self.per_success(lambda attempt: attempt.of_successes(value(attempt)))
 
     def percentiles(self, ps: Sequence[float]) -> list[Percentile]:
         """Return percentiles of successful trajectories in ns, with the spread between runs.
@@ -85,12 +84,10 @@ class Tally:
     def _successes_by_run(self) -> list[list[list[int]]]:
         """Return trajectories by run and successful trial, with versions of a trial by weight."""
         by_run: dict[RunKey, list[list[int]]] = {}
-        sample = self.attempts
-        versions_of: dict[int, dict[int, int]] = {}
-        for trial, ok, value, weight in zip(sample.trial, sample.ok, sample.trajectory_ns, sample.weight, strict=True):
-            if ok:
-                versions = versions_of.setdefault(trial, {})
-                versions[value] = versions.get(value, 0) + weight
+        versions_of: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        for attempt in self.attempts:
+            if attempt.ok:
+                versions_of[attempt.trial][attempt.trajectory_ns] += attempt.weight
         divisor = math.gcd(*(weight for versions in versions_of.values() for weight in versions.values()))
         limit = max((sum(versions.values()) // divisor for versions in versions_of.values()), default=0)
         for trial, versions in sorted(versions_of.items()):
@@ -105,17 +102,16 @@ class Tally:
     @cached_property
     def run_known(self) -> bool:
         """Whether the in-sandbox time of every success is known."""
-        return UNKNOWN not in self.attempts.of_successes(self.attempts.run_ns)
+        return all(attempt.run_ns != UNKNOWN for attempt in self.attempts if attempt.ok)
 
     def held_times(self, ok: bool) -> Distribution | None:
         """Return the distribution of occupied times of successes, or of failures; None without any."""
-        sample = self.attempts
         weights: Counter[int] = Counter()
         trials = set()
-        for trial, success, held, weight in zip(sample.trial, sample.ok, sample.held_ns, sample.weight, strict=True):
-            if bool(success) == ok:
-                weights[held] += weight
-                trials.add(trial)
+        for attempt in self.attempts:
+            if attempt.ok == ok:
+                weights[attempt.held_ns] += attempt.weight
+                trials.add(attempt.trial)
         divisor = math.gcd(*weights.values())  # smaller weights are drawn faster
         return Distribution({ns: weight // divisor for ns, weight in weights.items()}, len(trials)) if weights else None
 

@@ -15,13 +15,12 @@ from costmodel.recording.breakdown import OPEN, UNKNOWN, Split
 from costmodel.recording.reader import RecordedCell, Recording
 from costmodel.recording.runner_health import DISTURBED_SHARE
 from costmodel.recording.trial import CellIdentity, RecordedTrial
+from costmodel.statistics.distribution import strata_of_sum
 from costmodel.statistics.intervals import Interval, mean_interval
-from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
 from costmodel.training.run import Think, TrainingRun
-from costmodel.workload.attempts import Attempt, Sample
-from costmodel.workload.length_extrapolation import continued
+from costmodel.workload.attempts import Attempt, continued
 
 MIN_DRAWS = 1_000
 """Total versions of trials for a distribution of many lengths."""
@@ -225,27 +224,30 @@ def one_per_level(pools: Sequence[Pool]) -> list[Pool]:
     return [best[level] for level in sorted(best)]
 
 
-def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> Sample:
-    """Return all trials at a length (None: as recorded), with the training run's think time and clean-up."""
+def versions(pool: Pool, length: Length | None, seed: int) -> list[Attempt]:
+    """Return all trials at a length (None: as recorded), with recorded think time and without clean-up."""
     if length is None:
         lengths: list[tuple[tuple[int, int], ...]] = [((len(trial.durations_ns), 1),) for trial in pool.trials]
     else:
-        lengths = [law.weights for law in _dealt(length, len(pool.trials), Random(training_run.precision.seed))]
+        lengths = [law.weights for law in _dealt(length, len(pool.trials), Random(seed))]
     longest = max(pool.trials, key=lambda trial: len(trial.durations_ns), default=None)
-    versions = [
+    return [
         at_length(trial, index, actions, pool.cycle, pool.contended, longest, weight)
         for index, trial in enumerate(pool.trials)
         for actions, weight in lengths[index]
     ]
+
+
+def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> list[Attempt]:
+    """Return all trials at a length (None: as recorded), with the training run's think time and clean-up."""
+    recorded = versions(pool, length, training_run.precision.seed)
     if training_run.include_cleanup:
         cleanups = [trial.measures.cleanup_ns or 0 for trial in pool.trials]
-        versions = [
+        recorded = [
             replace(version, held_ns=version.held_ns + cleanups[version.trial], cleanup_ns=cleanups[version.trial])
-            for version in versions
+            for version in recorded
         ]
-    if training_run.think is not None:
-        versions = _with_think(versions, training_run.think)
-    return Sample(versions)
+    return recorded if training_run.think is None else _with_think(recorded, training_run.think)
 
 
 def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:

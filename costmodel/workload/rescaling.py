@@ -1,33 +1,110 @@
-"""Recorded trials rescaled to another place or concurrency: start, dispatch and command time."""
+"""Recorded trials rescaled to another place or concurrency: start, dispatch and command time.
+
+Over concurrency a duration follows one curve through the measured levels, which never falls: values that do are pooled
+with their neighbours (Ayer et al., Ann. Math. Statist. 26, 1955). Between two levels the curve is linear in both
+logarithms. Beyond the highest level the value is constant. Up to twice that level the value has an upper limit; above,
+the value is a lower limit only.
+"""
 
 from __future__ import annotations
 
 import copy
+import math
 from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
 from costmodel.pricing.sheet import Prices
-from costmodel.recording.breakdown import UNKNOWN, Measures, Split
+from costmodel.recording.breakdown import UNKNOWN, Split
 from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import mean_interval
-from costmodel.statistics.scalability import Level, LevelCurve
+from costmodel.statistics.intervals import Interval, mean_interval, student_t
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool, one_per_level
 
-Part = Callable[[Measures], int]
-_PARTS: Final[dict[str, Part]] = {
-    "startup": lambda measures: measures.startup_ns,
-    "work": lambda measures: measures.work_ns,
-    "dispatch": lambda measures: measures.dispatch_ns,
-    "unsplit": lambda measures: measures.unsplit_ns,
-    "harness": lambda measures: measures.harness_ns,
-}
-"""Parts with a curve of their own over concurrency; think time and throttles are constant."""
+_PARTS: Final = ("startup_ns", "work_ns", "dispatch_ns", "unsplit_ns", "harness_ns")
+"""Fields of ``Measures`` with a curve of their own over concurrency; think time and throttles are constant."""
+
+
+FARTHEST: Final = 2
+"""Largest multiple of the highest level with an upper limit."""
+
+
+class Level(NamedTuple):
+    """A measured mean at one concurrency, with the variance of the mean; 0: unknown."""
+
+    at_a_time: int
+    value: float
+    variance: float = 0.0
+
+
+class LevelCurve(NamedTuple):
+    """A curve through ascending levels of different concurrency."""
+
+    levels: tuple[Level, ...]  # made monotone
+
+    @classmethod
+    def of(cls, levels: Sequence[Level]) -> Self:
+        return cls(_rising(sorted(levels)))
+
+    def beyond(self, at_a_time: int) -> float:
+        """Return the multiple of the highest level, or 1 up to that level."""
+        return max(1.0, at_a_time / self.levels[-1].at_a_time)
+
+    def at(self, at_a_time: int) -> Interval:
+        """Return the value at a concurrency.
+
+        Between levels the limits are the values of the neighbours, the only bounds of a curve that never falls; their
+        sampling error is added where known.
+        """
+        last = self.levels[-1]
+        if at_a_time > last.at_a_time:
+            return self._further(at_a_time / last.at_a_time)
+        below = max((level for level in self.levels if level.at_a_time <= at_a_time), default=self.levels[0])
+        above = min(level for level in self.levels if level.at_a_time >= at_a_time)
+        value = below.value
+        if above.at_a_time > below.at_a_time:
+            share = math.log(at_a_time / below.at_a_time) / math.log(above.at_a_time / below.at_a_time)
+            value = _between(below.value, above.value, share)
+        low, high = (student_t(1_000) * math.sqrt(level.variance) for level in (below, above))
+        return Interval(value, max(0.0, below.value - low), above.value + high)
+
+    def _further(self, times: float) -> Interval:
+        """Return the value of the highest level, and the upper limit of a bottleneck just above that level.
+
+        Behind a bottleneck time grows in proportion to the concurrency, or faster if it already did before.
+        """
+        last, slope = self.levels[-1], 0.0
+        if len(self.levels) > 1 and (before := self.levels[-2]).value:
+            slope = math.log(last.value / before.value) / math.log(last.at_a_time / before.at_a_time)
+        off = student_t(1_000) * math.sqrt(last.variance)
+        high = None if times > FARTHEST else (last.value + off) * times ** max(1.0, slope)
+        return Interval(last.value, max(0.0, last.value - off), high)
+
+
+def _between(first: float, second: float, share: float) -> float:
+    """Interpolate the logarithm, or the value where a logarithm does not exist."""
+    return first ** (1 - share) * second**share if first > 0 and second > 0 else (1 - share) * first + share * second
+
+
+def _rising(levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Replace falling neighbours by their mean, weighted by inverse variances where all are known."""
+    known = all(level.variance > 0 for level in levels)
+    blocks: list[list[tuple[Level, float]]] = []
+    for level in levels:
+        weight = 1 / level.variance if known else 1 / level.value**2 if level.value else 1.0
+        blocks.append([(level, weight)])
+        while len(blocks) > 1 and _pooled(blocks[-2]) > _pooled(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return tuple(
+        level if len(block) == 1 else level._replace(value=_pooled(block)) for block in blocks for level, _ in block
+    )
+
+
+def _pooled(block: Sequence[tuple[Level, float]]) -> float:
+    return math.fsum(weight * level.value for level, weight in block) / math.fsum(weight for _, weight in block)
 
 
 class Assumption(NamedTuple):
@@ -72,10 +149,10 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
     if len(ordered) == 1:
         return Alternatives(ordered[0], training_run, prices)
     base = next((pool for pool in ordered if pool.identity.concurrency >= at_a_time), ordered[-1])
-    whole = _curve(ordered, _held)
+    whole = _curve(ordered, *_PARTS)
     limits_of_whole, base_ns = whole.at(at_a_time), whole.at(base.identity.concurrency).value
-    factors = {name: _factor(_curve(ordered, part), base, at_a_time) for name, part in _PARTS.items()}
-    value = sum(factors[name] * _mean(base, part) for name, part in _PARTS.items()) or 1.0
+    factors = {part: _factor(_curve(ordered, part), base, at_a_time) for part in _PARTS}
+    value = sum(factor * _mean(base, part) for part, factor in factors.items()) or 1.0
     limits = [end for end in (limits_of_whole.low, limits_of_whole.high) if end is not None]
     ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
     exact = at_a_time == base.identity.concurrency
@@ -94,19 +171,19 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
     )
 
 
-def _held(measures: Measures) -> int:
-    return sum(part(measures) for part in _PARTS.values())
+def _values(pool: Pool, *parts: str) -> list[int]:
+    """Return the sum of these parts for each success."""
+    return [sum(getattr(trial.measures, part) for part in parts) for trial in pool.successes]
 
 
-def _mean(pool: Pool, part: Part) -> float:
-    return sum(part(trial.measures) for trial in pool.successes) / len(pool.successes)
+def _mean(pool: Pool, part: str) -> float:
+    return sum(values := _values(pool, part)) / len(values)
 
 
-def _curve(pools: Sequence[Pool], part: Part) -> LevelCurve:
+def _curve(pools: Sequence[Pool], *parts: str) -> LevelCurve:
     levels = []
     for pool in pools:
-        values = [part(trial.measures) for trial in pool.successes]
-        mean = mean_interval(values)
+        mean = mean_interval(_values(pool, *parts))
         half = 0.0 if mean.low is None or mean.high is None else (mean.high - mean.low) / 4
         levels.append(Level(pool.identity.concurrency, mean.value, half**2))
     return LevelCurve.of(levels)
@@ -118,21 +195,23 @@ def _factor(curve: LevelCurve, base: Pool, at_a_time: int) -> float:
 
 
 def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
+    """Return the pool with its successes rescaled by a factor for each part."""
     new = copy.copy(base)
-    new.trials = [remade(trial, _scaling(trial.measures, factors)) if trial.ok else trial for trial in base.trials]
+    new.trials = []
+    for trial in base.trials:
+        if trial.ok:
+            starts_ns = trial.measures.create_ns, trial.measures.ready_ns, trial.measures.preload_ns
+            create_ns, ready_ns, preload_ns = (round(ns * factors["startup_ns"]) for ns in starts_ns)
+            trial = remade(
+                trial,
+                startup_ns=(create_ns, ready_ns, preload_ns),
+                work=factors["work_ns"],
+                dispatch=factors["dispatch_ns"],
+                unsplit=factors["unsplit_ns"],
+                harness=factors["harness_ns"],
+            )
+        new.trials.append(trial)
     return new
-
-
-def _scaling(measures: Measures, factors: dict[str, float]) -> Remaking:
-    startup_ns = (measures.create_ns, measures.ready_ns, measures.preload_ns)
-    create_ns, ready_ns, preload_ns = (round(ns * factors["startup"]) for ns in startup_ns)
-    return Remaking(
-        startup_ns=(create_ns, ready_ns, preload_ns),
-        work=factors["work"],
-        dispatch=factors["dispatch"],
-        unsplit=factors["unsplit"],
-        harness=factors["harness"],
-    )
 
 
 def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
@@ -144,7 +223,7 @@ def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
         return f"as at {above}, the lowest level"
     if above:
         return f"between {below} and {above}, x{factor:.3g} of the latter"
-    beyond = f"{curve.beyond(at_a_time):.3g} times the highest level of {curve.last}"
+    beyond = f"{curve.beyond(at_a_time):.3g} times the highest level of {curve.levels[-1].at_a_time}"
     high = curve.at(at_a_time).high
     if high is None:
         return f"{beyond}: at least as there; measure it with --concurrency {at_a_time}"
@@ -153,34 +232,53 @@ def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remaking:
-    """Factors and replacements for the parts of a trial. Unset parts stay."""
+def remade(
+    trial: RecordedTrial,
+    *,
+    startup_ns: tuple[int, int, int],
+    work: float = 1.0,
+    dispatch: float = 1.0,
+    dispatch_ns: int | None = None,
+    unsplit: float = 1.0,
+    unsplit_more_ns: int = 0,
+    harness: float = 1.0,
+    ends: bool = True,
+) -> RecordedTrial:
+    """Rescale the parts of a complete success by factors; think time stays, milestones are dropped.
 
-    startup_ns: tuple[int, int, int]  # create, ready and preload
-    work: float = 1.0  # factor, of CPU time too
-    dispatch: float = 1.0  # factor, for commands with known in-sandbox time
-    dispatch_ns: int | None = None  # of each command, instead of the factor
-    unsplit: float = 1.0  # factor, for commands with unknown in-sandbox time
-    unsplit_more_ns: int = 0  # and addition per command
-    harness: float = 1.0
-    ends: bool = True  # keep clean-up and throttles; False: unknown, counted as none
-
-
-def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
-    """Rescale a complete success; commands and think time stay, milestones are dropped."""
-    new, old = copy.copy(trial), trial.measures
-    new.setup = _setup(trial, change)
-    new.durations_ns, new.runs_ns = _commands(trial, change)
+    ``startup_ns`` replaces create, ready and preload. ``work`` is for CPU time, too. ``dispatch`` and ``unsplit`` are
+    for commands with known and unknown in-sandbox time; ``dispatch_ns`` of each command replaces the factor, and
+    ``unsplit_more_ns`` is added per command. Without ``ends`` clean-up and throttles are unknown, counted as none.
+    """
+    new, old, of_setup = copy.copy(trial), trial.measures, dispatch
+    if dispatch_ns is not None and trial.actions.dispatch_ns:
+        # The number of set-up commands is not recorded, so the set-up's dispatch scales as the actions'.
+        of_setup = dispatch_ns * len(trial.durations_ns) / trial.actions.dispatch_ns
+    new.setup = Split(
+        round(trial.setup.work_ns * work),
+        round(trial.setup.dispatch_ns * of_setup),
+        round(trial.setup.unsplit_ns * unsplit),
+        trial.setup.divided,
+        trial.setup.wrapper_ns,
+    )
+    new.durations_ns, new.runs_ns = array("q"), array("q")
+    for taken_ns, run_ns, wrapper_ns in zip(trial.durations_ns, trial.runs_ns, trial.wrappers_ns, strict=True):
+        if run_ns == UNKNOWN:
+            new.durations_ns.append(round(taken_ns * unsplit) + unsplit_more_ns)
+            new.runs_ns.append(UNKNOWN)
+            continue
+        own_ns = round(run_ns * work)
+        rest_ns = round((taken_ns - run_ns - wrapper_ns) * dispatch) if dispatch_ns is None else dispatch_ns
+        new.durations_ns.append(own_ns + rest_ns + wrapper_ns)
+        new.runs_ns.append(own_ns)
     new.actions = Split.of(new.durations_ns, new.runs_ns, new.wrappers_ns)
-    new.gaps_ns = array("q", (round(gap * change.harness) for gap in trial.gaps_ns))
+    new.gaps_ns = array("q", (round(gap * harness) for gap in trial.gaps_ns))
     new.gap_ns = sum(new.gaps_ns)
-    harness_ns = round((old.harness_ns - trial.gap_ns) * change.harness) + new.gap_ns
-    create_ns, ready_ns, preload_ns = change.startup_ns
-    queued_ns = old.queued_ns if change.ends else 0
-    commands = new.setup.plus(new.actions)
-    held_ns = queued_ns + create_ns + ready_ns + preload_ns + commands.taken_ns + harness_ns + old.think_ns
-    new.cpu_ns = None if trial.cpu_ns is None else round(trial.cpu_ns * change.work)
+    new.cpu_ns = None if trial.cpu_ns is None else round(trial.cpu_ns * work)
+    create_ns, ready_ns, preload_ns = startup_ns
+    commands, queued_ns = new.setup.plus(new.actions), old.queued_ns * ends
+    harness_ns = round((old.harness_ns - trial.gap_ns) * harness) + new.gap_ns
+    held_ns = queued_ns + sum(startup_ns) + commands.taken_ns + harness_ns + old.think_ns
     new.measures = msgspec.structs.replace(
         old,
         create_ns=create_ns,
@@ -194,43 +292,12 @@ def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
         queued_ns=queued_ns,
         held_ns=held_ns,
         ready_again_ns=None,
-        cleanup_ns=old.cleanup_ns if change.ends else None,
+        cleanup_ns=old.cleanup_ns if ends else None,
         verify_ns=None,
         orchestration_ns=None,
         wrapper_ns=commands.wrapper_ns,
-        waiting_ns=None if old.waiting_ns is None else round(old.waiting_ns * change.work),
+        waiting_ns=None if old.waiting_ns is None else round(old.waiting_ns * work),
     )
-    new.sandbox_ns = max(0, trial.sandbox_ns + held_ns - old.held_ns) if change.ends else held_ns
+    new.sandbox_ns = max(0, trial.sandbox_ns + held_ns - old.held_ns) if ends else held_ns
     new.end_ns = trial.start_ns + held_ns
     return new
-
-
-def _setup(trial: RecordedTrial, change: Remaking) -> Split:
-    setup, dispatch = trial.setup, change.dispatch
-    if change.dispatch_ns is not None and trial.actions.dispatch_ns:
-        # The number of set-up commands is not recorded, so the set-up's dispatch scales as the actions'.
-        dispatch = change.dispatch_ns * len(trial.durations_ns) / trial.actions.dispatch_ns
-    return Split(
-        round(setup.work_ns * change.work),
-        round(setup.dispatch_ns * dispatch),
-        round(setup.unsplit_ns * change.unsplit),
-        setup.divided,
-        setup.wrapper_ns,
-    )
-
-
-def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array[int]]:
-    durations, runs = array("q"), array("q")
-    columns = zip(trial.durations_ns, trial.runs_ns, trial.wrappers_ns, strict=True)
-    for taken_ns, run_ns, wrapper_ns in columns:
-        if run_ns == UNKNOWN:
-            durations.append(round(taken_ns * change.unsplit) + change.unsplit_more_ns)
-            runs.append(UNKNOWN)
-            continue
-        own_ns = round(run_ns * change.work)
-        dispatch_ns = change.dispatch_ns
-        if dispatch_ns is None:
-            dispatch_ns = round((taken_ns - run_ns - wrapper_ns) * change.dispatch)
-        durations.append(own_ns + dispatch_ns + wrapper_ns)
-        runs.append(own_ns)
-    return durations, runs

@@ -16,9 +16,6 @@ from taxtui.report.formats import BY_NAME, NAMES
 if TYPE_CHECKING:
     from costmodel import Metric
 
-if TYPE_CHECKING:
-    pass
-
 
 @click.command("compare")
 @click.argument("before", metavar="BEFORE")

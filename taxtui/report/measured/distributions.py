@@ -59,7 +59,7 @@ _SHARES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 def _delay(trials: Sequence[RecordedTrial], values_of: Callable[[RecordedTrial], Sequence[int]]) -> dict[str, Any]:
     """Return quantiles of a delay in seconds, and the fitted lognormal distribution."""
     values = [ns for trial in trials for ns in values_of(trial) if ns > 0]
-    law = characterization.duration_law(trials, values_of)
+    law = characterization.think_law(trials, values_of)
     fit = _plain(characterization.ThinkLaw, law)
     names = ("median_s", "sigma", "mean_s")
     return {**_quantiles(values, 1e9, "s"), "lognormal": {name: fit[name] for name in names}}

@@ -194,7 +194,7 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
         for more in ({}, {"create_rate": 1.0}, images, {"policy": "async"}):
             asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)
             world = RandomStream(asked, trials_of([parts(work=1)]), None, 0)
-            plan = sample_steps(asked, StepRules.of(asked), world, 6)
+            plan = sample_steps(asked, StepRules(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
             assert plan.simulated <= (26 if "policy" in more else 12)
 

@@ -11,7 +11,8 @@ import pytest
 
 from costmodel import Images, Think, TrainingRun
 from costmodel.simulation.attempts import Parts
-from costmodel.simulation.cluster import Nodes, NodeSet
+from costmodel.simulation.rules import NodeSet
+from costmodel.simulation.state import Nodes
 from tests.studies.study_staleness import MEAN_S, STEPS, SYSTEMS, asynchronous, mean_period_s, mean_staleness
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 

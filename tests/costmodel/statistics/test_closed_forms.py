@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import TrainingRunError, percentile, published_figures
-from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.distribution import WHOLE, Distribution, strata_of_sum
 from costmodel.statistics.intervals import (
     Interval,
     difference,
@@ -22,9 +22,8 @@ from costmodel.statistics.intervals import (
     student_t,
     wilson_interval,
 )
-from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
 from costmodel.statistics.quantiles import effective_count, least_count, rank_limits
-from costmodel.statistics.scalability import Level, LevelCurve
+from costmodel.workload.rescaling import Level, LevelCurve
 
 
 @pytest.mark.parametrize(("pauses", "sigma"), [(1, 0.6), (2, 1.2), (40, 0.3), (150, 1.2)])

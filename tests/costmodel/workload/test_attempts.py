@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from costmodel import Interval, Length, RecordedTrial, Recording, TrainingRun, load, project, read_events
 from costmodel.errors import TrainingRunError
 from costmodel.recording.breakdown import UNKNOWN
+from costmodel.workload.attempts import FIRST_CYCLE, continued, extrapolation_error, later_change
 from costmodel.workload.characterization import hazard, poisson_interval, think_law
-from costmodel.workload.length_extrapolation import FIRST_CYCLE, continued, extrapolation_error, later_change
 from costmodel.workload.pool import attempts, pools
 from taxtui.cli import app
 from taxtui.commands.report import command

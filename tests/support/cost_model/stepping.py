@@ -9,8 +9,8 @@ from costmodel import TrainingRun
 from costmodel.simulation.attempts import Parts, Trials, timed
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
+from costmodel.simulation.simulator import Segment, simulate_steps
 from costmodel.simulation.state import StepTaken
-from costmodel.simulation.timeline import Segment, simulate_steps
 from costmodel.statistics.distribution import Distribution
 
 S = 1_000_000_000
@@ -60,7 +60,7 @@ def stepped(
     size = training_run.step_rollouts
     assert size is not None
     segment = Segment(0, (size,) * steps)
-    return simulate_steps(StepRules.of(training_run, without), view, segment, lambda ns: sum(ns) / 3600 / S)
+    return simulate_steps(StepRules(training_run, without), view, segment, lambda ns: sum(ns) / 3600 / S)
 
 
 def training_run(**asked: Any) -> TrainingRun:
