@@ -34,6 +34,7 @@ from costmodel import (
     Recording,
     Think,
     TrainingRun,
+    TrainingRunError,
     frame,
     load,
     load_prices,
@@ -61,13 +62,10 @@ from costmodel.simulation.timeline import simulate_steps
 from costmodel.statistics import intervals, quantiles, repetitions, verdict
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.lognormal_sum import strata_of_sum
-from costmodel.statistics.repetitions import RunKey, estimate
+from costmodel.statistics.repetitions import Estimate, RunKey, estimate
 from costmodel.statistics.scalability import Level, LevelCurve
-from costmodel.workload.pool import pools
+from costmodel.workload.pool import Pool, pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.cost_model.simulated_runs import estimated
-from tests.support.cost_model.step_cases import LIFE, a_life_case, a_step_case, recorded
-from tests.support.cost_model.stepping import parts_of, trials_of
 
 TABLE: Final = Path(__file__).with_name("pinned.json")
 PUBLISHED: Final = Path(__file__).parents[2] / "scenarios" / "published"
@@ -274,7 +272,7 @@ def _of_project(name: str) -> dict[str, object]:
 
 
 def _of_steps(name: str) -> dict[str, object]:
-    return _rows(_recording("measured"), _asked(**{"trajectories": 400, **STEPS[name]}), effort=0.001)
+    return _rows(_recording("measured"), _asked(**{"trajectories": 150, **STEPS[name]}), effort=0.001)
 
 
 def _of_other_recordings() -> dict[str, object]:
@@ -301,18 +299,60 @@ def _of_other_recordings() -> dict[str, object]:
 # -- the simulator
 
 
-def _step_cases(seeds: Sequence[int], cause: str) -> dict[str, object]:
-    """Whole runs under two streams, with everything and without one cause."""
+SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "plain": {},
+    "kept": {"on_failure": "keep"},
+    "masked": {"on_failure": "mask"},
+    "again": {"on_failure": "retry", "max_attempts": 3, "backoff_s": 2.0},
+    "redone": {"on_failure": "resample", "max_attempts": 2},
+    "rate": {"failure_rate": 0.2, "failure_burst": 3},
+    "hazard": {"failure_hazard": 60.0, "max_attempts": 4},
+    "limited": {"timeout_s": 26.0, "max_attempts": 3},
+    "nodes": {"nodes": 2, "pods_per_node": 4, "include_cleanup": True},
+    "creates": {"create_rate": 0.8, "create_burst": 5},
+    "one step off": {"policy": "one-step-off", "train_s": 12.0},
+    "stream": {"policy": "async", "staleness": 1, "train_s": 5.0},
+    "over": {"over_provision": 0.4},
+    "pool of images": {"warm_pool": 2},
+    "stock": {"warm_pool": 4, "refill_rate": 0.4},
+    "slots": {"warm_pool": 4, "refill_s": 9.0},
+    "recycled": {"recycle_s": 0.7},
+    "forked": {"fork_s": 0.6, "think": Think(2 * S)},
+    "think": {"think": Think(3 * S, 0.9), "think_correlation": 0.6},
+    "suspended": {
+        "think": Think(3 * S, 0.9), "suspend_after_s": 2.0, "suspend_s": 1.0, "resume_s": 0.4,
+    },
+    "images": {
+        "images": Images.between(1, 5, 9), "pull_gb_s": 2.0, "nodes": 3, "pods_per_node": 4, "node_disk_gib": 7.0,
+    },
+    "built": {
+        "images": Images.between(1, 5, 9), "pull_gb_s": 2.0, "nodes": 3, "pods_per_node": 4, "placement": "colocated",
+        "build_s": 8.0, "builders": 1, "built_images": 2,
+    },
+}  # fmt: skip
+CAUSES: Final = ("create", "ready", "image_pull", "dispatch", "contention", "throttle", "failures", "cleanup")
+
+
+def _pool() -> Pool:
+    return pools([_recording("failing", 1, trials=60, fails=0.3)])[0]
+
+
+def _pairs(first: str) -> dict[str, object]:
+    """Five steps with every two settings that go together, and without one cause under another random stream."""
     answer: dict[str, object] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        cases = [a_step_case(seed) for seed in seeds] + [a_life_case(kind, seed) for kind in LIFE for seed in seeds[:3]]
-        for place, case in enumerate(cases):
-            (pool,) = pools([recorded(case.asked.trials, Path(folder))])
-            asked = case.training_run
-            trials = Trials(pool, asked, 0.8 if place % 3 else None)
-            answer[f"{place} {case.kinds[0]}"] = _simulated(asked, trials, (), 0)
-            answer[f"{place} without"] = _simulated(asked, trials, (cause, "think"), 1, factor=1.2)
+    for place, (second, changes) in enumerate(SETTINGS.items()):
+        try:
+            asked = TrainingRun(**{**STEP, **SETTINGS[first], **changes})
+        except TrainingRunError:
+            continue
+        if second == first or list(SETTINGS).index(first) < place:
+            trials = Trials(_pool(), asked, 0.8 if place % 3 else None)
+            answer[second] = _simulated(asked, trials, (), 0)
+            answer[f"{second} without"] = _simulated(asked, trials, (CAUSES[place % 8], "think"), 1, factor=1.2)
     return answer
+
+
+STEP: Final = {"trajectories": 60, "workers": 9, "prompts": 3, "group_size": 4}
 
 
 def _simulated(
@@ -329,53 +369,12 @@ def _simulated(
         without,
     )
     sample = sample_steps(asked, rules, stream, highest)
-    if any(segment.lead for segment in sample.segments):
-        sample = sample._replace(segments=sample.segments[-3:])
     steps = [step for part in sample.of(seed) for step in simulate_steps(rules, source, part, _bill)]
     return [sum(column) for column in zip(*steps, strict=True)]
 
 
 def _bill(clocks_ns: Sequence[int]) -> float:
     return sum(math.sqrt(ns + 1) for ns in clocks_ns)
-
-
-FAILING: Final[dict[str, dict[str, Any]]] = {
-    "recorded": {},
-    "kept": {"on_failure": "keep"},
-    "masked": {"on_failure": "mask"},
-    "again": {"on_failure": "retry", "max_attempts": 3, "backoff_s": 2.0},
-    "redone": {"on_failure": "resample", "max_attempts": 2},
-    "rate": {"failure_rate": 0.2, "failure_burst": 3},
-    "hazard": {"failure_hazard": 60.0, "max_attempts": 4},
-    "limited": {"timeout_s": 19.0, "max_attempts": 3, "failure_rate": 0.1},
-    "capacity": {"nodes": 2, "pods_per_node": 4, "timeout_s": 30.0, "include_cleanup": True, "max_attempts": 2},
-    "carried": {"policy": "one-step-off", "train_s": 12.0, "create_rate": 0.8, "create_burst": 5},
-    "pooled": {"warm_pool": 2, "include_cleanup": True, "max_attempts": 3},
-    "refilled": {"warm_pool": 4, "refill_rate": 0.4, "over_provision": 0.5, "max_attempts": 3},
-    "slots": {"warm_pool": 4, "refill_s": 9.0, "policy": "async", "staleness": 1, "train_s": 5.0},
-    "recycled": {"recycle_s": 0.7, "nodes": 3, "pods_per_node": 4, "max_attempts": 3},
-    "suspended": {
-        "think": Think(3 * S, 0.9), "think_correlation": 0.6, "suspend_after_s": 2.0, "suspend_s": 1.0,
-        "resume_s": 0.4, "over_provision": 0.4,
-    },
-    "forked": {"fork_s": 0.6, "think": Think(2 * S)},
-    "images": {
-        "images": Images.between(1, 5, 9), "pull_gb_s": 2.0, "nodes": 3, "pods_per_node": 4, "node_disk_gib": 7.0,
-        "placement": "colocated", "build_s": 8.0, "builders": 1, "built_images": 2, "over_provision": 0.25,
-    },
-}  # fmt: skip
-"""With trials whose failures have every cause."""
-
-
-def _failing() -> dict[str, object]:
-    """Every way to fail and to wait, alone, with trials of every cause."""
-    pool = pools([_recording("failing", 1, trials=60, fails=0.3)])[0]
-    answer: dict[str, object] = {}
-    for name, changes in FAILING.items():
-        asked = TrainingRun(**{"trajectories": 60, "workers": 9, "prompts": 3, "group_size": 4, **changes})
-        for seed in (0, 1):
-            answer[f"{name} {seed}"] = _simulated(asked, Trials(pool, asked), (), seed)
-    return answer
 
 
 PLANS: Final[dict[str, dict[str, Any]]] = {
@@ -406,13 +405,12 @@ PLANS: Final[dict[str, dict[str, Any]]] = {
 
 def _plans() -> dict[str, object]:
     """The simulated steps of longer runs, and smaller systems."""
-    law = Distribution.of([2 * S, 3 * S, 7 * S])
     answer: dict[str, object] = {}
     for name, changes in PLANS.items():
         asked = TrainingRun(**{"workers": 12, **changes})
         rules = StepRules.of(asked)
-        stream = RandomStream(asked, trials_of(parts_of(law)), None, 5)
-        settled = settling(rules, law.mean)
+        stream = RandomStream(asked, Trials(_pool(), asked), None, 5)
+        settled = settling(rules, 4.0 * S)
         for highest in (2, 7):
             sample = sample_steps(asked, rules, stream, highest, settled)
             later = sample._replace(rounds=3)
@@ -421,7 +419,7 @@ def _plans() -> dict[str, object]:
             disks = [[list(disk) for disk in part.disks] for part in sample.segments]
             answer[f"{name} {highest}"] = [*numbers, later.stands_for, segments, _digest(disks)]
             answer[f"{name} {highest} following"] = following(sample, rules)
-        answer[f"{name} rules"] = [settled, is_alike(rules), rollouts_of(asked, rules), rules.workers_only, rules]
+        answer[f"{name} rules"] = [settled, is_alike(rules), rollouts_of(asked, rules), rules.workers_only]
         for scale in (1, 3, 50):
             less, small = smaller(asked, scale)
             answer[f"{name} / {scale}"] = [
@@ -537,6 +535,12 @@ def _intervals() -> dict[str, object]:
     return answer
 
 
+def _mean(runs: Sequence[Sequence[float]], name: str) -> Estimate:
+    origins = [(RunKey(name, number), block) for number, run in enumerate(runs) for block in range(len(run))]
+    values = [value for run in runs for value in run]
+    return estimate(values, [1] * len(values), origins)
+
+
 def _repetitions() -> dict[str, object]:
     """Means over one, two, three and six repetitions, of equal and of different samples."""
     answer: dict[str, object] = {}
@@ -547,12 +551,8 @@ def _repetitions() -> dict[str, object]:
             [math.exp(effect + rng.gauss(0, 0.2)) for _ in range(trials + number)]
             for number, effect in enumerate([rng.gauss(0, sd) for _ in range(runs)])
         ]
-        sides[f"{runs}x{trials}"] = (
-            estimated(lists, f"{runs} {trials}"),
-            estimated(
-                [[1.2 * value + rng.gauss(0, 0.1) for value in values[1:]] for values in lists], f"{runs} {trials}"
-            ),
-        )
+        slower = [[1.2 * value + rng.gauss(0, 0.1) for value in values[1:]] for values in lists]
+        sides[f"{runs}x{trials}"] = _mean(lists, f"{runs}"), _mean(slower, f"{runs}")
     assumptions = [repetitions.assumed("docker"), repetitions.assumed("nowhere"), repetitions.assumed("docker", 0.07)]
     for name, (first, second) in sides.items():
         answer[name] = [first.scaled(3.0), second]
@@ -678,11 +678,7 @@ CASES: Final[dict[str, Callable[[], Mapping[str, object]]]] = {
     **{f"makespans: {name}": lambda name=name: _makespans(name) for name in LAWS},  # type: ignore[misc]
     "recordings": _read,
     "simulated steps": _plans,
-    "failures": _failing,
-    **{
-        f"steps without {cause}": lambda place=place, cause=cause: _step_cases(range(9 * place, 9 * place + 9), cause)  # type: ignore[misc]
-        for place, cause in enumerate(("create", "failures", "throttle", "image_pull", "dispatch", "cleanup"))
-    },
+    **{f"steps: {name}": lambda name=name: _pairs(name) for name in SETTINGS},  # type: ignore[misc]
     **{f"projected: {name}": lambda name=name: _of_project(name) for name in RUNS},  # type: ignore[misc]
     "other recordings": _of_other_recordings,
     **{f"attributed: {name}": lambda name=name: _of_steps(name) for name in STEPS},  # type: ignore[misc]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,8 @@ from costmodel.recording.events import (
 )
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import EXT32, FRAME_TYPE, MAX_LENGTH, PREFIX
-from taxtui.errors import RecordingError, UsageError
-from taxtui.recording.writer import Recorder, Sealer
+from taxtui.errors import UsageError
+from taxtui.recording.writer import Recorder
 from tests.support.fuzz import hostile
 
 HEADER: list[Any] = [0, "taxtui", 1, "r", {}, {}]
@@ -169,32 +168,3 @@ def test_a_torn_tail_full_of_beginnings_is_damage(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=problem) as refusal:
         costmodel.load(path)
     assert refusal.value.offset == len(golden)
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_a_plan_and_a_frame_at_their_bounds_are_read_and_beyond_them_refused(more: int, tmp_path: Path) -> None:
-    deep: list[Any] = []
-    for _ in range(14 + more):
-        deep = [deep]
-    scenarios: list[Any] = [{"cells": [{}] * (65_534 + more)}, {"deep": deep}]
-    batches = [[[[0, "taxtui", 1, "r", scenario, {}]]] for scenario in scenarios]
-    for batch in (*batches, [[HEADER], [[9, 0, "", ""]] * (65_536 + more)]):
-        assert (refused(tmp_path, *batch) is not None) == bool(more)
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_the_largest_event_fills_a_frame(more: int) -> None:
-    event = Notice(0, "", "x" * (MAX_LENGTH - 14 + more))
-    with pytest.raises(RecordingError) if more else nullcontext():
-        [data] = Sealer().seal([event])
-        [(offset, payload)] = framing.FrameParser(7).feed(data)
-        assert (offset, len(payload), payload[-1:]) == (7, MAX_LENGTH - 4, b"x")
-
-
-def test_intact_frames_are_found_between_other_bytes() -> None:
-    first, second = framing.frame(b"\x90"), framing.frame(b"\x91\xc0")
-    broken = first[:-1] + b"?"
-    data = b"\xc9\x00" + first + broken + second + first[:9]
-    places = [2, 2 + 2 * len(first)]
-    assert list(framing.intact_frames(data)) == [(places[0], b"\x90"), (places[1], b"\x91\xc0")]
-    assert list(framing.intact_frames(data, 3)) == [(places[1], b"\x91\xc0")]

@@ -17,7 +17,6 @@ from costmodel.recording.events import RunFinished
 from costmodel.recording.follower import read_events
 from costmodel.recording.reader import Recording
 from taxtui.commands.recordings import command
-from taxtui.errors import RecordingError, UsageError
 from taxtui.recording.writer import Recorder
 from tests.support.fuzz import hostile
 from tests.taxtui.tui import story
@@ -106,34 +105,3 @@ def test_an_end_that_counts_other_trials_than_are_there_is_no_end(change: dict[s
     said = CliRunner().invoke(command, ["verify", str(path)])
     assert said.exit_code == 1
     assert "incomplete (trials are missing" in said.stdout
-
-
-@pytest.mark.parametrize("linked", [True, False])
-def test_a_chain_may_begin_within_a_file(linked: bool, tmp_path: Path) -> None:
-    frames = [framing.decode(payload, 0) for payload in hostile.payloads(b"".join(told(tmp_path / "own")))]
-    payloads = hostile.payloads((tmp_path / "own").read_bytes())
-    chain = framing.Chain(within=True)
-    for number in (5, 6):
-        batch = frames[number] if linked else frames[number]._replace(link=None)
-        chain.add(batch, payloads[number], 0)
-        assert chain.chained is linked
-    with pytest.raises(SourceError, match="frame 8 stands where frame 7 belongs" if linked else "frame 8 of another"):
-        chain.add(frames[8], payloads[8], 99)
-    with pytest.raises(SourceError, match="byte 99: another recording begins" if not linked else "of another file"):
-        chain.add(frames[0], payloads[0], 99)
-
-
-def test_a_recording_is_continued_behind_its_last_frame(tmp_path: Path) -> None:
-    path, run = tmp_path / "r.msgpack", story.run(8)
-    for part in (run[:40], run[40:]):
-        with Recorder(path, append=path.exists()) as recorder:
-            for event in part:
-                recorder.add(event)
-        assert recorder.size_bytes == path.stat().st_size
-    summary = read_events(path, lambda event: None)
-    assert (summary.chained, summary.complete, summary.events) == (True, True, len(run))
-    path.write_bytes(path.read_bytes()[:-9] + b"x" * 9)
-    with pytest.raises(RecordingError, match="checksum mismatch"):
-        Recorder(path, append=True)
-    with pytest.raises(UsageError, match="cannot read"):
-        Recorder(tmp_path / "none", append=True)

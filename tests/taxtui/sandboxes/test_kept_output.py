@@ -65,19 +65,3 @@ async def test_input_that_follows_its_frame_arrives_whole(size: int) -> None:
     assert (part.exit_code, part.stdout) == (7, data[:3])
     assert (await shell.exec(Command(script="echo on"))).stdout == b"on\n"
     await shell.close()
-
-
-def test_a_long_output_is_counted_and_not_held() -> None:
-    token = kept_output.KEPT_BYTES.set(600)
-    output = KeptOutput()
-    kept_output.KEPT_BYTES.reset(token)
-    for _ in range(200):
-        output.add(b"x" * 90)
-        assert len(output._tail) <= 490
-    output.add(b"")
-    assert (output.length, len(output.kept), output.dropped) == (18_000, 700, 17_300)
-    with pytest.raises(ValueError, match="longer than announced"):
-        output.lack(17_999)
-    output.lack(18_000)
-    output.lack(20_000)
-    assert output.dropped == 19_300

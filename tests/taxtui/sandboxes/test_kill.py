@@ -15,16 +15,15 @@ from typing import Final
 
 import pytest
 
-from taxtui.errors import CleanupFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
+from taxtui.errors import ExecFailed, ExecTimeout, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import kill, text_sandbox
 from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_marked, kill_script, new_mark, require_killed
-from taxtui.sandboxes.kit.process import _CHUNK, _READ_AHEAD, Process
+from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.frames import STDOUT
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from tests.support.waiting import until
 
-ENV: Final = {"PATH": os.environ["PATH"]}
 BUSYBOX: Final = shutil.which("busybox", path="/usr/bin:/bin")
 RUNAWAYS: Final = """
 setsid sleep 600 &
@@ -190,61 +189,3 @@ async def test_a_command_is_killed_until_its_request_ends(
     with pytest.raises(kind, match=words):
         await sandbox.exec(Command(script="true", timeout_s=0.01))
     assert sandbox.kills == 3 or deaf
-
-
-async def test_killed_processes_are_looked_for_again_at_once_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kill, "GONE_WITHIN_S", 0.5)
-    looks = iter([{2**31 - 1}] * 3)
-    await kill.kill_all(lambda: next(looks, set()))
-    monkeypatch.setattr(kill, "GONE_WITHIN_S", 0.02)
-    with pytest.raises(CleanupFailed, match=r"^2 processes of the sandbox survive SIGKILL$"):
-        await kill.kill_all(lambda: {2**31 - 1, 2**31 - 2})
-
-
-def test_processes_in_a_folder_are_killed_and_others_are_not(tmp_path: Path) -> None:
-    inside, below = tmp_path / "in", tmp_path / "in" / "deep"
-    outside = tmp_path / "in2"
-    for folder in (inside, below, outside):
-        folder.mkdir(exist_ok=True)
-    children = [subprocess.Popen(["sleep", "600"], cwd=folder) for folder in (inside, below, outside)]
-    try:
-        done = subprocess.run(["/bin/sh", "-c", kill_script(new_mark(), inside=str(inside))], check=False, timeout=25)
-        assert (done.returncode, children[0].wait(5), children[1].wait(5)) == (0, -9, -9)
-        assert children[2].poll() is None
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-
-
-async def test_a_child_waits_for_a_slow_reader() -> None:
-    child = Process(["/bin/sh", "-c", "head -c 20000000 /dev/zero; echo end >&2; kill -9 $$"], ENV, stdin=False)
-    await until(lambda: child._ahead > _READ_AHEAD, "more than is read ahead")
-    await asyncio.sleep(0.05)
-    assert child._ahead <= _READ_AHEAD + 2 * _CHUNK
-    out, err = await child.output()
-    assert (out.length, err.kept, child.returncode, child._ahead) == (20_000_000, b"end\n", 137, 0)
-
-
-async def test_a_program_that_cannot_be_started_leaves_no_descriptor() -> None:
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    for stdin in (False, True):
-        with pytest.raises(ExecFailed, match="cannot start /nowhere"):
-            Process(["/nowhere"], ENV, stdin=stdin)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-async def test_input_larger_than_a_pipe_arrives_and_a_closed_input_is_no_error() -> None:
-    counts = Process(["/bin/sh", "-c", "wc -c"], ENV, stdin=True)
-    counts.feed(b"x" * 3_000_000)
-    counts.feed(b"y" * 7, end=True)
-    out, _ = await counts.output()
-    assert (out.kept.strip(), counts.returncode) == (b"3000007", 0)
-    with pytest.raises(SandboxLost, match="no longer reads"):
-        await counts.write(b"more")
-    deaf = Process(["/bin/sh", "-c", "exec <&-; echo deaf; sleep 0.1; exit 3"], ENV, stdin=True)
-    assert await deaf.read() == (STDOUT, b"deaf\n")
-    deaf.feed(b"z" * 100_000)
-    await deaf.output()
-    assert deaf.returncode == 3
-    await deaf.close()

@@ -90,33 +90,3 @@ async def test_what_explains_a_failure_is_not_waited_for_while_aws_throttles(mon
     await poller.close()
     await asyncio.wait({waiting})
     assert waiting.cancelled()
-
-
-async def test_looks_are_an_interval_apart_and_no_larger_than_a_batch() -> None:
-    asked: list[tuple[float, int]] = []
-
-    async def describe(handles: list[str]) -> Mapping[str, str]:
-        asked.append((time.monotonic(), len(handles)))
-        return {}
-
-    poller = StatePoller(describe, 0.05)
-    await asyncio.gather(*(poller.next(str(number)) for number in range(150)))
-    await poller.next("a")
-    assert [count for _, count in asked] == [100, 50, 1]
-    assert asked[2][0] - asked[1][0] > 0.04
-
-
-async def test_throttling_is_reported_in_seconds() -> None:
-    refusals = [Throttled("slow down", 0.12)]
-
-    async def describe(handles: list[str]) -> Mapping[str, str]:
-        if refusals:
-            raise refusals.pop()
-        return dict.fromkeys(handles, "ok")
-
-    poller, marks = StatePoller(describe, 0.0), Marks()
-    assert await poller.soon("a") is not None
-    poller.report_throttling(marks)
-    [notice] = marks.notices
-    assert "waited 0.1 s for all" in str(notice)
-    await poller.close()

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from unittest.mock import ANY
 
 import pytest
-from msgspec.structs import replace
 
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, Throttled
-from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.errors import CleanupFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.fake import FakeSubstrate
-from taxtui.sandboxes.kit import private_folder, removal
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
+from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.removal import find_together, insist, remove
 from taxtui.sandboxes.protocol import Found
 
@@ -161,27 +155,3 @@ async def test_a_list_without_an_answer_does_not_block_the_next(
     with pytest.raises(SubstrateUnavailable, match=f"^the list of sandboxes: {words}$"):
         await find_together(substrate, "r1")
     assert [entry.name for entry in await find_together(substrate, "r1")] == ["s"]
-
-
-def test_sandboxes_in_a_folder_are_found_by_their_records_and_else_by_their_names(tmp_path: Path) -> None:
-    assert private_folder.found_in(tmp_path / "none") == []
-    labels = {LABEL_RUN: "forged", LABEL_DEADLINE: "1700000000"}
-    spec = SandboxSpec(name="taxtui-r1-7", labels=labels, limits=Limits(), ttl_s=60.0)
-    folder = private_folder.make(tmp_path, spec)
-    with pytest.raises(CreateFailed, match="taxtui-r1-7 exists already; taxtui clean --run forged --force removes it"):
-        private_folder.make(tmp_path, spec)
-    (tmp_path / "taxtui-r2-1").mkdir()
-    for name, record in (("r2-2", b"x" * 16_385), ("r2-3", b'{"labels":{},"created_unix_s":100.0}')):
-        (tmp_path / f"taxtui-{name}").mkdir()
-        (tmp_path / f"taxtui-{name}" / "meta.json").write_bytes(record)
-    (tmp_path / "file").touch()
-    os.utime(tmp_path / "taxtui-r2-2", (0, time.time() - 500))
-    mine, unwritten, large, old = private_folder.found_in(tmp_path)
-    assert (mine.name, mine.handle, mine.run_id) == ("taxtui-r1-7", str(folder), "r1")
-    assert (mine.deadline_unix_s, unwritten.deadline_unix_s) == (1_700_000_000, None)
-    assert [entry.run_id for entry in (unwritten, large, old)] == ["r2"] * 3
-    assert [round(entry.age_s / 100) for entry in (mine, unwritten, large)] == [0, 0, 5]
-    assert old.age_s == pytest.approx(time.time() - 100, abs=60)
-    assert private_folder.found_in(tmp_path, "r1") == [replace(mine, age_s=ANY)]
-    private_folder.delete(*tmp_path.iterdir())
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateUnavailable, Throttled
+from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import retry
-from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named, last_line
 from taxtui.sandboxes.kit.retry import Retry, find
 
 
@@ -98,62 +97,3 @@ def test_pauses_double_up_to_the_longest_and_begin_again() -> None:
     patient.reset()
     assert patient.pause_s() == 1.0
     assert patient.pause_s(advice_s=30.0) == pytest.approx(33.0)
-
-
-class Least(random.Random):
-    """Always the lower limit."""
-
-    def uniform(self, a: float, b: float) -> float:
-        return a
-
-
-def test_pauses_are_within_the_documented_limits_however_often_the_provider_refuses() -> None:
-    for source, pauses in ((Most(), [4.0, 8.0, 10.0, 10.0]), (Least(), [2.0, 4.0, 5.0, 5.0])):
-        patient = Retry(first_s=4.0, source=source)
-        assert [patient.pause_s() for _ in range(4)] == pauses
-        patient.refusals = 5000
-        assert (patient.pause_s(), patient.refusals) == (pauses[-1], 5001)
-    assert Retry(source=Least()).pause_s(advice_s=30.0) == 30.0
-
-
-class Answered(Refused):
-    """A provider with two answers of a special meaning."""
-
-    table = (
-        Meaning(Throttled, lambda refused: refused.status == 429),
-        Meaning(SubstrateUnavailable, lambda refused: refused.reason == "quota", fix="ask for more"),
-        Meaning(SandboxLost, lambda refused: refused.status == 404, before_a_sandbox=True),
-    )
-
-
-def test_a_refusal_becomes_the_error_of_the_first_matching_row() -> None:
-    busy = Answered(429, "slow", "no", 3.0).as_error(ExecFailed, "ask")
-    assert (type(busy), str(busy), busy.retry_after_s) == (Throttled, "ask: no (429)", 3.0)
-    full = Answered(0, "quota", "full").as_error(ExecFailed, "ask")
-    assert (type(full), str(full)) == (SubstrateUnavailable, "ask: full (quota); ask for more")
-    missing = Answered(404, "", "gone")
-    assert type(missing.as_error(CreateFailed, "ask")) is SandboxLost
-    assert type(missing.as_error(ExecFailed, "ask")) is ExecFailed
-    assert str(Answered(0, "", "silence")) == "silence"
-
-
-@pytest.mark.parametrize(("status", "kind"), [(401, ExecFailed), (403, ExecFailed), (402, Throttled), (404, Throttled)])
-def test_only_missing_rights_are_final(status: int, kind: type[Exception]) -> None:
-    refused = Refused(status, "", "no", 2.0)
-    assert (refused.final, type(refused.unless_final(ExecFailed))) == (kind is ExecFailed, kind)
-    assert str(refused.unless_final(ExecFailed, "ask")) == f"ask: no ({status})"
-    assert str(refused.unless_final(ExecFailed)) == f"no ({status})"
-
-
-def test_the_last_line_of_an_output_and_the_name_of_an_error() -> None:
-    assert [last_line(text) for text in ("a\n b \n\n  \n", b"a\xff", "", "\n")] == [
-        "b",
-        "a\N{REPLACEMENT CHARACTER}",
-        "",
-        "",
-    ]
-    assert [is_named(KeyError(), *names) for names in (("LookupError",), ("KeyError", "x"), ("OSError",))] == [
-        True,
-        True,
-        False,
-    ]

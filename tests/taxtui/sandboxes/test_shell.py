@@ -8,9 +8,7 @@ import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.shell.captured_command import captured, wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
-from taxtui.sandboxes.kit.shell.frames import last_line
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
 
 KINDS = ("bash", "sh", "terminal", "sh on a terminal")
@@ -107,36 +105,3 @@ async def test_a_shell_that_never_answers() -> None:
     with pytest.raises(ExecTimeout):
         await FramedShell.open(stream, timeout_s=0.1)
     assert await stream.read() == (ENDED, b"")
-
-
-@pytest.mark.parametrize("name", ["bash", "sh"])
-@pytest.mark.parametrize(
-    ("script", "stdin", "out"),
-    [
-        ("echo out; echo err >&2; exit 7", b"", b"out\n"),
-        ("cat; exit 7", b"a\0b\n" * 5000, b"a\0b\n" * 5000),
-        (f"echo {'x' * 5000} >/dev/null; cat; echo ü; exit 7", b"", "ü\n".encode()),
-        ("(sleep 5; echo late) & echo early; exit 7", b"", b"early\n"),
-    ],
-)
-async def test_a_captured_command_prints_its_bytes_and_exit_code(
-    name: str, script: str, stdin: bytes, out: bytes
-) -> None:
-    wrapped = wrap_command(Command(script=script, stdin=stdin), name)
-    assert len(wrapped.argv[-1]) < 4100
-    process = shell_process(wrapped.argv)
-    process.feed(wrapped.stdin, end=True)
-    streams = await captured(process, wrapped.marker)
-    assert [(stream.exit_code, stream.complete) for stream in streams] == [(7, True)] * 2
-    assert streams[0].output().kept == out
-    assert streams[1].output().kept == (b"err\n" if "err" in script else b"")
-    await process.close()
-
-
-def test_the_line_after_a_marker_is_an_exit_code_and_a_time() -> None:
-    assert last_line(b"255:1700000000.123456") == (255, 1_700_000_000_123_456_000)
-    assert last_line(b"0:1700000000,000001") == (0, 1_700_000_000_000_001_000)
-    assert last_line(b"7:") == last_line(b"7") == (7, -1)
-    for forged in (b"", b"1234:", b"1 :", b"-1:", b"1:" + b"9" * 23):
-        with pytest.raises(ValueError, match="no exit code"):
-            last_line(forged)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed
+from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.kit import kill
 from taxtui.sandboxes.kit import limits as local_limits
@@ -170,30 +170,3 @@ async def test_a_suspension_without_a_usable_cgroup_is_refused_before_the_run(
     )
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
         assert substrate.capabilities.lifecycle == ()
-
-
-async def test_the_files_of_a_cgroup_are_written_and_read_in_their_units(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(local_limits, "_GONE_WITHIN_S", 0.02)
-    first, second = tmp_path / "cpu", tmp_path / "v2"
-    limiter = CgroupLimiter("cgroup v1", (first, second), ("cpu.cfs_quota_us", "memory", "pids.max"))
-    (first / "box").mkdir(parents=True)
-    for name in ("cpu.cfs_quota_us", "tasks"):
-        (first / "box" / name).touch()
-    enter = limiter.prepare("box", Limits(cpus=0.001))
-    assert enter == f"echo 0 >{first}/box/tasks && echo 0 >{second}/box/cgroup.procs && "
-    assert local_limits.or_exit(enter) == f"{enter.removesuffix('&& ')}|| exit; "
-    assert (first / "box/cpu.cfs_quota_us").read_text() == "1000"
-    assert limiter.usage("box") == Usage()
-    (second / "box/memory.current").write_text("4096\n")
-    (second / "box/cpu.stat").write_text("usage_usec 7\nuser_usec 3\n")
-    assert limiter.usage("box") == Usage(memory_bytes=4096, cpu_ns=7000)
-    (second / "box/cgroup.events").write_text("populated 1\nfrozen 1\n")
-    await limiter.freeze("box", frozen=True)
-    assert (second / "box/cgroup.freeze").read_text() == "1"
-    with pytest.raises(ExecFailed, match=r"not stopped within 0\.02 s"):
-        await limiter.freeze("box", frozen=False)
-    with pytest.raises(CleanupFailed, match="box: cannot remove the cgroup: Directory not empty"):
-        await limiter.remove("box")
-    await limiter.remove("another")
