@@ -9,6 +9,7 @@ import random
 import subprocess
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 from unittest.mock import ANY
@@ -25,7 +26,7 @@ from taxtui.errors import (
     Throttled,
 )
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes.kit import kept_output, kill, private_folder
+from taxtui.sandboxes.kit import kept_output, kill, private_folder, removal
 from taxtui.sandboxes.kit import limits as local_limits
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.kept_output import KeptOutput
@@ -215,7 +216,7 @@ def test_pauses_are_within_the_documented_limits_however_often_the_provider_refu
         assert [patient.pause_s() for _ in range(4)] == pauses
         patient.refusals = 5000
         assert (patient.pause_s(), patient.refusals) == (pauses[-1], 5001)
-    assert Retry(source=Least()).pause_s(advice_s=30.0) == 30.0
+    assert [Retry(source=Least()).pause_s(advice_s) for advice_s in (30.0, None)] == [30.0, 0.25]
 
 
 class Answered(Refused):
@@ -288,8 +289,9 @@ async def test_a_captured_command_prints_its_bytes_and_exit_code(
 def test_the_line_after_a_marker_is_an_exit_code_and_a_time() -> None:
     assert frames.last_line(b"255:1700000000.123456") == (255, 1_700_000_000_123_456_000)
     assert frames.last_line(b"0:1700000000,000001") == (0, 1_700_000_000_000_001_000)
+    assert frames.last_line(b"255:" + b"9" * 20) == (255, -1)
     assert frames.last_line(b"7:") == frames.last_line(b"7") == (7, -1)
-    for forged in (b"", b"1234:", b"1 :", b"-1:", b"1:" + b"9" * 23):
+    for forged in (b"", b"1234:", b"1 :", b"-1:", b"255:" + b"9" * 21):
         with pytest.raises(ValueError, match="no exit code"):
             frames.last_line(forged)
 
@@ -319,3 +321,66 @@ async def test_the_files_of_a_cgroup_are_written_and_read_in_their_units(
     with pytest.raises(CleanupFailed, match="box: cannot remove the cgroup: Directory not empty"):
         await limiter.remove("box")
     await limiter.remove("another")
+
+
+async def test_looks_for_a_removed_sandbox_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    timeout = asyncio.timeout
+
+    def counted(within_s: float) -> asyncio.Timeout:
+        waits.append(within_s)
+        return timeout(within_s if len(waits) == 1 else 0)
+
+    looks = iter([False] * 5)
+
+    async def ended() -> bool:
+        await asyncio.sleep(0)
+        return next(looks, True)
+
+    monkeypatch.setattr(asyncio, "timeout", counted)
+    await removal.remove("it", partial(asyncio.sleep, 0, True), ended)
+    assert waits == [100.0, 1.0, 1.5, 2.25, 3.375, 4.0, 4.0]
+    now = time.monotonic()
+    assert [removal.settled(now - age_s) for age_s in (59.0, 60.5)] == [False, True]
+
+
+def test_a_cancelled_create_is_removed_for_fifteen_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+
+    def refuse() -> None:
+        raise KeyError
+
+    removal.insist(refuse, (KeyError,))
+    assert pauses == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0]
+
+
+def test_sixteen_mebibytes_of_an_output_and_its_end_are_kept() -> None:
+    output = KeptOutput()
+    for _ in range(17):
+        output.add(b"x" * 2**20)
+    assert (len(output.kept), output.dropped) == (2**24 + 2**16, 2**20 - 2**16)
+
+
+def test_version_1_of_cgroups_needs_root_and_three_controllers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(local_limits, "_CGROUPS", tmp_path)
+    for controller in ("cpu", "memory", "pids"):
+        assert local_limits._version_1(tmp_path) is None
+        (tmp_path / controller).mkdir()
+        (tmp_path / controller / "cgroup.procs").write_text("7 8\n")
+    limiter = local_limits._version_1(tmp_path)
+    assert limiter is not None
+    assert (limiter.label, limiter.freezes, local_limits.can_freeze()) == ("cgroup v1", False, False)
+    (tmp_path / "unified").mkdir()
+    (tmp_path / "unified/cgroup.procs").touch()
+    hybrid = local_limits._version_1(tmp_path)
+    assert hybrid is not None
+    assert hybrid.groups("box") == [*limiter.groups("box"), tmp_path / "unified/taxtui/box"]
+    assert (hybrid.freezes, local_limits.can_freeze()) == (True, True)
+    for group in hybrid.groups("box")[1:]:
+        group.mkdir(parents=True)
+        (group / "cgroup.procs").write_text("12\n13\n")
+    assert hybrid._processes("box") == {12, 13}
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert (local_limits._version_1(tmp_path), local_limits.can_freeze()) == (None, False)
