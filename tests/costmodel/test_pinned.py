@@ -125,7 +125,7 @@ def _trials(
             wrappers=[ns // 40 for ns in taken],
             thinks=[round(rng.uniform(0, 3) * S) for _ in range(count)],
             gaps=[rng.randrange(40 * MS) for _ in range(count)],
-            setup=[(S // 2, S // 3), (S // 4, S // 8)],
+            setup=[(S // 2, S // 3), (S // 4, S // 8)] if number % 3 else (),
             ready_again=rng.choice((0, S // 5)),
             queued=rng.choice((0, 0, S)),
             cleanup=round(rng.uniform(0.2, 2) * S),
@@ -144,7 +144,7 @@ def _trials(
         events[0] += ["task", "image", rng.choice((-1, 7 * MS)), rng.choice(("", "g")), rng.choice((-1, 0, 3))]
         events[-1] += ["node", "verifier_failed" if failed and number % 7 == 0 else ""]
         after = [[5, number, "verify", end, S], [5, number, "snapshot", end, 2 * S], [5, number, "fork", end, 3 * S]]
-        yield [*events[:3], *more, *events[3:-1], *after, events[-1]]
+        yield [*events[: 2 + (number % 9 > 0)], *more, *events[3:-1], *after, events[-1]]  # some without a ready phase
         seconds = [(start + second * S, rng.choice((MS,) * 9 + (6 * MS,))) for second in range(3)]
         yield [[8, at, 0, lag, 0, rng.choice((100, 300, 900)), 1, 0, MS] for at, lag in seconds]
 
@@ -619,7 +619,8 @@ def _curves() -> dict[str, object]:
 
 def _ends(each: RecordedTrial) -> list[object]:
     facts = [each.block, each.failed_in, each.cause, each.image_cached, each.borrowed, each.group, each.complete]
-    return [*facts, each.start_ns, each.freed_ns, each.cpu_ns, each.sandbox_ns]
+    parts = [str(each.setup), str(each.actions), str(each.measures)]
+    return [*facts, *parts, each.start_ns, each.freed_ns, each.cpu_ns, each.sandbox_ns]
 
 
 def _read() -> dict[str, object]:
