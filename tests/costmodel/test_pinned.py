@@ -543,7 +543,6 @@ def _repetitions() -> dict[str, object]:
             answer[f"{name} assumed {place}"] = [
                 repetitions.basis(first, assume),
                 repetitions.interval(first, assume),
-                repetitions.run_limits(first, assume.sd),
                 verdict.judge(first, second, assume),
                 verdict.ratio(first, second, assume),
                 verdict.paired_log_ratio(first, second, assume),
