@@ -273,7 +273,7 @@ def _of_other_recordings() -> dict[str, object]:
     for name in ("essay", "paper"):
         printed, asked = load(PUBLISHED / f"{name}.toml"), TrainingRun(trajectories=10_000, workers=500)
         rows = [[row.worker_hours, row.wall_clock_hours, row.versus, row.flags] for row in project(printed, asked)]
-        others[name] = dict(zip(itertools.count(), rows, strict=False))
+        others[name] = dict(zip(map(str, itertools.count()), rows, strict=False))
     reference = tax_bounds.reference_of([_recording("measured")])
     others["reference"] = _rows(_recording("unknown", known=False), _asked(), reference=reference)
     return {f"{name} {key}": value for name, answer in others.items() for key, value in answer.items()}
@@ -651,8 +651,8 @@ def _read() -> dict[str, object]:
         answer[f"{lag_ns} and {cpu_permille}"] = [worker.share(0, 10), worker.problems]
     rng = Random("rates")
     for lanes in (1, 2, 5):
-        trials = [(start := rng.randrange(90), start + rng.randint(1, 20), rng.random() < 0.8) for _ in range(9)]
-        rate = Rate.of(trials)
+        spans = [(start := rng.randrange(90), start + rng.randint(1, 20), rng.random() < 0.8) for _ in range(9)]
+        rate = Rate.of(spans)
         answer[f"rate {lanes}"] = [rate, rate.per_s, together([rate, Rate(3, 40.0, lanes)], rate.lanes + 1)]
     return answer
 
@@ -761,13 +761,14 @@ def test_the_answer_is_as_before(name: str) -> None:
     assert differences(name, _table()[name]) == []
 
 
-def _write() -> None:
+def _write() -> int:
     """Write the table, one line a number or group of numbers."""
     cases = []
     for name in CASES:
         lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(leaves)}" for key, leaves in answers(name).items())
         cases.append(f" {json.dumps(name)}: {{\n{lines}\n }}")
     TABLE.write_text("{\n" + ",\n".join(cases) + "\n}\n", encoding="utf-8")
+    return 0
 
 
 def _check(times: Path) -> int:

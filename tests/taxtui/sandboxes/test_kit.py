@@ -9,7 +9,6 @@ import random
 import subprocess
 import time
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final
 from unittest.mock import ANY
@@ -231,7 +230,8 @@ class Answered(Refused):
 
 def test_a_refusal_becomes_the_error_of_the_first_matching_row() -> None:
     busy = Answered(429, "slow", "no", 3.0).as_error(ExecFailed, "ask")
-    assert (type(busy), str(busy), busy.retry_after_s) == (Throttled, "ask: no (429)", 3.0)
+    assert isinstance(busy, Throttled)
+    assert (str(busy), busy.retry_after_s) == ("ask: no (429)", 3.0)
     full = Answered(0, "quota", "full").as_error(ExecFailed, "ask")
     assert (type(full), str(full)) == (SubstrateUnavailable, "ask: full (quota); ask for more")
     missing = Answered(404, "", "gone")
@@ -337,8 +337,12 @@ async def test_looks_for_a_removed_sandbox_become_rarer(monkeypatch: pytest.Monk
         await asyncio.sleep(0)
         return next(looks, True)
 
+    async def ask() -> bool:
+        await asyncio.sleep(0)
+        return True
+
     monkeypatch.setattr(asyncio, "timeout", counted)
-    await removal.remove("it", partial(asyncio.sleep, 0, True), ended)
+    await removal.remove("it", ask, ended)
     assert waits == [100.0, 1.0, 1.5, 2.25, 3.375, 4.0, 4.0]
     now = time.monotonic()
     assert [removal.settled(now - age_s) for age_s in (59.0, 60.5)] == [False, True]
