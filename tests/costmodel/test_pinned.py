@@ -464,6 +464,8 @@ def _makespans(name: str) -> dict[str, object]:
             ]
         if jobs > workers > 1 and len(law.values) > 1 and law.mean:
             answer[f"{key}: renewal"] = renewal_makespan(law, jobs, workers)
+    waves = (3, 5, 8, 12, 17, 25)
+    answer["in step"] = [law.mean > 0 and out_of_step(law, 9 * wave, 9, off) for wave in waves for off in (2e-2, 3e-3)]
     answer["random"] = [random_makespan(law, 40, 7, Random(seed)) for seed in range(3)]
     for cap, share in ((None, Fraction(1, 5)), (2, Fraction(1, 3)), (70, Fraction(9, 10))):
         retries = Retries(share, cap)
