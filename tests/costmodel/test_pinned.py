@@ -1,0 +1,795 @@
+"""Seeded questions to the cost model, and their answers to nine digits in ``pinned.json``.
+
+A changed number is a changed projection, interval or verdict of somebody. Every difference belongs into the note of its
+change, with the reason. ``python -m tests.costmodel.test_pinned`` then writes the table again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import signal
+import sys
+import tempfile
+import time
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from costmodel import (
+    Images,
+    Interval,
+    Length,
+    Precision,
+    Prices,
+    Recording,
+    Think,
+    TrainingRun,
+    TrainingRunError,
+    frame,
+    load,
+    load_prices,
+    load_provider,
+    project,
+    tax_bounds,
+)
+from costmodel.projection.wall_clock import tail_limits
+from costmodel.recording.causes import CAUSE_POLICIES, cause_of, policy_of, recorded_cause
+from costmodel.recording.events import Health
+from costmodel.recording.runner_health import WorkerFitness
+from costmodel.recording.throughput import Rate, together
+from costmodel.recording.trial import PER_ACTION, PER_TRIAL, RecordedTrial, values_of
+from costmodel.simulation.attempts import Retries, Trials, timed, with_retries
+from costmodel.simulation.makespan import (
+    expected_makespan,
+    expected_max,
+    makespan_bounds,
+    out_of_step,
+    random_makespan,
+    renewal_makespan,
+)
+from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
+from costmodel.simulation.rules import StepRules
+from costmodel.simulation.simulator import simulate_steps
+from costmodel.simulation.step_sampling import following, is_alike, rollouts_of, sample_steps, settling, smaller
+from costmodel.statistics import intervals, quantiles, repetitions, verdict
+from costmodel.statistics.distribution import Distribution, strata_of_sum
+from costmodel.statistics.repetitions import Estimate, RunKey, estimate
+from costmodel.workload.pool import Pool, pools
+from costmodel.workload.rescaling import Level, LevelCurve
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+
+TABLE: Final = Path(__file__).with_name("pinned.json")
+PUBLISHED: Final = Path(__file__).parents[2] / "scenarios" / "published"
+MS: Final = S // 1000
+ERRORS: Final = ["ExecTimeout", "AgentTimeoutError", "VerifierTimeoutError", "RateLimitError", "BadRequestError", "Odd"]
+SHEET: Final = """
+title = "ours"
+date = 2026-05-01
+[worker]
+usd_per_hour = 0.5
+[[sandbox]]
+substrate = "docker"
+minimum_s = 5
+increment_s = 2
+cpu = "active"
+idle = "free"
+usd_per_vcpu_hour = 0.3
+usd_per_gib_hour = [0.01, 0.02]
+usd_per_create = 0.001
+source = ["a receipt", "a page"]
+[[sandbox]]
+substrate = "local"
+minimum_s = 0
+increment_s = 1
+usd_per_hour = 0.1
+usd_per_egress_gib = 0.09
+source = "a receipt"
+"""
+
+
+# -- recordings
+
+
+def _trials(
+    rng: Random, cells: int, repetitions: int, trials: int, sd: float, *, actions: int, known: bool, fails: float
+) -> Iterator[list[list[Any]]]:
+    """Trials with every part of a trajectory, failures of every cause, and seconds of the runner between them."""
+    effects = [rng.lognormvariate(0, sd) for _ in range(repetitions)]
+    for number in range(cells * trials):
+        repetition = number * repetitions // (cells * trials)
+        slow = effects[repetition] * (1 + 0.3 * (number % cells))
+        failed = rng.random() < fails
+        count = rng.randint(1, actions - 1) if failed else actions
+        taken = [round(slow * rng.lognormvariate(0, 0.7) * S) for _ in range(count)]
+        runs = [ns * 7 // 10 if known or rng.random() < 0.7 else -1 for ns in taken]
+        create, preload = round(slow * rng.lognormvariate(0.5, 0.4) * S), rng.choice((0, 300 * MS))
+        events = trial(
+            number,
+            cell=number % cells,
+            create=create,
+            ready=round(rng.lognormvariate(-0.5, 0.4) * S),
+            actions=taken,
+            runs=runs,
+            cpus=[max(0, run) * 3 // 5 for run in runs] if rng.random() < 0.9 or known else (),
+            wrappers=[ns // 40 for ns in taken],
+            thinks=[round(rng.uniform(0, 3) * S) for _ in range(count)],
+            gaps=[rng.randrange(40 * MS) for _ in range(count)],
+            setup=[(S // 2, S // 3), (S // 4, S // 8)] if number % 3 else (),
+            ready_again=rng.choice((0, S // 5)),
+            queued=rng.choice((0, 0, S)),
+            cleanup=round(rng.uniform(0.2, 2) * S),
+            outcome=rng.choice(("failed", "timeout")) if failed else "ok",
+            error=rng.choice(ERRORS) if failed else "",
+            block=number // (4 * cells),
+            warm_up=number == 1,
+            repetition=repetition,
+            extra=preload,
+        )
+        start, end = events[0][4], events[-1][6]
+        created = events[1][3] + create
+        more = [[4, number, "started", created - S // 3, MS], [5, number, "preload", created, preload]] * (preload > 0)
+        more += [[5, number, "suspend", created, S // 9], [5, number, "resume", created, S // 7]] * (number % 5 == 0)
+        more += [[4, number, rng.choice(("image_cached", "image_built", "borrowed", "other")), created, MS]]
+        events[0] += ["task", "image", rng.choice((-1, 7 * MS)), rng.choice(("", "g")), rng.choice((-1, 0, 3))]
+        events[-1] += ["node", "verifier_failed" if failed and number % 7 == 0 else ""]
+        after = [[5, number, "verify", end, S], [5, number, "snapshot", end, 2 * S], [5, number, "fork", end, 3 * S]]
+        yield [*events[: 2 + (number % 9 > 0)], *more, *events[3:-1], *after, events[-1]]  # some without a ready phase
+        seconds = [(start + second * S, rng.choice((MS,) * 9 + (6 * MS,))) for second in range(3)]
+        yield [[8, at, 0, lag, 0, rng.choice((100, 300, 900)), 1, 0, MS] for at, lag in seconds]
+
+
+@cache
+def _recording(
+    name: str,
+    cells: int = 2,
+    repetitions: int = 3,
+    trials: int = 40,
+    sd: float = 0.08,
+    actions: int = 6,
+    *,
+    known: bool = True,
+    fails: float = 0.15,
+    apart: str = "substrate",
+) -> Recording:
+    rng = Random(name)
+    values = {"substrate": ("docker", "local"), "concurrency": (1, 4, 16), "actions": (6, 9)}[apart]
+    more: dict[str, Any] = {"cycle": 3}
+    if name == "untold":
+        more |= {"provenance": "imported", "capabilities": ["unknown:held", "unknown:think", "not unknown:create"]}
+    more |= {"arrival": "open:2/s"} if apart == "actions" else {}
+    described = [cell(place, **{"actions": actions, **more, apart: values[place]}) for place in range(cells)]
+    events = list(_trials(rng, cells, repetitions, trials, sd, actions=actions, known=known, fails=fails))
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder) / f"{name}.msgpack", events, *described, run_id=name)
+        recording = load(path)
+        assert isinstance(recording, Recording)
+        recording.table = {table: frame(path, table=table) for table in ("trials", "actions")}  # type: ignore[attr-defined]
+    return recording
+
+
+@cache
+def _prices() -> Prices:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "sheet.toml").write_text(SHEET)
+        return load_prices(Path(folder) / "sheet.toml")
+
+
+# -- questions
+
+
+RUNS: Final[dict[str, dict[str, Any]]] = {
+    "plain": {},
+    "none": {"trajectories": 0},
+    "one": {"trajectories": 1},
+    "fewer than workers": {"trajectories": 25},
+    "as many as workers": {"trajectories": 40},
+    "two waves": {"trajectories": 81},
+    "a million millions": {"trajectories": 10**12, "workers": 7},
+    "shorter": {"actions": 3},
+    "longer": {"actions": 25, "timeout_s": 90.0},
+    "lengths": {"actions": Length.between(2, 12), "include_cleanup": True},
+    "capped": {"max_attempts": 2, "backoff_s": 3.0},
+    "capped at many": {"max_attempts": 70, "backoff_s": 0.5, "timeout_s": 16.0},
+    "timeout": {"timeout_s": 18.0, "max_attempts": 3, "backoff_s": 1.5, "trajectories": 300},
+    "think": {"think": Think(2 * S, 0.8), "trajectories": 500},
+    "constant think": {"think": Think(2 * S), "include_cleanup": True},
+    "quota": {"quota": 11, "run_sd": 0.1},
+    "no spread": {"run_sd": 0.0, "precision": Precision(seed=3, tolerance=5e-4)},
+    "steps": {"batch": 48, "train_s": 20.0, "gpus": 8, "gpu_usd_hour": 2.0},
+    "steps of a rest": {"batch": 450, "trajectories": 2000, "policy": "sync", "baseline": "local"},
+    "async steps": {"batch": 50, "policy": "async", "gpus": 4, "train_s": 0.0},
+    "one step off": {"batch": 400, "policy": "one-step-off", "train_s": 170.0},
+    "coarse": {"trajectories": 3_000, "workers": 900, "precision": Precision(effort=0.2, tolerance=0.05)},
+    "too coarse": {"trajectories": 300_000, "workers": 90_000, "precision": Precision(effort=0.1)},
+    "rate": {"create_rate": 2.0, "create_burst": 9, "precision": Precision(effort=0.02)},
+    "rate at scale": {
+        "create_rate": 30.0, "workers": 900, "trajectories": 60_000, "precision": Precision(effort=0.02)
+    },
+    "slots": {"warm_pool": 8, "refill_s": 6.0, "precision": Precision(effort=0.02), "max_attempts": 3},
+    "stock": {"warm_pool": 3, "refill_rate": 1.5, "precision": Precision(effort=0.02), "max_attempts": 2},
+    "pool of images": {"warm_pool": 2, "group_size": 5, "precision": Precision(effort=0.02), "full_speed": "local"},
+}  # fmt: skip
+STEPS: Final[dict[str, dict[str, Any]]] = {
+    "failing": {"prompts": 3, "group_size": 4, "train_s": 9.0, "backoff_s": 2.0, "gpus": 8, "gpu_usd_hour": 2.0},
+    "over": {"batch": 10, "over_provision": 0.3, "train_s": 3.0, "node_usd_hour": 1.0, "nodes": 4, "pods_per_node": 4},
+    "stream": {"batch": 8, "policy": "async", "staleness": 2, "train_s": 8.0, "think": Think(2 * S, 0.7)},
+    "pulls": {
+        "prompts": 3, "group_size": 4, "nodes": 3, "pods_per_node": 5, "images": Images.between(1, 4, 30),
+        "pull_gb_s": 1.0, "node_disk_gib": 20.0, "full_speed": "local", "build_s": 9.0, "builders": 2,
+        "built_images": 5,
+    },
+    "suspended": {
+        "batch": 12, "think": Think(4 * S, 1.0), "suspend_after_s": 3.0, "suspend_s": 1.0, "resume_s": 0.5,
+        "suspended_usd_hour": 0.01, "create_rate": 1.0, "create_burst": 3,
+    },
+}  # fmt: skip
+
+
+UNPINNED: Final = ("identity", "length", "label", "provenance", "sources", "trials")
+"""Fields of a row that say where it is from."""
+
+
+def _asked(**changes: Any) -> TrainingRun:
+    return TrainingRun(**{"trajectories": 2000, "workers": 40, "precision": Precision(effort=0.2), **changes})
+
+
+def _rows(recording: Recording, training_run: TrainingRun, effort: float = 0.0, **more: Any) -> dict[str, object]:
+    rows = project(recording, training_run, _prices(), effort=effort, **more)
+    names = [field.name for field in fields(rows[0]) if field.name not in UNPINNED]
+    return {f"{place} {name}": getattr(row, name) for place, row in enumerate(rows) for name in names}
+
+
+def _of_project(name: str) -> dict[str, object]:
+    return _rows(_recording("measured"), _asked(**RUNS[name]))
+
+
+def _of_steps(name: str) -> dict[str, object]:
+    return _rows(_recording("measured"), _asked(**{"trajectories": 150, **STEPS[name]}), effort=0.001)
+
+
+def _of_other_recordings() -> dict[str, object]:
+    """Repetitions 1, 2 and 6, unknown in-sandbox times, no failures, a few trials, concurrencies and lengths."""
+    others = {
+        **{f"{runs} runs": _rows(_recording(f"runs {runs}", 1, runs, 24, 0.1), _asked()) for runs in (1, 2, 6)},
+        "few": _rows(_recording("few", 1, 1, 4, fails=0.0), _asked(actions=40)),
+        "unknown": _rows(_recording("unknown", known=False), _asked(batch=60)),
+        "levels": _rows(_recording("levels", 3, apart="concurrency"), _asked()),
+        "beyond": _rows(_recording("levels", 3, apart="concurrency"), _asked(workers=11), each_level=True),
+        "lengths": _rows(_recording("lengths", apart="actions"), _asked(actions=8)),
+        "untold": _rows(_recording("untold", 1, known=False), _asked()),
+        "provider": _rows(_recording("measured"), _asked(), providers=[load_provider("e2b")]),
+    }
+    for name in ("essay", "paper"):
+        printed, asked = load(PUBLISHED / f"{name}.toml"), TrainingRun(trajectories=10_000, workers=500)
+        rows = [[row.worker_hours, row.wall_clock_hours, row.versus, row.flags] for row in project(printed, asked)]
+        others[name] = dict(zip(map(str, itertools.count()), rows, strict=False))
+    reference = tax_bounds.reference_of([_recording("measured")])
+    others["reference"] = _rows(_recording("unknown", known=False), _asked(), reference=reference)
+    return {f"{name} {key}": value for name, answer in others.items() for key, value in answer.items()}
+
+
+# -- the simulator
+
+
+SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "plain": {},
+    "kept": {"on_failure": "keep"},
+    "masked": {"on_failure": "mask"},
+    "again": {"on_failure": "retry", "max_attempts": 3, "backoff_s": 2.0},
+    "redone": {"on_failure": "resample", "max_attempts": 2},
+    "rate": {"failure_rate": 0.2, "failure_burst": 3},
+    "hazard": {"failure_hazard": 60.0, "max_attempts": 4},
+    "limited": {"timeout_s": 26.0, "max_attempts": 3},
+    "nodes": {"nodes": 2, "pods_per_node": 4, "include_cleanup": True},
+    "creates": {"create_rate": 0.8, "create_burst": 5},
+    "one step off": {"policy": "one-step-off", "train_s": 12.0},
+    "stream": {"policy": "async", "staleness": 1, "train_s": 5.0},
+    "over": {"over_provision": 0.4},
+    "pool of images": {"warm_pool": 2},
+    "stock": {"warm_pool": 4, "refill_rate": 0.4},
+    "slots": {"warm_pool": 4, "refill_s": 9.0},
+    "recycled": {"recycle_s": 0.7},
+    "forked": {"fork_s": 0.6, "think": Think(2 * S)},
+    "think": {"think": Think(3 * S, 0.9), "think_correlation": 0.6},
+    "suspended": {
+        "think": Think(3 * S, 0.9), "suspend_after_s": 2.0, "suspend_s": 1.0, "resume_s": 0.4,
+    },
+    "images": {
+        "images": Images.between(1, 5, 9), "pull_gb_s": 2.0, "nodes": 3, "pods_per_node": 4, "node_disk_gib": 7.0,
+    },
+    "built": {
+        "images": Images.between(1, 5, 9), "pull_gb_s": 2.0, "nodes": 3, "pods_per_node": 4, "placement": "colocated",
+        "build_s": 8.0, "builders": 1, "built_images": 2,
+    },
+}  # fmt: skip
+CAUSES: Final = ("create", "ready", "image_pull", "dispatch", "contention", "throttle", "failures", "cleanup")
+
+
+def _pool() -> Pool:
+    return pools([_recording("failing", 1, trials=60, fails=0.3)])[0]
+
+
+def _pairs(first: str) -> dict[str, object]:
+    """Five steps with every two settings that go together, and without one cause under another random stream."""
+    answer: dict[str, object] = {}
+    for place, (second, changes) in enumerate(SETTINGS.items()):
+        try:
+            asked = TrainingRun(**{**STEP, **SETTINGS[first], **changes})
+        except TrainingRunError:
+            continue
+        if second == first or list(SETTINGS).index(first) < place:
+            trials = Trials(_pool(), asked, 0.8 if place % 3 else None)
+            answer[second] = _simulated(asked, trials, (), 0)
+            answer[f"{second} without"] = _simulated(asked, trials, (CAUSES[place % 8], "think"), 1, factor=1.2)
+    return answer
+
+
+STEP: Final = {"trajectories": 60, "workers": 9, "prompts": 3, "group_size": 4}
+
+
+def _simulated(
+    asked: TrainingRun, trials: Trials, without: Sequence[str], seed: int, factor: float = 1.0, highest: int = 6
+) -> object:
+    rules = StepRules.of(asked, without)
+    thinking = None if asked.think is None else ThinkQuantiles(asked.think, trials, asked.suspension)
+    fork_ns = None if asked.fork_s is None else round(asked.fork_s * S)
+    stream = RandomStream(asked, trials, thinking, seed, [1 + place % 3 for place in range(60)] if seed else None)
+    source = AttemptStream(
+        stream,
+        timed(trials.successes, without, factor, fork_ns),
+        timed(trials.failures, without, factor, fork_ns, ok=False),
+        without,
+    )
+    sample = sample_steps(asked, rules, stream, highest)
+    steps = [step for part in sample.of(seed) for step in simulate_steps(rules, source, part, _bill)]
+    return [sum(column) for column in zip(*steps, strict=True)]
+
+
+def _bill(clocks_ns: Sequence[int]) -> float:
+    return sum(math.sqrt(ns + 1) for ns in clocks_ns)
+
+
+PLANS: Final[dict[str, dict[str, Any]]] = {
+    "whole": {"trajectories": 50, "batch": 10},
+    "rest": {"trajectories": 407, "batch": 10, "train_s": 2.0},
+    "many": {"trajectories": 6_407, "batch": 10},
+    "overlaps": {"trajectories": 1000, "batch": 10, "policy": "one-step-off", "train_s": 2.0},
+    "rate": {"trajectories": 1000, "batch": 10, "create_rate": 3.0, "create_burst": 50},
+    "pool": {"trajectories": 1000, "batch": 10, "warm_pool": 9, "refill_s": 30.0},
+    "one after another": {"trajectories": 1000, "batch": 10, "warm_pool": 9, "refill_rate": 0.5},
+    "stream": {"trajectories": 9_000, "batch": 10, "policy": "async", "train_s": 1.0, "workers": 25},
+    "stale": {"trajectories": 9_003, "batch": 10, "policy": "async", "staleness": 1, "workers": 25},
+    "pulls": {
+        "trajectories": 6_000, "prompts": 5, "group_size": 2, "images": Images.between(1, 4, 300), "pull_gb_s": 1.0,
+        "nodes": 4, "pods_per_node": 5,
+    },
+    "small disks": {
+        "trajectories": 2_000, "prompts": 5, "group_size": 2, "images": Images.between(1, 4, 40), "pull_gb_s": 1.0,
+        "nodes": 4, "pods_per_node": 5, "node_disk_gib": 20.0, "policy": "one-step-off", "train_s": 1.0, "build_s": 5.0,
+    },
+    "a stream of pulls": {
+        "trajectories": 9_000, "prompts": 5, "group_size": 2, "images": Images.between(1, 4, 60), "pull_gb_s": 1.0,
+        "nodes": 6, "pods_per_node": 5, "policy": "async", "build_s": 5.0,
+    },
+    "limits": {"trajectories": 4_000, "prompts": 40, "group_size": 10, "quota": 7, "warm_pool": 5, "create_rate": 2.0},
+}  # fmt: skip
+
+
+def _plans() -> dict[str, object]:
+    """The simulated steps of longer runs, and smaller systems."""
+    answer: dict[str, object] = {}
+    for name, changes in PLANS.items():
+        asked = TrainingRun(**{"workers": 12, **changes})
+        rules = StepRules.of(asked)
+        stream = RandomStream(asked, Trials(_pool(), asked), None, 5)
+        settled = settling(rules, 4.0 * S)
+        for highest in (2, 7):
+            sample = sample_steps(asked, rules, stream, highest, settled)
+            later = sample._replace(rounds=3)
+            numbers = [sample.steps, sample.whole, sample.simulated, later.simulated, sample.alike, later.rollouts(1)]
+            segments = [(part.first, part.sizes, part.lead, part.built) for part in (*later.of(0), *later.of(2))]
+            disks = [[list(disk) for disk in part.disks] for part in sample.segments]
+            answer[f"{name} {highest}"] = [*numbers, later.stands_for, segments, _digest(disks)]
+            answer[f"{name} {highest} following"] = following(sample, rules)
+        answer[f"{name} rules"] = [settled, is_alike(rules), rollouts_of(asked, rules), rules.workers_only]
+        for scale in (1, 3, 50):
+            less, small = smaller(asked, scale)
+            answer[f"{name} / {scale}"] = [
+                less,
+                {key: value for key, value in asdict(small).items() if key != "images"},
+            ]
+    return answer
+
+
+# -- makespans
+
+
+LAWS: Final = {
+    "equal": Distribution.of([5 * S]),
+    "two": Distribution({S: 9, 8 * S: 1}),
+    "steps": Distribution({S: 3, 2 * S: 2, 4 * S: 1}, trials=3),
+    "smooth": Distribution.of([S * math.exp(Random(f"law {place}").gauss(0, 0.8)) for place in range(300)]),
+    "zero": Distribution({0: 1}),
+    "some zero": Distribution({0: 2, 5 * S: 3}),
+}
+JOBS: Final = (
+    (0, 3),
+    (1, 1),
+    (1, 9),
+    (5, 9),
+    (9, 9),
+    (10, 9),
+    (40, 9),
+    (95, 30),
+    (3_000, 30),
+    (10**12, 30),
+    (200_000, 9_000),
+)
+
+
+def _makespans(name: str) -> dict[str, object]:
+    law, failed = LAWS[name], LAWS["two"]
+    answer: dict[str, object] = {
+        "law": law,
+        "scaled": law.scaled(7, 3),
+        "quantiles": [law.quantile(share / 13) for share in range(13)],
+    }
+    for jobs, workers in JOBS:
+        key = f"{jobs} on {workers}"
+        precise = Precision(tolerance=1e-3, effort=0.03, seed=2)
+        answer[f"{key}: expected"] = [
+            expected_makespan(law, jobs, workers, how) for how in (Precision(effort=0.1), precise)
+        ]
+        if jobs and law.mean:
+            answer[f"{key}: bounds"] = makespan_bounds(law, jobs, workers)
+            answer[f"{key}: longest"] = [expected_max(law, jobs, at) for at in (0.0, 1.5 * S, 5.5 * S)]
+            answer[f"{key}: in step"] = [out_of_step(law, jobs, workers, off) for off in (2e-2, 2e-3, 1e-3, 5e-5)]
+            asked = [{}, {"timeout_s": 11.0}, {"timeout_s": 9.0, "max_attempts": 2, "backoff_s": 1.0}]
+            answer[f"{key}: tail"] = [
+                tail_limits(
+                    law, jobs, share * law.mean * jobs / workers, _asked(workers=workers, **more), excess=excess
+                )
+                for share, more, excess in itertools.product((1.001, 1.5), asked, (0, 3, 40))
+            ]
+        if jobs > workers > 1 and len(law.values) > 1 and law.mean:
+            answer[f"{key}: renewal"] = renewal_makespan(law, jobs, workers)
+    waves = (3, 5, 8, 12, 17, 25)
+    answer["in step"] = [law.mean > 0 and out_of_step(law, 9 * wave, 9, off) for wave in waves for off in (2e-2, 3e-3)]
+    answer["random"] = [random_makespan(law, 40, 7, Random(seed)) for seed in range(3)]
+    for cap, share in ((None, Fraction(1, 5)), (2, Fraction(1, 3)), (70, Fraction(9, 10))):
+        retries = Retries(share, cap)
+        numbers = [float(retries.attempts), float(retries.delivered)]
+        answer[f"retried {cap}"] = [*numbers, with_retries(law, failed, retries, S // 2, Random(4))]
+    return answer
+
+
+# -- statistics
+
+
+def _sample(seed: str, size: int, spread: float = 0.5) -> list[float]:
+    rng = Random(seed)
+    return [rng.lognormvariate(1, spread) for _ in range(size)]
+
+
+def _intervals() -> dict[str, object]:
+    answer: dict[str, object] = {}
+    for size in (1, 2, 3, 4, 12, 60, 250):
+        values, weights = _sample(f"values {size}", size), _sample(f"weights {size}", size)
+        answer[f"mean of {size}"] = [intervals.mean_interval(values), intervals.mean_interval([4.0] * size)]
+        blocks = [place // 4 for place in range(size)]
+        answer[f"ratio of {size}"] = [intervals.ratio_interval(values, weights, at) for at in (None, blocks)]
+        drifting = [value - 3 + math.sin(place / 5) for place, value in enumerate(values)]
+        for series in ([drifting], [drifting[: size // 3], drifting[size // 3 :]], [[0.0] * size]):
+            answer[f"correlation of {size} in {len(series)} {series[0][:1]}"] = [
+                intervals.correlation_time(series, only_if_seen=seen) for seen in (False, True)
+            ]
+        ascending = sorted(round(1e6 * value) for value in values)
+        answer[f"percentiles of {size}"] = [
+            quantiles.percentile(ascending, p, effective)
+            for p in (0.01, 0.3, 0.5, 0.9, 0.95, 0.99)
+            for effective in (None, max(1, size // 2))
+        ]
+    sides = [
+        Interval(5.0, 4.0, 7.0), Interval(2.0, 1.5, 2.2), Interval(1.0, -0.5, 2.0), Interval(3.0),
+        Interval(-1.0, -2.0, 0.5), Interval(4.0, 3.0, None), Interval(0.5, -3.0, 4.0),
+    ]  # fmt: skip
+    for first, second in itertools.permutations(sides, 2):
+        answer[f"{first.value} and {second.value}"] = [
+            intervals.difference(first, second),
+            intervals.ratio(first, second) if second.value > 0 else None,
+            first.widened(second),
+            first.times(1.5).shifted(-2.0).not_negative(),
+            first.limits,
+            first.at_least,
+        ]
+    answer["rates"] = [intervals.wilson_interval(k, n) for n in (1, 7, 90) for k in {0, 1, n // 2, n}]
+    answer["t"] = [intervals.student_t(n, at) for n in (1, 2, 3, 8, 33, 200, 201, 5_000) for at in (0.6, 0.95, 0.997)]
+    answer["needs"] = [quantiles.least_count(p) for p in (0.5, 0.9, 0.95, 0.99)]
+    answer["ranks"] = [quantiles.rank_limits(n, p) for n in (1, 5, 6, 30, 400, 20_000) for p in (0.05, 0.5, 0.95)]
+    return answer
+
+
+def _mean(runs: Sequence[Sequence[float]], name: str) -> Estimate:
+    origins = [(RunKey(name, number), block) for number, run in enumerate(runs) for block in range(len(run))]
+    values = [value for run in runs for value in run]
+    return estimate(values, [1] * len(values), origins)
+
+
+def _repetitions() -> dict[str, object]:
+    """Means over one, two, three and six repetitions, of equal and of different samples."""
+    answer: dict[str, object] = {}
+    sides = {}
+    for runs, trials, sd in ((1, 20, 0.0), (2, 12, 0.1), (3, 9, 0.1), (3, 30, 0.0), (6, 7, 0.05)):
+        rng = Random(f"runs {runs} {sd}")
+        lists = [
+            [math.exp(effect + rng.gauss(0, 0.2)) for _ in range(trials + number)]
+            for number, effect in enumerate([rng.gauss(0, sd) for _ in range(runs)])
+        ]
+        slower = [[1.2 * value + rng.gauss(0, 0.1) for value in values[1:]] for values in lists]
+        sides[f"{runs}x{trials}"] = _mean(lists, f"{runs}"), _mean(slower, f"{runs}")
+    assumptions = [repetitions.assumed("docker"), repetitions.assumed("nowhere"), repetitions.assumed("docker", 0.07)]
+    for name, (first, second) in sides.items():
+        answer[name] = [first.scaled(3.0), second]
+        for place, assume in enumerate(assumptions):
+            answer[f"{name} assumed {place}"] = [
+                repetitions.basis(first, assume),
+                repetitions.interval(first, assume),
+                verdict.judge(first, second, assume),
+                verdict.ratio(first, second, assume),
+                verdict.paired_log_ratio(first, second, assume),
+            ]
+    for (one, (first, _)), (other, (second, _)) in itertools.permutations(sides.items(), 2):
+        assume = assumptions[(len(one) + len(other)) % 3]
+        found = verdict.judge(first, second.scaled(0.8), assume)
+        needed = [
+            verdict.repetitions_needed(found.value, found.verdict.runs, by, measured=measured, level=level)
+            for by in (0.05, 0.3, 2.0)
+            for measured in (False, True)
+            for level in (0.95, 0.9)
+            if min(found.verdict.runs) > 0 and (sum(found.verdict.runs) > 2 or not measured)
+        ]
+        answer[f"{one} against {other}"] = [
+            found, found.verdict.tie, verdict.ratio(first, second, assume), needed,
+            repetitions.between([first, second]), repetitions.margins(first, second, assume),
+            repetitions.separate(first, second, assume),
+            repetitions.spread_under_no_change(first, second, assume),
+        ]  # fmt: skip
+    origins = [(RunKey("r", place % 3), place // 6) for place in range(40)]
+    values = _sample("idle", 40)
+    answer["idle"] = estimate(values, [place % 4 != 0 for place in range(40)], origins, 2.0)
+    answer["a run without a success"] = estimate(values, [place % 3 != 0 for place in range(40)], origins)
+    return answer
+
+
+def _clustered() -> dict[str, object]:
+    """Percentiles of actions within trials within repetitions."""
+    answer: dict[str, object] = {}
+    for runs, sizes in ((1, (6, 5)), (2, (9, 3)), (3, (20, 4)), (4, (12, 1)), (1, (2, 3))):
+        rng = Random(f"clustered {runs} {sizes}")
+        trials, actions = sizes
+        nested = [
+            [[round(1e6 * math.exp(rng.gauss(effect, 0.5))) for _ in range(actions)] for effect in effects]
+            for effects in [[rng.gauss(number / 9, 0.4) for _ in range(trials)] for number in range(runs)]
+        ]
+        other = [[[2 * value for value in values] for values in run] for run in nested]
+        ascending = sorted(value for run in nested for values in run for value in values)
+        for p in (0.1, 0.5, 0.9, 0.99):
+            at = intervals.quantile(ascending, p)
+            count = quantiles.worth_by_value(nested)(at)
+            within, usual = quantiles.percentile(ascending, p, count), repetitions.assumed("docker")
+            compared = ((nested, usual), (nested, repetitions.assumed("docker", 0.2)), (nested[:2], usual, other))
+            answer[f"{runs} {sizes} {p}"] = [
+                at, count, quantiles.effective_count([values for run in nested for values in run], at),
+                *[quantiles.percentile_with_runs(within, p, *runs) for runs in compared],
+                quantiles.spread_of(p, nested, other), quantiles.spread_of(p, [[[0, 0]]] * 3),
+            ]  # fmt: skip
+    return answer
+
+
+def _curves() -> dict[str, object]:
+    levels = {
+        "rising": [Level(1, 2.0, 0.01), Level(4, 3.0, 0.02), Level(16, 9.0, 0.3)],
+        "falling": [Level(8, 5.0), Level(2, 6.0), Level(16, 4.5), Level(64, 8.0), Level(1, 3.0)],
+        "from nothing": [Level(1, 0.0), Level(5, 2.0), Level(6, 7.0)],
+        "nothing last": [Level(2, 0.0, 0.1), Level(4, 3.0, 0.1)],
+        "alone": [Level(3, 4.0, 0.5)],
+    }
+    answer: dict[str, object] = {}
+    for name, points in levels.items():
+        curve = LevelCurve.of(points)
+        at = (1, 2, 3, 4, 6, 16, 20, 32, 33, 128, 400)
+        answer[name] = [curve, [curve.at(count) for count in at], [curve.beyond(count) for count in at]]
+    for pauses, sigma, fine in ((0, 0.5, 4), (1, 0.5, 4), (5, 1.2, 1), (40, 0.3, 2), (3, 0.0, 4)):
+        answer[f"{pauses} pauses of {sigma}"] = strata_of_sum(pauses, sigma, fine)
+    return answer
+
+
+# -- recordings
+
+
+def _ends(each: RecordedTrial) -> list[object]:
+    facts = [each.block, each.failed_in, each.cause, each.image_cached, each.borrowed, each.group, each.complete]
+    parts = [str(each.setup), str(each.actions), str(each.measures)]
+    return [*facts, *parts, each.start_ns, each.freed_ns, each.cpu_ns, each.sandbox_ns]
+
+
+def _read() -> dict[str, object]:
+    """Every duration of every trial, tables, and the runner's health."""
+    answer: dict[str, object] = {}
+    for name, known in (("measured", True), ("unknown", False)):
+        recording = _recording(name, known=known)
+        answer[f"{name} file"] = [recording.whole, recording.trials, recording.lag_p99_ns, recording.cpu_permille]
+        for table, columns in recording.table.items():  # type: ignore[attr-defined]
+            for column, values in columns.items():
+                answer[f"{name} {table} {column}"] = _digest(values)
+        trials = [each for found in recording.cells for each in found.trials]
+        for kind in (*PER_ACTION, *PER_TRIAL):
+            answer[f"{name} {kind}"] = _digest([list(values_of(each, kind)) for each in trials])
+        answer[f"{name} exposed"] = _digest([each.exposed for each in trials])
+        answer[f"{name} ends"] = _digest([_ends(each) for each in trials])
+        fitness = next(iter(recording.workers.values()))
+        answer[f"{name} seconds"] = [fitness.problems, len(fitness.within(900 * S, 2001 * S)), fitness.share(0, 9 * S)]
+    for cause in (*CAUSE_POLICIES, "unheard of"):
+        policies = [policy_of(cause, error) for error in ("", *ERRORS)]
+        answer[cause] = [[*policy, policy.treatment] for policy in policies]
+    for phase in ("create", "action"):
+        answer[f"causes in {phase}"] = [cause_of(error, phase) for error in ERRORS]
+        answer[f"recorded in {phase}"] = [recorded_cause(end, "x", phase, "") for end in ("ok", "failed", "cancelled")]
+    answer["recorded"] = [recorded_cause("ok", "", "", given) for given in ("", "cancelled", "unheard of")]
+    for lag_ns, cpu_permille in ((5_000_000, 800), (5_000_001, 800), (5_000_000, 801)):
+        worker = WorkerFitness()
+        worker.add(Health(10, 0, lag_ns, lag_ns, cpu_permille, 0, 0, 0))
+        answer[f"{lag_ns} and {cpu_permille}"] = [worker.share(0, 10), worker.problems]
+    rng = Random("rates")
+    for lanes in (1, 2, 5):
+        spans = [(start := rng.randrange(90), start + rng.randint(1, 20), rng.random() < 0.8) for _ in range(9)]
+        rate = Rate.of(spans)
+        answer[f"rate {lanes}"] = [rate, rate.per_s, together([rate, Rate(3, 40.0, lanes)], rate.lanes + 1)]
+    return answer
+
+
+CASES: Final[dict[str, Callable[[], Mapping[str, object]]]] = {
+    "intervals": _intervals,
+    "repetitions": _repetitions,
+    "percentiles of clusters": _clustered,
+    "curves and pauses": _curves,
+    **{f"makespans: {name}": lambda name=name: _makespans(name) for name in LAWS},  # type: ignore[misc]
+    "recordings": _read,
+    "simulated steps": _plans,
+    **{f"steps: {name}": lambda name=name: _pairs(name) for name in SETTINGS},  # type: ignore[misc]
+    **{f"projected: {name}": lambda name=name: _of_project(name) for name in RUNS},  # type: ignore[misc]
+    "other recordings": _of_other_recordings,
+    **{f"attributed: {name}": lambda name=name: _of_steps(name) for name in STEPS},  # type: ignore[misc]
+}
+
+
+# -- the table
+
+
+MOST: Final = 24
+"""Numbers of an answer that are in the table one by one; more are digested."""
+
+
+def _digest(values: Sequence[Any]) -> list[object]:
+    """Numbers that change with any of many values, large or small."""
+    leaves = list(_leaves(values))
+    numbers = [leaf for leaf in leaves if isinstance(leaf, float) and math.isfinite(leaf)]
+    scaled = [math.copysign(math.log1p(abs(number)), number) for number in numbers]
+    placed = math.fsum(number * (1 + place % 7 / 7) for place, number in enumerate(scaled))
+    exact = ",".join(str(leaf) for leaf in leaves if not isinstance(leaf, float))
+    return [len(leaves), math.fsum(scaled), placed, zlib.crc32(exact.encode())]
+
+
+def _leaves(value: object) -> Iterator[object]:
+    """Numbers and words of an answer, in order."""
+    match value:
+        case Distribution():
+            yield from (value.trials, value.size, value.total, value.sd, value.values[0], value.quantile(0.9))
+        case Fraction():
+            yield float(value)
+        case array():
+            yield from (len(value), math.fsum(number * number for number in value))
+        case Mapping():
+            for key, inner in value.items():
+                yield from (str(key), *_leaves(inner))
+        case list() | tuple() | range():
+            for inner in value:
+                yield from _leaves(inner)
+        case set() | frozenset():
+            yield from sorted(map(str, value))
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            for field in fields(value):
+                yield from _leaves(getattr(value, field.name))
+        case None | bool() | int() | float() | str():
+            yield value
+        case _:
+            yield str(value)
+
+
+def _written(leaf: object) -> object:
+    """As in the table: eleven digits, and no number that JSON lacks."""
+    if isinstance(leaf, float):
+        return float(f"{leaf:.11g}") if math.isfinite(leaf) else str(leaf)
+    return leaf
+
+
+def answers(name: str) -> dict[str, list[object]]:
+    """Return the answer to a question, as in the table."""
+    found = {key: list(_leaves(value)) for key, value in CASES[name]().items()}
+    short = {key: leaves if len(leaves) <= MOST else _digest(leaves) for key, leaves in found.items()}
+    return {key: list(map(_written, leaves)) for key, leaves in short.items() if leaves not in ([], [None])}
+
+
+def _equal(first: object, second: object) -> bool:
+    """Whether floats agree to nine digits; whatever else is equal."""
+    both = isinstance(first, float) and isinstance(second, float)
+    return first == second or (both and math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-9))  # type: ignore[arg-type]
+
+
+def differences(name: str, pinned: Mapping[str, Sequence[object]]) -> list[str]:
+    """Return the names of the numbers that are not as in the table."""
+    found = answers(name)
+    return [
+        key
+        for key in {**pinned, **found}
+        if len(found.get(key, ())) != len(pinned.get(key, ()))
+        or not all(map(_equal, found.get(key, ()), pinned.get(key, ())))
+    ]
+
+
+def _table() -> dict[str, dict[str, list[object]]]:
+    table: dict[str, dict[str, list[object]]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def test_the_table_has_every_question() -> None:
+    assert list(_table()) == list(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_answer_is_as_before(name: str) -> None:
+    """Where it differs, the note of the change says why."""
+    assert differences(name, _table()[name]) == []
+
+
+def _write() -> int:
+    """Write the table, one line a number or group of numbers."""
+    cases = []
+    for name in CASES:
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(leaves)}" for key, leaves in answers(name).items())
+        cases.append(f" {json.dumps(name)}: {{\n{lines}\n }}")
+    TABLE.write_text("{\n" + ",\n".join(cases) + "\n}\n", encoding="utf-8")
+    return 0
+
+
+def _check(times: Path) -> int:
+    """For the mutation check: whether an answer differs, or takes ten times its CPU time; the quickest first.
+
+    The first call, without a mutant, writes the CPU time of each question to ``times``.
+    """
+    known: dict[str, float] = json.loads(times.read_text()) if times.exists() else {}
+    taken, table = {}, _table()
+    for name in sorted(CASES, key=lambda name: known.get(name, 0.0)):
+        began = time.process_time()
+        if known:  # the signal ends this process
+            signal.setitimer(signal.ITIMER_PROF, 10 * known[name] + 2)
+        if differences(name, table[name]):
+            return 1
+        taken[name] = time.process_time() - began
+    if not known:
+        times.write_text(json.dumps(taken))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_check(Path(sys.argv[1])) if sys.argv[1:] else _write())
