@@ -40,7 +40,7 @@ from costmodel import (
     load_prices,
     load_provider,
     project,
-    tax_bounds,
+    reference_of,
 )
 from costmodel.projection.wall_clock import tail_limits
 from costmodel.recording.causes import CAUSE_POLICIES, cause_of, policy_of, recorded_cause
@@ -273,7 +273,7 @@ def _of_other_recordings() -> dict[str, object]:
         printed, asked = load(PUBLISHED / f"{name}.toml"), TrainingRun(trajectories=10_000, workers=500)
         rows = [[row.worker_hours, row.wall_clock_hours, row.versus, row.flags] for row in project(printed, asked)]
         others[name] = dict(zip(map(str, itertools.count()), rows, strict=False))
-    reference = tax_bounds.reference_of([_recording("measured")])
+    reference = reference_of([_recording("measured")])
     others["reference"] = _rows(_recording("unknown", known=False), _asked(), reference=reference)
     return {f"{name} {key}": value for name, answer in others.items() for key, value in answer.items()}
 
@@ -340,7 +340,7 @@ STEP: Final = {"trajectories": 60, "workers": 9, "prompts": 3, "group_size": 4}
 def _simulated(
     asked: TrainingRun, trials: Trials, without: Sequence[str], seed: int, factor: float = 1.0, highest: int = 6
 ) -> object:
-    rules = StepRules.of(asked, without)
+    rules = StepRules(asked, without)
     thinking = None if asked.think is None else ThinkQuantiles(asked.think, trials, asked.suspension)
     fork_ns = None if asked.fork_s is None else round(asked.fork_s * S)
     stream = RandomStream(asked, trials, thinking, seed, [1 + place % 3 for place in range(60)] if seed else None)
@@ -390,7 +390,7 @@ def _plans() -> dict[str, object]:
     answer: dict[str, object] = {}
     for name, changes in PLANS.items():
         asked = TrainingRun(**{"workers": 12, **changes})
-        rules = StepRules.of(asked)
+        rules = StepRules(asked)
         stream = RandomStream(asked, Trials(_pool(), asked), None, 5)
         settled = settling(rules, 4.0 * S)
         for highest in (2, 7):
@@ -561,7 +561,7 @@ def _repetitions() -> dict[str, object]:
         answer[f"{one} against {other}"] = [
             found, found.verdict.tie, verdict.ratio(first, second, assume), needed,
             repetitions.between([first, second]), repetitions.margins(first, second, assume),
-            repetitions.separate(first, second, assume),
+            repetitions.measures(first, second),
             repetitions.spread_under_no_change(first, second, assume),
         ]  # fmt: skip
     origins = [(RunKey("r", place % 3), place // 6) for place in range(40)]
