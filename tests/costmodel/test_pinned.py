@@ -561,7 +561,6 @@ def _repetitions() -> dict[str, object]:
         answer[f"{one} against {other}"] = [
             found, found.verdict.tie, verdict.ratio(first, second, assume), needed,
             repetitions.between([first, second]), repetitions.margins(first, second, assume),
-            repetitions.measures(first, second),
             repetitions.spread_under_no_change(first, second, assume),
         ]  # fmt: skip
     origins = [(RunKey("r", place % 3), place // 6) for place in range(40)]
