@@ -31,6 +31,13 @@ INPUTS: Final = {
     "prebuild": ("build_s",),
 }
 """Latencies of each action."""
+OFF: Final[dict[str, dict[str, Any]]] = {
+    "suspend": {"suspend_after_s": None, "suspend_s": 0.0, "resume_s": 0.0, "suspended_usd_hour": None},
+    "fork": {"fork_s": None},
+    "recycle": {"recycle_s": None},
+    "prebuild": {},
+}
+"""Fields of a training run without an action."""
 EFFORT: Final = 0.03
 """Simulation budget of a saving, relative to a row."""
 BEYOND: Final = 10
@@ -115,15 +122,8 @@ def what_if(run: Alternatives, actions: Sequence[str]) -> list[Saving]:
         raise TrainingRunError("--what-if needs at least one trajectory")
     base = run.training_run
     for action in actions:
-        base = _without(base, action)
+        base = replace(base, **OFF[action])
     return [_saving(run, base, action) for action in actions]
-
-
-def _without(training_run: TrainingRun, action: str) -> TrainingRun:
-    if action == "suspend":
-        return replace(training_run, suspend_after_s=None, suspend_s=0.0, resume_s=0.0, suspended_usd_hour=None)
-    off: dict[str, Any] = {} if action == "prebuild" else {ACTIONS[action]: None}
-    return replace(training_run, **off)
 
 
 def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
@@ -151,7 +151,7 @@ def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
             raise TrainingRunError(f"{action} cannot be compared: no attempt succeeds, or the steps differ")
         return result
 
-    priced = Rates.of(requested, run.value, run.prices).priced
+    priced = Rates.of(run).priced
 
     def saved(field: str, value: float) -> float:
         result = difference({field: value})

@@ -67,8 +67,7 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     """None where no attempt succeeds in time."""
     if training_run.create_rate is not None:
         sample = [attempt.unthrottled() for attempt in sample]
-    killed = _killed(sample, training_run)
-    tallied = _tallied(killed, pool, training_run, None)
+    tallied = _tallied(sample, pool, training_run, None)
     if tallied is None:
         return None
     tally, retries, law = tallied
@@ -78,7 +77,7 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     run = run_in_time(law, training_run, draw, pool)
     if training_run.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value
-        mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), training_run), pool, training_run, run.outcome)
+        mixed = _tallied(from_pool(sample, round(HITS * hits)), pool, training_run, run.outcome)
         assert mixed is not None  # a hit only saves time
         tally, retries, law = mixed
     return TimedRun(tally, retries, law, run)
@@ -87,6 +86,8 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
 def _tallied(
     sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun, outcome: SimulatedRun | None
 ) -> tuple[Tally, Retries, Distribution] | None:
+    if training_run.timeout_s is not None:
+        sample = killed_after(sample, training_run.timeout_s)
     tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, training_run.run_sd))
     success = tally.held_times(ok=True)
     if success is None:
@@ -99,10 +100,6 @@ def _tallied(
     rng = Random(training_run.precision.seed)
     law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, rng)
     return tally, retries, law
-
-
-def _killed(sample: Sequence[Attempt], training_run: TrainingRun) -> Sequence[Attempt]:
-    return sample if training_run.timeout_s is None else killed_after(sample, training_run.timeout_s)
 
 
 def run_in_time(
@@ -130,7 +127,8 @@ def run_in_time(
         whole = makespan(training_run.trajectories)
         return WholeRun(whole, whole, None, None, [], law)
     policy, train_ns, batch = training_run.effective_policy, training_run.train_s * NS_PER_S, training_run.step_rollouts
-    parts = [(times, size, makespan(size)) for times, size in _sizes(training_run, batch)]
+    full, rest = divmod(training_run.trajectories, batch)
+    parts = [(times, size, makespan(size)) for times, size in ((full, batch), (1, rest)) if times and size]
     step = parts[0][2] if parts else Makespan(0.0, 0.0, "order-statistic")
     wall = rollouts = makespan(training_run.trajectories) if not policy.barrier else step
     if policy.barrier:
@@ -152,12 +150,6 @@ def run_in_time(
         waiting = GpuWaiting(wall.value_ns / NS_PER_HOUR, training_run.gpus * waiting_ns / NS_PER_HOUR)
         gpu = {policy.name: waiting.priced(training_run.gpu_usd_hour)}
     return WholeRun(wall, rollouts, steps, gpu, parts, law)
-
-
-def _sizes(training_run: TrainingRun, batch: int) -> list[tuple[int, int]]:
-    """How many steps keep how many trajectories."""
-    full, rest = divmod(training_run.trajectories, batch)
-    return [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
 
 
 class WallClockLimits(NamedTuple):

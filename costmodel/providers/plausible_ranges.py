@@ -274,8 +274,5 @@ def _named(plan: Profile | None) -> str:
 def _with_disk(prices: Prices | None, gib: float) -> Prices | None:
     if prices is None:
         return None
-    billed = [
-        msgspec.structs.replace(price, disk_gib=gib) if price.rate("usd_per_disk_gib_hour") > 0 else price
-        for price in prices.sandboxes
-    ]
-    return msgspec.structs.replace(prices, sandboxes=tuple(billed))
+    sandboxes = tuple(msgspec.structs.replace(price, disk_gib=gib) for price in prices.sandboxes)
+    return msgspec.structs.replace(prices, sandboxes=sandboxes)
