@@ -27,7 +27,6 @@ from costmodel.workload.rescaling import Alternatives, at_scale
 if TYPE_CHECKING:
     from costmodel.providers.provider import Provider
 
-
 _KEPT: Final = ("identity", "length", "flags", "evidence", "assumptions", "levels", "versus")
 """Fields of a row that are independent of the projected pool."""
 

@@ -161,9 +161,14 @@ def answer_of(
             reference = min(ranked.values(), key=lambda row: getattr(row, measure).value, default=None)
         else:
             reference = next((row for row in baselines if id(row) in ranked), None)
-        entries = [
-            _entry(row, columns[id(row)], reference if id(row) in ranked else None, measure, run_sd) for row in members
-        ]
+        entries = []
+        for row in members:
+            entry = Entry(columns[id(row)], row, getattr(row, measure))
+            if reference is not None and row is not reference and id(row) in ranked:
+                ratio, verdict = _against(row, reference, measure, run_sd)
+                another = row.identity.environment != reference.identity.environment
+                entry = entry._replace(ratio=ratio, verdict=verdict, another_environment=another)
+            entries.append(entry)
         ordered = tuple(sorted(entries, key=lambda entry: list(placed).index(entry.place)))
         reference_place = None if reference is None or len(ranked) < 2 else columns[id(reference)]
         lines.append(WorkLine(work, named[work], ordered, reference_place))
@@ -189,15 +194,6 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
 
 def _comparable(row: Row, measure: str) -> bool:
     return getattr(row, measure) is not None and warnings.DISTURBED not in row.flags
-
-
-def _entry(row: Row, place: Place, reference: Row | None, measure: str, run_sd: float | None) -> Entry:
-    """``reference``: None where the row is not ranked."""
-    amount = getattr(row, measure)
-    if reference is None or row is reference:
-        return Entry(place, row, amount)
-    another_environment = row.identity.environment != reference.identity.environment
-    return Entry(place, row, amount, *_against(row, reference, measure, run_sd), another_environment)
 
 
 def _against(row: Row, reference: Row, measure: str, run_sd: float | None) -> tuple[Interval | None, Finding]:

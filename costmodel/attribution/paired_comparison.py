@@ -22,8 +22,6 @@ from costmodel.workload.rescaling import Alternatives
 
 ALIKE: Final = 1e-3
 """Precision of a difference as a share of the run."""
-
-
 Shared = dict[int, tuple[Pool, Replications]]
 """Simulated runs by identity of their pool, so that pairs with a common run simulate the run once."""
 

@@ -29,8 +29,6 @@ LEAST: Final = 0.1
 """Least share of the sandbox's amount with a precision requirement of its own."""
 NOTHING: Final = 1e-4
 """Errors below this share of the run are ignored."""
-
-
 Steps = list[float]
 """Amount of each simulated step under one stream, multiplied by its weight."""
 CHANCE_AT_MOST: Final = 0.5
@@ -216,16 +214,14 @@ def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attributi
 
     waiting, gpu = attribution.waiting, by.gpu_hours.value if by.gpu_hours else 0.0
     if waiting is not None:
+        usd_hour = waiting.waiting_usd and waiting.waiting_usd / waiting.waiting_gpu_hours
         part = "stalled" if sandbox else "generation" if waiting.generation_gpu_hours is not None else "commands"
         old = getattr(waiting, f"{part}_gpu_hours")
         waiting = waiting._replace(
             wall_clock_hours=waiting.wall_clock_hours + by.step_s.value * attribution.steps / 3600,
             waiting_gpu_hours=waiting.waiting_gpu_hours + gpu,
             **{f"{part}_gpu_hours": None if old is None else old + gpu},
-        )
-        if waiting.waiting_usd is not None and waiting.waiting_gpu_hours:
-            assert attribution.waiting is not None
-            waiting = waiting.priced(attribution.waiting.waiting_usd / attribution.waiting.waiting_gpu_hours)  # type: ignore[operator]
+        ).priced(usd_hour)
     if sandbox:
         attribution = attribution._replace(sandbox=more(attribution.sandbox), interaction=more(attribution.interaction))
     return attribution._replace(run=more(attribution.run), waiting=waiting)

@@ -167,23 +167,18 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
     ``intervals.difference``). The makespan's own error is added to both. Training time is certain, and hides
     simultaneous rollouts.
     """
-    if mean.low is None or mean.high is None or not mean.value:
+    if mean.limits is None or not mean.value:
         return WallClockLimits(), WallClockLimits()
     policy, wall = training_run.effective_policy, run.wall.value_ns / NS_PER_HOUR
-    if not run.parts or not policy.barrier:
-        whole = _limits(run, run.rollouts, training_run, training_run.trajectories, mean)
-        if not run.parts:
-            return whole, WallClockLimits()
-        count, value = sum(times for times, *_ in run.parts), run.rollouts.value_ns / NS_PER_HOUR
-        low, high = (end and end / count for end in whole[:2])
-        parts = [(count, value / count, WallClockLimits(low, high, whole.tail))]
-        step = WallClockLimits()
-    else:
-        parts = [
-            (times, makespan.value_ns / NS_PER_HOUR, _limits(run, makespan, training_run, size, mean))
-            for times, size, makespan in run.parts
-        ]
-        step = parts[0][2]
+    steps_wait = bool(run.parts) and policy.barrier
+    count = 1 if steps_wait else sum(times for times, *_ in run.parts) or 1  # steps of a part with common limits
+    whole = 1, training_run.trajectories, run.rollouts
+    off = 1 - mean.limits[0] / mean.value, mean.limits[1] / mean.value - 1
+    parts = []
+    for times, size, makespan in run.parts if steps_wait else [whole]:
+        low, high, tail = _limits(run, makespan, training_run, size, off)
+        low, high = (end and end / count for end in (low, high))
+        parts.append((times * count, makespan.value_ns / NS_PER_HOUR / count, WallClockLimits(low, high, tail)))
     train = training_run.train_s / 3600
 
     def takes(hours: float) -> float:
@@ -197,22 +192,22 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
 
     tails = [part_limits.tail for *_, part_limits in parts]
     tail = max(tails, key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
-    return WallClockLimits(moved("low"), moved("high"), tail), step
+    return WallClockLimits(moved("low"), moved("high"), tail), parts[0][2] if steps_wait else WallClockLimits()
 
 
-def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, mean: Interval) -> WallClockLimits:
-    """Return limits of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
-    assert mean.low is not None
-    assert mean.high is not None
+def _limits(
+    run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, off: tuple[float, float]
+) -> WallClockLimits:
+    """Return limits of rollouts that keep ``size`` trajectories; ``off``: relative limits of the mean."""
     jobs = size
     if run.parts and training_run.effective_policy.barrier:
         jobs = launched(size, training_run.over_provision)
     tail = tail_limits(run.law, jobs, makespan.value_ns, training_run, excess=jobs - size)
     soonest, latest = max(0.0, makespan.value_ns - makespan.error_ns), makespan.value_ns + makespan.error_ns
-    low = soonest - math.hypot(soonest * (1 - mean.low / mean.value), tail.sooner_ns)
+    low = soonest - math.hypot(soonest * off[0], tail.sooner_ns)
     if tail.later_ns is None:
         return WallClockLimits(max(0.0, low) / NS_PER_HOUR, None, tail)
-    high = latest + math.hypot(latest * (mean.high / mean.value - 1), tail.later_ns)
+    high = latest + math.hypot(latest * off[1], tail.later_ns)
     return WallClockLimits(max(0.0, low) / NS_PER_HOUR, high / NS_PER_HOUR, tail)
 
 
