@@ -24,7 +24,7 @@ HELD_PER_SUCCESS: Final = "held_per_success_s"
 EXEC, SESSION = "exec", "session"
 """Compared modes of a workload: a dispatch per action, and a persistent shell."""
 
-GROUNDS: Final = (*(warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warnings.COMPOSED, warnings.PUBLISHED),)
+GROUNDS: Final = ("measured", warnings.STAND_IN, warnings.IMPORTED, "composed", warnings.PUBLISHED)
 """Provenances, the most reliable first. Rows of the first with any row are ranked."""
 
 
@@ -146,7 +146,7 @@ def answer_of(
     Raises:
         TrainingRunError: the baseline is unknown.
     """
-    ground = min((row.provenance for row in rows), key=GROUNDS.index, default="")
+    ground = next((candidate for candidate in GROUNDS if any(row.provenance == candidate for row in rows)), "")
     baselines = None if baseline is None else matching(rows, baseline)
     placed = _placed(rows)
     columns = {id(row): place for place, members in placed.items() for row in members}
@@ -207,7 +207,7 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
     labelled: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         labelled.setdefault((row.provenance, row.label), []).append(row)
-    order = sorted(labelled, key=lambda key: GROUNDS.index(key[0]))
+    order = sorted(labelled, key=lambda key: GROUNDS.index(key[0]) if key[0] in GROUNDS else len(GROUNDS))
     columns: dict[Place, list[Row]] = {}
     for provenance, label in order:
         members = labelled[provenance, label]

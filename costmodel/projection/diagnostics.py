@@ -22,7 +22,7 @@ def trust(pool: Pool) -> list[str]:
     """Return warnings about the trials."""
     exposure = pool.exposure
     conditions = {
-        pool.provenance: pool.provenance != warnings.MEASURED,
+        pool.provenance: pool.provenance in (warnings.COMPOSED, warnings.STAND_IN, warnings.IMPORTED),
         warnings.DISTURBED: exposure is not None and exposure.throughout,
         warnings.DISTORTED: exposure is not None and exposure.matters,
         warnings.INCOMPLETE: not pool.complete,

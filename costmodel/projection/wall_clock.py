@@ -179,6 +179,8 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
         low, high, tail = _limits(run, makespan, training_run, size, off)
         low, high = (end and end / count for end in (low, high))
         parts.append((times * count, makespan.value_ns / NS_PER_HOUR / count, WallClockLimits(low, high, tail)))
+    if not run.parts:
+        return parts[0][2], WallClockLimits()
     train = training_run.train_s / 3600
 
     def takes(hours: float) -> float:
