@@ -18,6 +18,8 @@ WORK_FIELDS: Final = (
     *("tier", "tier_digest", "mode", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib"),
 )
 """Fields of a cell's identity that are equal for the same workload, besides the length."""
+_LIKENESS: Final = ("mode", "environment", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib")
+"""Fields that make two rows similar, the most important first."""
 
 
 def matches_spec(identity: CellIdentity, spec: str) -> bool:
@@ -45,16 +47,11 @@ def matching(rows: Sequence[Row], spec: str) -> list[Row]:
 def peer(row: Row, candidates: Sequence[Row]) -> Row | None:
     """Return the most similar candidate of the same tier and length."""
 
-    def work(side: Row) -> tuple[object, ...]:
-        return side.identity.tier, side.identity.tier_digest, side.length
+    def likeness(candidate: Row) -> list[bool]:
+        return [getattr(row.identity, field) == getattr(candidate.identity, field) for field in _LIKENESS]
 
-    def likeness(candidate: Row) -> int:
-        weights = {"mode": 64, "environment": 32, "concurrency": 16, "arrival": 8, "think": 4, "acquire": 2}
-        weights |= {"cpu_milli": 1, "memory_mib": 1}
-        ours, theirs = row.identity, candidate.identity
-        return sum(weight for field, weight in weights.items() if getattr(ours, field) == getattr(theirs, field))
-
-    same_work = [candidate for candidate in candidates if work(candidate) == work(row)]
+    work = row.identity.tier, row.identity.tier_digest, row.length
+    same_work = [side for side in candidates if (side.identity.tier, side.identity.tier_digest, side.length) == work]
     return max(same_work, key=likeness, default=None)
 
 
@@ -115,35 +112,29 @@ def judge_rows(
     """Judge the difference of an amount proportional to occupied time per success."""
     assert amount is not None
     assert reference_amount is not None
-    pair = _estimates(row, reference, amount, reference_amount)
-    if pair is None:
-        return Difference(difference(amount, reference_amount), Finding(UNKNOWN))
-    return judge(*pair, _either(row, reference, run_sd))
+    sides = _estimates(row, reference, amount, reference_amount, run_sd)
+    return Difference(difference(amount, reference_amount), Finding(UNKNOWN)) if sides is None else judge(*sides)
 
 
 def times(
     row: Row, reference: Row, amount: Interval, reference_amount: Interval, run_sd: float | None
 ) -> Interval | None:
     """Return the ratio of two amounts, with an interval consistent with ``judge_rows``."""
-    pair = _estimates(row, reference, amount, reference_amount)
-    if pair is None:
+    sides = _estimates(row, reference, amount, reference_amount, run_sd)
+    if sides is None:
         return Interval(amount.value / reference_amount.value) if reference_amount.value > 0 else None
-    return ratio(*pair, _either(row, reference, run_sd))
+    return ratio(*sides)
 
 
 def _estimates(
-    row: Row, reference: Row, amount: Interval, reference_amount: Interval
-) -> tuple[Estimate, Estimate] | None:
-    """Return both estimates; None where one row is published, without trials, or "at least"."""
+    row: Row, reference: Row, amount: Interval, reference_amount: Interval, run_sd: float | None
+) -> tuple[Estimate, Estimate, Assumed] | None:
+    """Return both estimates and the larger assumed spread; None where a row is published, or "at least"."""
     if row.evidence is None or reference.evidence is None or amount.at_least or reference_amount.at_least:
         return None
     held, reference_held = (
         estimate.scaled(interval.value / estimate.value) if estimate.value else estimate
         for estimate, interval in ((row.evidence.held, amount), (reference.evidence.held, reference_amount))
     )
-    return held, reference_held
-
-
-def _either(row: Row, reference: Row, run_sd: float | None) -> Assumed:
-    """Return the larger assumed spread of the two substrates."""
-    return max((assumed(side.identity.substrate, run_sd) for side in (row, reference)), key=lambda side: side.sd)
+    spreads = (assumed(side.identity.substrate, run_sd) for side in (row, reference))
+    return held, reference_held, max(spreads, key=lambda spread: spread.sd)

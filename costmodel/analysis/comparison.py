@@ -13,11 +13,10 @@ from typing import Final, NamedTuple
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import Recording
 from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial, values_of
-from costmodel.statistics import repetitions
+from costmodel.statistics import repetitions, verdict
 from costmodel.statistics.intervals import LEVEL, Interval, difference, quantile, ratio, student_t, wilson_interval
 from costmodel.statistics.quantiles import percentile, percentile_with_runs, spread_of, worth
 from costmodel.statistics.repetitions import NORMAL, Assumed, Basis, Estimate, RunKey
-from costmodel.statistics.verdict import repetitions_needed
 from costmodel.workload.pool import Pool, pools
 
 BETTER: Final = "better"
@@ -35,8 +34,6 @@ FALSE_ALARMS: Final = 1 - LEVEL
 
 SURROUNDINGS: Final = ("environment", "substrate_version", "image")
 """Fields of a cell's identity that may differ between the sides, possibly as the judged change."""
-
-
 METRIC_LIMIT: Final = 0.10
 """Limit of a metric without a given limit."""
 FAILURE_RATE: Final = "failure_rate"
@@ -218,10 +215,10 @@ def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
     if change is not None and metric.quantity != FAILURE_RATE and (before.disturbed or after.disturbed):
         comparison = comparison._replace(change=Interval(change.value), reason=DISTURBED)
     elif change is not None:
-        verdict, reason = _judged(change, metric.limit)
-        if verdict == INCONCLUSIVE and metric.quantity == FAILURE_RATE and after.succeeded == len(after.trials):
-            verdict, reason = NO_DIFFERENCE, ""  # however few trials: nothing speaks for more failures
-        comparison = comparison._replace(verdict=verdict, reason=reason)
+        kind, reason = _judged(change, metric.limit)
+        if kind == INCONCLUSIVE and metric.quantity == FAILURE_RATE and after.succeeded == len(after.trials):
+            kind, reason = NO_DIFFERENCE, ""  # however few trials: nothing speaks for more failures
+        comparison = comparison._replace(verdict=kind, reason=reason)
     return comparison._replace(needs=_needs(comparison)) if comparison.verdict == INCONCLUSIVE else comparison
 
 
@@ -242,7 +239,7 @@ def _needs(comparison: Comparison, level: float = LEVEL) -> int | None:
     if comparison.change is None:
         return None
     sides, difference = comparison.repetitions, comparison.metric.limit or METRIC_LIMIT
-    return repetitions_needed(comparison.change, sides, difference, measured=comparison.measured, level=level)
+    return verdict.repetitions_needed(comparison.change, sides, difference, measured=comparison.measured, level=level)
 
 
 def _together(comparisons: list[Comparison]) -> list[Comparison]:
@@ -298,16 +295,14 @@ def _means(before: Pool, after: Pool, metric: Metric, assume: Assumed) -> Compar
     (_, was), (_, value) = means
     if was is None or value is None:
         return Comparison(before, after, metric, then, now, None, _missing(then, now))
-    change = _relative(value.within, was.within)
-    if change is not None:
-        change = _wider(change, _relative(*repetitions.margins(value, was, assume)))
+    change = verdict.ratio(value, was, assume)
     sd = (
         math.sqrt(repetitions.between((value, was)))
         if repetitions.measures(value, was) and not assume.by_user
         else None
     )
     bases = _bases((len(was.parts), len(value.parts)), sd, assume)
-    return Comparison(before, after, metric, then, now, change, WAS_ZERO, bases)
+    return Comparison(before, after, metric, then, now, change and change.shifted(-1), WAS_ZERO, bases)
 
 
 def _mean(pool: Pool, quantity: str) -> tuple[int, Estimate | None]:
@@ -350,7 +345,8 @@ def _percentiles(before: Pool, after: Pool, metric: Metric, p: float, assume: As
         return Comparison(before, after, metric, then, now, None, needed[0] if needed else _missing(then, now))
     spread = None if assume.by_user else spread_of(p, *runs)
     bases = _bases((len(runs[0]), len(runs[1])), spread and spread.sd, assume)
-    return Comparison(before, after, metric, then, now, _relative(now.at, then.at), WAS_ZERO, bases)
+    change = ratio(now.at, then.at).shifted(-1) if then.at.value > 0 else None
+    return Comparison(before, after, metric, then, now, change, WAS_ZERO, bases)
 
 
 def _by_run(pool: Pool, quantity: str) -> list[list[Sequence[int]]]:
@@ -371,18 +367,3 @@ def _bases(runs: tuple[int, int], sd: float | None, assume: Assumed) -> tuple[Ba
 def _missing(then: ComparedSide, now: ComparedSide) -> str:
     missing = [when for side, when in zip((then, now), SIDES, strict=True) if side.at is None]
     return f"no value {' and '.join(missing)}"
-
-
-def _relative(now: Interval, then: Interval) -> Interval | None:
-    """Return the relative change; None where it was 0 before."""
-    if then.value <= 0:
-        return None
-    return ratio(now, then).shifted(-1)
-
-
-def _wider(change: Interval, limits: Interval | None) -> Interval:
-    """Return the outer limits of both, or ``change`` where the second is missing."""
-    if limits is None or change.low is None or limits.low is None:
-        return change
-    high = None if change.high is None or limits.high is None else max(change.high, limits.high)
-    return Interval(change.value, min(change.low, limits.low), high)

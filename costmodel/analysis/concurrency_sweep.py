@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 from statistics import fmean, median
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from costmodel.recording.breakdown import has_schedule
 from costmodel.recording.events import Health
@@ -70,23 +70,20 @@ class Ladder(NamedTuple):
     levels: tuple[LadderLevel, ...]
     knee: SaturationPoint
 
-    @classmethod
-    def of(cls, pools: Sequence[Pool]) -> Self:
-        """Return the ladder of pools with a success each and different concurrency."""
-        levels = tuple(map(_level, pools))
-        limit_ns = WITHIN * levels[0].completion_ns
-        beyond = next((place for place, level in enumerate(levels) if level.completion_ns > limit_ns), None)
-        last = levels[-1 if beyond is None else beyond - 1]
-        whose, why = _whose(levels, beyond)
-        at = None if beyond is None else last.concurrency
-        return cls(tuple(pools), levels, SaturationPoint(at, last.throughput_per_s, whose, why))
-
 
 def ladders(pools: Iterable[Pool]) -> list[Ladder]:
     """Return the ladders of all cells with two or more levels and full slots."""
     full = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
-    groups = [one_per_level(group) for group in by_levels(full)]
-    return [Ladder.of(group) for group in groups if len(group) > 1]
+    found = []
+    for group in filter(lambda group: len(group) > 1, map(one_per_level, by_levels(full))):
+        levels = tuple(map(_level, group))
+        limit_ns = WITHIN * levels[0].completion_ns
+        beyond = next((place for place, level in enumerate(levels) if level.completion_ns > limit_ns), None)
+        last = levels[-1 if beyond is None else beyond - 1]
+        at = None if beyond is None else last.concurrency
+        knee = SaturationPoint(at, last.throughput_per_s, *_whose(levels, beyond))
+        found.append(Ladder(tuple(group), levels, knee))
+    return found
 
 
 def _level(pool: Pool) -> LadderLevel:
@@ -95,11 +92,11 @@ def _level(pool: Pool) -> LadderLevel:
     blocks: dict[tuple[RunKey, int], dict[int, list[RecordedTrial]]] = {}
     for trial in pool.trials:
         blocks.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
-    rates = [
-        [Rate.of([(t.start_ns, t.freed_ns, t.ok) for t in trials]) for trials in workers.values()]
-        for workers in blocks.values()
-    ]
-    throughput = _throughput([together(workers, concurrency) for workers in rates], concurrency)
+    rates = []
+    for workers in blocks.values():
+        spans = ([(t.start_ns, t.freed_ns, t.ok) for t in trials] for trials in workers.values())
+        rates.append(together(list(map(Rate.of, spans)), concurrency))
+    throughput = _throughput(rates, concurrency)
     actions_ns = sorted(ns for trial in good for ns in trial.durations_ns) or [0]
     return LadderLevel(
         concurrency=concurrency,

@@ -101,11 +101,24 @@ def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
     Raises:
         TrainingRunError: the two did not do the same work, one of them has no number, or the model's time is missing.
     """
-    _check_comparable(start, goal)
+    start_row, goal_row = start.row, goal.row
+    if (start_row.identity.tier, start_row.length) != (goal_row.identity.tier, goal_row.length):
+        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (start_row, goal_row))
+        raise TrainingRunError(
+            f"{start.name} and {goal.name} did different work, {works}; give the length with --length"
+        )
+    for side in (start, goal):
+        if side.row.worker_hours is None:
+            raise TrainingRunError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
+        if side.training_run.think is None and not side.row.think_s:
+            raise TrainingRunError(
+                "the model's time before each action is missing, and the length of the run depends on it: "
+                "add --think lognormal:8s,1 (--think 0s: it takes none)"
+            )
     unit = USD if all(usd_of(side.row) is not None for side in (start, goal)) else WORKER_HOURS
     saved = Savings(start, goal, unit, effort * PAIRED)
     saving = saved.at({})
-    first, second = start.row.attribution, goal.row.attribution
+    first, second = start_row.attribution, goal_row.attribution
     if saved.first is not None and first is not None and second is not None:  # so that both tables agree
         from costmodel.attribution.paired_comparison import with_difference
 
@@ -132,23 +145,6 @@ def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
         saving_at_best=ends[1],
         open_points=tuple(points),
     )
-
-
-def _check_comparable(start: Side, goal: Side) -> None:
-    start_row, goal_row = start.row, goal.row
-    if (start_row.identity.tier, start_row.length) != (goal_row.identity.tier, goal_row.length):
-        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (start_row, goal_row))
-        raise TrainingRunError(
-            f"{start.name} and {goal.name} did different work, {works}; give the length with --length"
-        )
-    for side in (start, goal):
-        if side.row.worker_hours is None:
-            raise TrainingRunError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
-        if side.training_run.think is None and not side.row.think_s:
-            raise TrainingRunError(
-                "the model's time before each action is missing, and the length of the run depends on it: "
-                "add --think lognormal:8s,1 (--think 0s: it takes none)"
-            )
 
 
 def across(*savings: Interval | None) -> Interval:

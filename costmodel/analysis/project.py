@@ -22,11 +22,10 @@ from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool, by_levels, nearest_length, pools
-from costmodel.workload.rescaling import Alternatives
+from costmodel.workload.rescaling import Alternatives, at_scale
 
 if TYPE_CHECKING:
     from costmodel.providers.provider import Provider
-
 
 _KEPT: Final = ("identity", "length", "flags", "evidence", "assumptions", "levels", "versus")
 """Fields of a row that are independent of the projected pool."""
@@ -174,20 +173,16 @@ def inputs_of(
     training_run: TrainingRun,
     prices: Prices | None,
 ) -> list[Alternatives]:
-    """Return the inputs of rows; unnecessary modules are not imported."""
-    alternatives = [Alternatives(levels[0], training_run, prices) for levels in groups]
-    if any(len(levels) > 1 for levels in groups):
-        from costmodel.workload.rescaling import at_scale
+    """Return the inputs of rows: of each group of levels, and of each of the ``providers``."""
+    alternatives = [at_scale(levels, training_run, prices) for levels in groups]
+    if not providers:
+        return alternatives
+    from costmodel.providers.estimation import estimated, workloads  # not imported without a provider
 
-        alternatives = [at_scale(levels, training_run, prices) for levels in groups]
-    if providers:
-        from costmodel.providers.estimation import estimated, workloads
-
-        pools_to_estimate = workloads(cells)
-        alternatives += [
-            estimated(pool, provider, training_run, prices) for provider in providers for pool in pools_to_estimate
-        ]
-    return alternatives
+    recorded = workloads(cells)
+    return alternatives + [
+        estimated(pool, provider, training_run, prices) for provider in providers for pool in recorded
+    ]
 
 
 def rows_of(
@@ -204,18 +199,16 @@ def rows_of(
     """
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
     rows = [measured_row(pool, alternative.training_run, alternative.prices, reference) for alternative, pool in cells]
-    training_run = alternatives[0].training_run if alternatives else None
-    if training_run is not None and training_run.full_speed is not None:
-        rows = with_full_speed(rows, training_run.full_speed)
-    if training_run is not None and training_run.step_rollouts is not None:
+    if alternatives and (full_speed := alternatives[0].training_run.full_speed) is not None:
+        rows = with_full_speed(rows, full_speed)
+    if alternatives and alternatives[0].training_run.step_rollouts is not None:
         from costmodel.attribution.row import attributed
 
         for place, (alternative, pool) in enumerate(cells):
             asked = effort or alternative.training_run.step_model
             if asked and (wanted is None or wanted(alternative.value.identity)):
                 share = effort * (1.0 if pool is alternative.value else ENDS)
-                asked_run, prices = alternative.training_run, alternative.prices
-                rows[place] = attributed(rows[place], pool, asked_run, prices, share, causes=causes)
+                rows[place] = attributed(rows[place], alternative._replace(value=pool), share, causes=causes)
     remaining = iter(rows)
     return [
         widen(alternative, next(remaining), list(islice(remaining, len(alternative.ends))))

@@ -19,7 +19,7 @@ from costmodel.training.length import Length
 
 WORKER_HOURS: Final = "worker_hours"
 HELD_PER_SUCCESS: Final = "held_per_success_s"
-"""Measure of an answer: worker-hours of the whole run, or occupied seconds per delivered trajectory."""
+"""Measure of an answer, a field of a row: worker-hours of the run, or occupied seconds per delivered trajectory."""
 
 EXEC, SESSION = "exec", "session"
 """Compared modes of a workload: a dispatch per action, and a persistent shell."""
@@ -147,30 +147,31 @@ def answer_of(
         TrainingRunError: the baseline is unknown.
     """
     ground = next((candidate for candidate in GROUNDS if any(row.provenance == candidate for row in rows)), "")
-    wanted = None if baseline is None else [id(row) for row in matching(rows, baseline)]
+    baselines = None if baseline is None else matching(rows, baseline)
     placed = _placed(rows)
     columns = {id(row): place for place, members in placed.items() for row in members}
     works: dict[Work, list[Row]] = {}
     for row in rows:
         works.setdefault(Work.of(row), []).append(row)
     named = _named(works)
-    order = {place: number for number, place in enumerate(placed)}
     lines = []
     for work, members in sorted(works.items()):
-        comparable = [row for row in members if row.provenance == ground and _comparable(row, measure)]
-        reference = _reference(comparable, measure, wanted)
-        ranked = {id(row) for row in comparable} if reference is not None else set()
-        entries = [
-            _entry(row, columns[id(row)], reference if id(row) in ranked else None, measure, run_sd) for row in members
-        ]
-        lines.append(
-            WorkLine(
-                work,
-                named[work],
-                tuple(sorted(entries, key=lambda entry: order[entry.place])),
-                None if reference is None or len(comparable) < 2 else columns[id(reference)],
-            )
-        )
+        ranked = {id(row): row for row in members if row.provenance == ground and _comparable(row, measure)}
+        if baselines is None:
+            reference = min(ranked.values(), key=lambda row: getattr(row, measure).value, default=None)
+        else:
+            reference = next((row for row in baselines if id(row) in ranked), None)
+        entries = []
+        for row in members:
+            entry = Entry(columns[id(row)], row, getattr(row, measure))
+            if reference is not None and row is not reference and id(row) in ranked:
+                ratio, verdict = _against(row, reference, measure, run_sd)
+                another = row.identity.environment != reference.identity.environment
+                entry = entry._replace(ratio=ratio, verdict=verdict, another_environment=another)
+            entries.append(entry)
+        ordered = tuple(sorted(entries, key=lambda entry: list(placed).index(entry.place)))
+        reference_place = None if reference is None or len(ranked) < 2 else columns[id(reference)]
+        lines.append(WorkLine(work, named[work], ordered, reference_place))
     modes = tuple(_modes(lines, ground, measure, run_sd))
     return Answer(measure, tuple(placed), tuple(lines), ground, baseline, modes)
 
@@ -192,36 +193,13 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
 
 
 def _comparable(row: Row, measure: str) -> bool:
-    return _amount(row, measure) is not None and warnings.DISTURBED not in row.flags
-
-
-def _amount(row: Row, measure: str) -> Interval | None:
-    return row.worker_hours if measure == WORKER_HOURS else row.held_per_success_s
-
-
-def _reference(rows: Sequence[Row], measure: str, wanted: Sequence[int] | None) -> Row | None:
-    """The first row of the baseline, or the cheapest; all rows have an amount."""
-    if wanted is not None:
-        return min((row for row in rows if id(row) in wanted), key=lambda row: wanted.index(id(row)), default=None)
-    return min(rows, key=lambda row: ((amount := _amount(row, measure)) and amount.value) or 0.0, default=None)
-
-
-def _entry(row: Row, place: Place, reference: Row | None, measure: str, run_sd: float | None) -> Entry:
-    """``reference``: None where the row is not ranked."""
-    amount = _amount(row, measure)
-    if amount is None or reference is None or row is reference:
-        return Entry(place, row, amount)
-    another_environment = row.identity.environment != reference.identity.environment
-    return Entry(place, row, amount, *_against(row, reference, measure, run_sd), another_environment)
+    return getattr(row, measure) is not None and warnings.DISTURBED not in row.flags
 
 
 def _against(row: Row, reference: Row, measure: str, run_sd: float | None) -> tuple[Interval | None, Finding]:
     """Return the ratio of two comparable rows, and the verdict."""
-    amount, reference_amount = _amount(row, measure), _amount(reference, measure)
-    assert amount is not None
-    assert reference_amount is not None
-    verdict = judge_rows(row, reference, amount, reference_amount, run_sd).verdict
-    return times(row, reference, amount, reference_amount, run_sd), verdict
+    amounts = getattr(row, measure), getattr(reference, measure)
+    return times(row, reference, *amounts, run_sd), judge_rows(row, reference, *amounts, run_sd).verdict
 
 
 def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:

@@ -31,13 +31,18 @@ INPUTS: Final = {
     "prebuild": ("build_s",),
 }
 """Latencies of each action."""
+OFF: Final[dict[str, dict[str, Any]]] = {
+    "suspend": {"suspend_after_s": None, "suspend_s": 0.0, "resume_s": 0.0, "suspended_usd_hour": None},
+    "fork": {"fork_s": None},
+    "recycle": {"recycle_s": None},
+    "prebuild": {},
+}
+"""Fields of a training run without an action."""
 EFFORT: Final = 0.03
 """Simulation budget of a saving, relative to a row."""
 BEYOND: Final = 10
 """A threshold is searched up to this multiple of the highest plausible latency."""
 ROUNDS: Final = 2
-
-
 SWEPT: Final = 0.04
 """Simulation budget of a tried value, relative to a row."""
 QUICK: Final = 0.0025
@@ -45,8 +50,6 @@ QUICK: Final = 0.0025
 NOT_TRIED: Final = math.nan
 NEAR_ENOUGH: Final = 1 / 16
 """Precision of a threshold, as a share of the range."""
-
-
 SavingAt = Callable[[float], float | None]
 """Saving of moving by the value of an input; None: the run would never end."""
 
@@ -76,11 +79,6 @@ class AssumedInput(NamedTuple):
     low: float
     high: float
     sources: tuple[str, ...]
-
-    @property
-    def middle(self) -> float:
-        """The geometric mean, or the mean of a range from zero."""
-        return math.sqrt(self.low * self.high) if self.low else self.high / 2
 
 
 class Threshold(NamedTuple):
@@ -115,15 +113,8 @@ def what_if(run: Alternatives, actions: Sequence[str]) -> list[Saving]:
         raise TrainingRunError("--what-if needs at least one trajectory")
     base = run.training_run
     for action in actions:
-        base = _without(base, action)
+        base = replace(base, **OFF[action])
     return [_saving(run, base, action) for action in actions]
-
-
-def _without(training_run: TrainingRun, action: str) -> TrainingRun:
-    if action == "suspend":
-        return replace(training_run, suspend_after_s=None, suspend_s=0.0, resume_s=0.0, suspended_usd_hour=None)
-    off: dict[str, Any] = {} if action == "prebuild" else {ACTIONS[action]: None}
-    return replace(training_run, **off)
 
 
 def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
@@ -134,7 +125,8 @@ def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
     if getattr(requested, ACTIONS[action]) is None:
         assumed = tuple(_range(field, run.value.identity.memory_mib) for field in INPUTS[action])
     usual: dict[str, Any] = {name: getattr(requested, name) or 0.0 for name in INPUTS[action]}
-    usual |= {latency.field: latency.middle for latency in assumed}
+    for latency in assumed:  # the geometric mean, or the mean of a range from zero
+        usual[latency.field] = math.sqrt(latency.low * latency.high) if latency.low else latency.high / 2
     if action == "suspend":
         after_s = requested.suspend_after_s
         usual["suspend_after_s"] = sum(usual.values()) if after_s is None else after_s
@@ -151,7 +143,7 @@ def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
             raise TrainingRunError(f"{action} cannot be compared: no attempt succeeds, or the steps differ")
         return result
 
-    priced = Rates.of(requested, run.value, run.prices).priced
+    priced = Rates.of(run).priced
 
     def saved(field: str, value: float) -> float:
         result = difference({field: value})

@@ -22,8 +22,6 @@ from costmodel.workload.rescaling import Alternatives
 
 ALIKE: Final = 1e-3
 """Precision of a difference as a share of the run."""
-
-
 Shared = dict[int, tuple[Pool, Replications]]
 """Simulated runs by identity of their pool, so that pairs with a common run simulate the run once."""
 
@@ -76,7 +74,7 @@ def _both(
         trials = Trials(first.value, first.training_run)
         if not trials.successes:
             return None
-        begun = Replications(first.value, trials, first.training_run, first.prices, effort=effort, unchanged=True)
+        begun = Replications(first, trials, effort=effort, unchanged=True)
         shared[id(first.value)] = first.value, begun
     first_run = shared[id(first.value)][1]
     sampling = first_run.sampling
@@ -89,15 +87,8 @@ def _both(
         return None
     keys = [" ".join(sorted({str(trial.run) for trial in side.value.trials})) for side in (first, second)]
     salt = 0 if keys[0] == keys[1] else zlib.crc32(keys[1].encode())
-    second_run = Replications(
-        second.value,
-        other_trials,
-        second.training_run,
-        second.prices,
-        effort=effort,
-        unchanged=True,
-        sampling=sampling._replace(sample=sample, salt=salt),
-    )
+    sampling = sampling._replace(sample=sample, salt=salt)
+    second_run = Replications(second, other_trials, effort=effort, unchanged=True, sampling=sampling)
     return (first_run, second_run) if first is run else (second_run, first_run)
 
 

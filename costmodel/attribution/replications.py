@@ -14,7 +14,6 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
-from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
@@ -28,6 +27,7 @@ from costmodel.statistics.repetitions import MIN_RUNS, assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
+from costmodel.workload.rescaling import Alternatives
 
 STREAMS: Final = (6, 10)
 """Streams on the recorded trials, each with a twin: at least, and at most."""
@@ -82,17 +82,18 @@ class Rates(NamedTuple):
     priced: bool  # whether anything has a price
 
     @classmethod
-    def of(cls, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Rates:
+    def of(cls, run: Alternatives) -> Rates:
         """Return the rates of the training run and the price sheet."""
+        training_run, prices, identity = run.training_run, run.prices, run.value.identity
         gpu_usd_hour, node_usd_hour = training_run.gpu_usd_hour, training_run.node_usd_hour
         lasting = (training_run.gpus or 0) * (gpu_usd_hour or 0.0) + (training_run.nodes or 0) * (node_usd_hour or 0)
         priced = prices is not None or gpu_usd_hour is not None or node_usd_hour is not None
         suspended = training_run.suspended_usd_hour
         if prices is None:
             return cls(lasting, 0.0, 0.0, suspended or 0.0, priced or bool(suspended))
-        price = prices.sandbox(pool.identity)
+        price = prices.sandbox(identity)
         suspended = price.suspended_usd_hour() if suspended is None else suspended
-        return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), suspended, priced)
+        return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(identity), suspended, priced)
 
     def sandbox_usd(self, step: StepTaken) -> float:
         """Return dollars of the sandboxes of a simulated step, suspended or not."""
@@ -123,10 +124,8 @@ class Replications:
 
     def __init__(
         self,
-        pool: Pool,
+        run: Alternatives,
         trials: Trials,
-        training_run: TrainingRun,
-        prices: Prices | None = None,
         full_speed: float | None = None,
         effort: float = 1.0,
         *,
@@ -142,7 +141,8 @@ class Replications:
         ``unchanged``: no cause is removed, and resamples have half of the trials, because the longest trajectory of a
         step decides a difference. ``sampling``: given size of the simulation. Raises ``StepTooLong``.
         """
-        self.pool, self.training_run, self.rates = pool, training_run, Rates.of(training_run, pool, prices)
+        pool, training_run = self.pool, self.training_run = run.value, run.training_run
+        self.rates = Rates.of(run)
         self.separate = causes  # whether each acting cause is removed alone, too
         self.causes = _acting_causes(trials, training_run, pool, full_speed)  # whether each acts; None: unknown
         everything = frozenset(cause for cause, acts in self.causes.items() if acts is not None)
@@ -175,9 +175,10 @@ class Replications:
         self.sampling, self._simulated_run = sampling, training_run
         self._times = [self._timed(without, 1.0) for without in self._without]
         self._rules = [StepRules(training_run, without) for without in self._without]
+        self.ideal_alike = not unchanged and is_alike(self._rules[-2])  # whether all steps of an ideal sandbox are
         self._bill: Bill = lambda clocks_ns: 0.0
-        if prices is not None:
-            self._bill = by_clock(pool, prices.sandbox(pool.identity))
+        if run.prices is not None:
+            self._bill = by_clock(pool, run.prices.sandbox(pool.identity))
         self.times = rollouts / training_run.trajectories  # weight of each rollout
         self.rounds = [0] * len(self._without)  # of each counterfactual
         self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
@@ -250,11 +251,6 @@ class Replications:
         return (lasting + idle) / NS_PER_HOUR + self.share * used
 
     @property
-    def ideal_alike(self) -> bool:
-        """Whether all steps of an ideal sandbox are alike."""
-        return len(self._rules) > 1 and is_alike(self._rules[-2])
-
-    @property
     def most_rounds(self) -> int:
         """The largest number of rounds within the budget."""
         return max(1, self.rounds[0] + int(self._budget / self._cost(self.rounds[0] or 1)))
@@ -270,7 +266,11 @@ class Replications:
         for stream in self._streams:
             random_stream = RandomStream(self._simulated_run, self._trials, self._thinking, stream.seed, stream.times)
             for index in self.active:
-                stream.steps[index] += self._simulated(random_stream, stream.factor, index, number)
+                without = self._without[index]
+                times = self._times[index] if stream.factor == 1.0 else self._timed(without, stream.factor)
+                source = AttemptStream(random_stream, *times, without)
+                for segment in self.sampling.sample.of(number):
+                    stream.steps[index] += simulate_steps(self._rules[index], source, segment, self._bill)
         self._budget -= self._cost(number)
         for index in self.active:
             self.rounds[index] = number + 1
@@ -283,16 +283,6 @@ class Replications:
             timed(self._trials.successes, without, factor, fork_ns),
             timed(self._trials.failures, without, factor, fork_ns, ok=False),
         )
-
-    def _simulated(self, random_stream: RandomStream, factor: float, index: int, number: int) -> list[StepTaken]:
-        """Return the steps of a round of a counterfactual."""
-        without = self._without[index]
-        times = self._times[index] if factor == 1.0 else self._timed(without, factor)
-        source = AttemptStream(random_stream, *times, without)
-        steps: list[StepTaken] = []
-        for segment in self.sampling.sample.of(number):
-            steps += simulate_steps(self._rules[index], source, segment, self._bill)
-        return steps
 
 
 def _chance_of_success(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> float:

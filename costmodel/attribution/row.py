@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from costmodel.attribution.replications import Replications, StepTooLong, repeated
 from costmodel.attribution.shares import attribution, needed, with_run
-from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer
 from costmodel.projection.diagnostics import settings_in_use
@@ -26,8 +25,7 @@ from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.run import SPREAD, Think, TrainingRun, poisoned_groups
 from costmodel.units import NS_PER_HOUR
-from costmodel.workload.pool import Pool
-from costmodel.workload.rescaling import Assumption
+from costmodel.workload.rescaling import Alternatives, Assumption
 
 REQUESTED: Final = "asked for"
 STEP_MODEL_RULES: Final = "rules of the step model"
@@ -51,33 +49,34 @@ NOTHING: Final = Interval(0.0, 0.0, 0.0)
 """Amount of a cause that does not act."""
 
 
-def attributed(
-    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, effort: float, *, causes: bool = True
-) -> Row:
+def attributed(row: Row, inputs: Alternatives, effort: float, *, causes: bool = True) -> Row:
     """Return the row of a run in steps with its attribution; with an ``effort`` of 0 without attribution.
 
     Simulates until the error is small, or the ``effort`` (1: usual) is used. Without ``causes`` the amount of each
     cause is unknown. A step too long to simulate has no attribution.
     """
+    pool, training_run = inputs.value, inputs.training_run
     if row.evidence is None or not training_run.trajectories:
         return row
-    full_speed = _full_speed(row)
+    full_speed, hours = None, row.by_cause_worker_hours  # share of the command time that the reference needs
+    if hours is not None and hours.work is not None and hours.slowdown is not None and hours.work + hours.slowdown:
+        full_speed = hours.work / (hours.work + hours.slowdown)
     trials = Trials(pool, training_run, full_speed)
     if not trials.successes:
         return row
     separate = causes and effort > 0
     try:
-        simulated = Replications(pool, trials, training_run, prices, full_speed, effort or COARSE, causes=separate)
+        simulated = Replications(inputs, trials, full_speed, effort or COARSE, causes=separate)
     except StepTooLong:
         if training_run.step_model:
             raise
         return row
     repeated([simulated], partial(needed, simulated))
     result = attribution(simulated)
-    told = assumptions(training_run, row.evidence.basis, pool.trials, simulated.sampling.scale)
+    listed = assumptions(training_run, row.evidence.basis, pool.trials, simulated.sampling.scale)
     if pool.provenance == warnings.COMPOSED:
-        told = borrowed(told)
-    result = result._replace(assumptions=tuple(told))
+        listed = map(_borrowed, listed)
+    result = result._replace(assumptions=tuple(listed))
     if not training_run.step_model:
         result = _as_in_the_row(row, simulated, result)
     result = as_sure_as(row, result, training_run)
@@ -161,14 +160,6 @@ def _as_in_the_row(row: Row, simulated: Replications, attribution: Attribution) 
     return with_run(attribution, change, sandbox=False)
 
 
-def _full_speed(row: Row) -> float | None:
-    """Return the share of the row's command time that the reference needs."""
-    hours = row.by_cause_worker_hours
-    if hours is None or hours.work is None or hours.slowdown is None or not hours.work + hours.slowdown:
-        return None
-    return hours.work / (hours.work + hours.slowdown)
-
-
 def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Row:
     """Return the row with simulated answers where closed forms do not apply."""
     sample, training_run, part = simulated.sample, simulated.training_run, simulated.share
@@ -232,44 +223,16 @@ def assumptions(
     training_run: TrainingRun, basis: Basis, trials: Sequence[RecordedTrial], scale: int = 1
 ) -> Iterator[Assumption]:
     """Yield the assumptions with their sources; 1/``scale`` of the run was simulated."""
-    yield from _settings(training_run)
-    yield from _rules(training_run, basis, trials)
-    if scale > 1:
-        smaller = f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer"
-        yield Assumption("size", smaller, STEP_MODEL_RULES)
-
-
-def borrowed(measured: Iterable[Assumption]) -> Iterator[Assumption]:
-    """Yield the assumptions of an unmeasured substrate, marked as unmeasured in their sources."""
-    for assumption in measured:
-        name, source = assumption.name, assumption.source
-        if name == "run-to-run sd":
-            yield assumption._replace(source=f"unmeasured: as where the work was recorded ({source})")
-        elif name == "failure_rate" and source == MEASURED_INPUT:
-            yield assumption._replace(value="none", source="unmeasured: give failure_rate of this place")
-        elif name in ("quota", "create_rate", "create_burst") and source == REQUESTED:
-            yield assumption._replace(source="published limits of its plan")
-        else:
-            yield assumption
-
-
-def _settings(training_run: TrainingRun) -> Iterator[Assumption]:
     for name in settings_in_use(training_run):
         value = getattr(training_run, name)
-        if name in _NOT_ASSUMED:
-            continue
-        text = str(value)
-        if value is True:
-            text = "yes"
-        elif isinstance(value, Think):
+        text = "yes" if value is True else str(value)
+        if isinstance(value, Think):
             text = f"{value.median_ns / 1e9:g} s"
             text = f"lognormal, median {text}, sigma {value.sigma:g}" if value.sigma else f"{text} before each action"
-        elif isinstance(value, int | float):
+        elif isinstance(value, int | float) and value is not True:
             text = f"{value:g}{next((unit for end, unit in _UNITS.items() if name.endswith(end)), '')}"
-        yield Assumption(name, text, REQUESTED)
-
-
-def _rules(training_run: TrainingRun, basis: Basis, trials: Sequence[RecordedTrial]) -> Iterator[Assumption]:
+        if name not in _NOT_ASSUMED:
+            yield Assumption(name, text, REQUESTED)
     yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
     failed = [policy_of(trial.cause, trial.error).treatment for trial in trials if not trial.ok]
     if training_run.failure_rate is None and training_run.failure_hazard is None:
@@ -279,11 +242,22 @@ def _rules(training_run: TrainingRun, basis: Basis, trials: Sequence[RecordedTri
     rate = len(failed) / len(trials) if training_run.failure_rate is None else training_run.failure_rate
     if training_run.group_size is not None and training_run.failure_hazard is None and rate:
         share = poisoned_groups(rate, training_run.group_size, training_run.failure_burst)
+        exponent = training_run.group_size / training_run.failure_burst
         source = REQUESTED if training_run.failure_rate is not None else MEASURED_INPUT
-        yield Assumption(
-            POISONED,
-            f"{share:.0%}, 1 − (1 − {rate:.3g})^{training_run.group_size / training_run.failure_burst:.3g}",
-            source,
-        )
+        yield Assumption(POISONED, f"{share:.0%}, 1 − (1 − {rate:.3g})^{exponent:.3g}", source)
     if training_run.images is not None and training_run.placement is None:
         yield Assumption("placement", SPREAD, STEP_MODEL_RULES)
+    if scale > 1:
+        smaller = f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer"
+        yield Assumption("size", smaller, STEP_MODEL_RULES)
+
+
+def _borrowed(assumption: Assumption) -> Assumption:
+    """Return the assumption of an unmeasured substrate, marked as unmeasured in its source."""
+    name, source = assumption.name, assumption.source
+    if name == "run-to-run sd":
+        return assumption._replace(source=f"unmeasured: as where the work was recorded ({source})")
+    if name == "failure_rate" and source == MEASURED_INPUT:
+        return assumption._replace(value="none", source="unmeasured: give failure_rate of this place")
+    published = name in ("quota", "create_rate", "create_burst") and source == REQUESTED
+    return assumption._replace(source="published limits of its plan") if published else assumption

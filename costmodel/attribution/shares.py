@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from statistics import variance
 from typing import Final, NamedTuple
 
 from costmodel.attribution.replications import Replications
@@ -28,8 +29,6 @@ LEAST: Final = 0.1
 """Least share of the sandbox's amount with a precision requirement of its own."""
 NOTHING: Final = 1e-4
 """Errors below this share of the run are ignored."""
-
-
 Steps = list[float]
 """Amount of each simulated step under one stream, multiplied by its weight."""
 CHANCE_AT_MOST: Final = 0.5
@@ -49,8 +48,8 @@ class Amount(NamedTuple):
     twins: list[list[Steps]]
     stands_for: list[Steps]  # weight of each step in the run, by counterfactual
     level: Steps  # weights for the ideal step time; []: as of the run
-    repetitions: int = 0  # as in ``interval_of``
-    signed: bool = False  # likewise
+    repetitions: int = 0  # that twins draw whole; 0: none
+    signed: bool = False  # whether it is a difference of two runs
 
     def of(self, index: int) -> Interval:
         """Return the amount of the run in a counterfactual."""
@@ -104,8 +103,30 @@ class Amount(NamedTuple):
         ]
 
     def _interval(self, value_of: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:
+        """Return the mean over streams with its limits.
+
+        Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
+        uncertainty of the trials. Nothing is subtracted from a ``signed`` difference, which a few longest trials
+        decide. The variance between streams is the simulation error. An amount that is not ``signed`` has no negative
+        limit where no stream is negative. Twins of n whole ``repetitions`` differ by (n − 1)/n of the variance between
+        repetitions, and Student's t has n − 1 degrees of freedom.
+        """
         plain, twins = ([value_of(stream) for stream in streams] for streams in (self.plain, self.twins))
-        return interval_of(plain, twins, stands_for, signed=self.signed, repetitions=self.repetitions)
+        totals = list(map(math.fsum, plain))
+        value = math.fsum(totals) / len(totals)
+        differences = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(twins, plain, strict=True)]
+        left_open = differing = variance(map(math.fsum, differences))
+        if not self.signed:
+            left_open = max(differing - _from_step_to_step(differences, stands_for), (1 - CHANCE_AT_MOST) * differing)
+        freedom = len(twins) - 1
+        if self.repetitions:
+            left_open *= self.repetitions / (self.repetitions - 1)
+            freedom = min(freedom, self.repetitions - 1)
+        of_trials = student_t(freedom) * math.sqrt(left_open) * (LONGEST if self.signed else 1.0)
+        of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
+        half = math.hypot(of_trials, of_chance)
+        low = value - half
+        return Interval(value, max(0.0, low) if min(totals) >= 0 and not self.signed else low, value + half)
 
 
 def needed(replications: Replications) -> float:
@@ -193,16 +214,14 @@ def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attributi
 
     waiting, gpu = attribution.waiting, by.gpu_hours.value if by.gpu_hours else 0.0
     if waiting is not None:
+        usd_hour = waiting.waiting_usd and waiting.waiting_usd / waiting.waiting_gpu_hours
         part = "stalled" if sandbox else "generation" if waiting.generation_gpu_hours is not None else "commands"
         old = getattr(waiting, f"{part}_gpu_hours")
         waiting = waiting._replace(
             wall_clock_hours=waiting.wall_clock_hours + by.step_s.value * attribution.steps / 3600,
             waiting_gpu_hours=waiting.waiting_gpu_hours + gpu,
             **{f"{part}_gpu_hours": None if old is None else old + gpu},
-        )
-        if waiting.waiting_usd is not None and waiting.waiting_gpu_hours:
-            assert attribution.waiting is not None
-            waiting = waiting.priced(attribution.waiting.waiting_usd / attribution.waiting.waiting_gpu_hours)  # type: ignore[operator]
+        ).priced(usd_hour)
     if sandbox:
         attribution = attribution._replace(sandbox=more(attribution.sandbox), interaction=more(attribution.interaction))
     return attribution._replace(run=more(attribution.run), waiting=waiting)
@@ -252,37 +271,6 @@ def _waiting(gpu: Amount, replications: Replications) -> GpuWaiting:
     ).priced(training_run.gpu_usd_hour)
 
 
-def interval_of(
-    plain: Sequence[Steps], twins: Sequence[Steps], stands_for: Steps, *, signed: bool = False, repetitions: int = 0
-) -> Interval:
-    """Return the mean over streams with its limits.
-
-    Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
-    uncertainty of the trials. Nothing is subtracted from a ``signed`` difference, which a few longest trials decide.
-    The variance between streams is the simulation error. An amount that is not ``signed`` has no negative limit where
-    no stream is negative. Twins of n whole ``repetitions`` differ by (n − 1)/n of the variance between repetitions, and
-    Student's t has n − 1 degrees of freedom.
-    """
-    totals = [math.fsum(stream) for stream in plain]
-    value = math.fsum(totals) / len(totals)
-    differences = [
-        [a - b for a, b in zip(twin, plain_steps, strict=True)] for twin, plain_steps in zip(twins, plain, strict=True)
-    ]
-    differing = _variance([math.fsum(steps) for steps in differences])
-    left_open = differing
-    if not signed:
-        left_open = max(differing - _from_step_to_step(differences, stands_for), (1 - CHANCE_AT_MOST) * differing)
-    freedom = len(twins) - 1
-    if repetitions:
-        left_open *= repetitions / (repetitions - 1)
-        freedom = min(freedom, repetitions - 1)
-    of_trials = student_t(freedom) * math.sqrt(left_open) * (LONGEST if signed else 1.0)
-    of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
-    half = math.hypot(of_trials, of_chance)
-    low = value - half
-    return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
-
-
 def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
     """Return the variance of a sum over steps due to chance within steps.
 
@@ -292,25 +280,18 @@ def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
     streams, steps = len(sums), len(stands_for)
     if steps < 2:
         return 0.0
-    values = [
-        [value / times for value, times in zip(steps_of_world, stands_for, strict=True)] for steps_of_world in sums
-    ]
-    rows = [math.fsum(steps_of_world) / steps for steps_of_world in values]
+    values = [[value / times for value, times in zip(amounts, stands_for, strict=True)] for amounts in sums]
+    rows = [math.fsum(amounts) / steps for amounts in values]
     columns = [math.fsum(column) / streams for column in zip(*values, strict=True)]
     mean = math.fsum(rows) / streams
     squares = math.fsum(
         (value - row - column + mean) ** 2
-        for row, steps_of_world in zip(rows, values, strict=True)
-        for column, value in zip(columns, steps_of_world, strict=True)
+        for row, amounts in zip(rows, values, strict=True)
+        for column, value in zip(columns, amounts, strict=True)
     )
     return math.fsum(times * times for times in stands_for) * squares / ((streams - 1) * (steps - 1))
 
 
 def standard_error(values: Sequence[float]) -> float:
     """Return the standard error of a mean."""
-    return math.sqrt(_variance(values) / len(values))
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return math.sqrt(variance(values) / len(values))

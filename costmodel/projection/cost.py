@@ -36,9 +36,8 @@ def cost(
     idle = 0.0
     if warm_pool is not None:
         idle = price.idle_usd_hour(pool.identity) * warm_pool.idle_sandboxes * timed.run.wall.value_ns / NS_PER_HOUR
-    minimum_ns, increment_ns = price.minimum_ns, price.increment_ns
     used = timed.tally.total(lambda attempt: attempt.sandbox_ns)
-    billed = timed.tally.total(lambda attempt: billed_ns(attempt.sandbox_ns, minimum_ns, increment_ns))
+    billed = timed.tally.total(lambda attempt: billed_ns(attempt.sandbox_ns, price.minimum_ns, price.increment_ns))
     ratio = float(billed / used) if used else 1.0
     return _cost(prices, pool.identity, _across(lower, upper).not_negative(), worker_hours.value, ratio, idle)
 

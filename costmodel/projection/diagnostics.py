@@ -17,17 +17,12 @@ from costmodel.workload.attempts import extrapolation_error, later_change
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import Pool
 
-FROM_POOL: Final = "pool:"
-"""Prefix of an ``acquire`` that takes sandboxes from an existing pool."""
-
 
 def trust(pool: Pool) -> list[str]:
     """Return warnings about the trials."""
     exposure = pool.exposure
     conditions = {
-        warnings.COMPOSED: pool.provenance == warnings.COMPOSED,
-        warnings.STAND_IN: pool.provenance == warnings.STAND_IN,
-        warnings.IMPORTED: pool.provenance == warnings.IMPORTED,
+        pool.provenance: pool.provenance in (warnings.COMPOSED, warnings.STAND_IN, warnings.IMPORTED),
         warnings.DISTURBED: exposure is not None and exposure.throughout,
         warnings.DISTORTED: exposure is not None and exposure.matters,
         warnings.INCOMPLETE: not pool.complete,
@@ -64,7 +59,7 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
         price = prices.sandbox(pool.identity)
         cpu_known = all(attempt.cpu_ns != UNKNOWN for attempt in sample)
         flags += doubts(price, cpu_known=cpu_known, think=any(attempt.think_ns for attempt in sample))
-        if pool.identity.acquire.startswith(FROM_POOL) and training_run.warm_pool is None:
+        if pool.identity.acquire.startswith("pool:") and training_run.warm_pool is None:
             flags.append(warnings.POOL_LEFT_OUT)
     return warnings.ordered(flags)
 

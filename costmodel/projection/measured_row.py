@@ -18,7 +18,7 @@ from costmodel.projection import warnings
 from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, options_without_data, reasons, trust
 from costmodel.projection.row import ByCause, Evidence, PoolUse, Row, TaxBounds, Trajectory, WallClock
-from costmodel.projection.wall_clock import WallClockLimits, WholeRun, limits, timed_run
+from costmodel.projection.wall_clock import limits, timed_run
 from costmodel.recording.breakdown import parted
 from costmodel.recording.reader import Recording
 from costmodel.statistics.intervals import Interval
@@ -90,6 +90,10 @@ def measured_row(
     between = None if bounded else _tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
     low_s, high_s = (None if hours is None else hours * 3600 for hours in step[:2])
+    # The limits do not know how rollouts and training overlap, the value does.
+    wall, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
+    low = None if whole.low is None else min(whole.low, wall - error)
+    high = None if whole.high is None else max(whole.high, wall + error)
     outcome, workers, rate = run.outcome, training_run.usable_workers, training_run.create_rate
     creatable = math.inf if rate is None else rate * timed.law.mean / float(retries.attempts) / 1e9  # Little's law
     if outcome is not None and outcome.waited_ns.value:
@@ -117,7 +121,9 @@ def measured_row(
         tax_worker_hours=tax_hours,
         tax_between_worker_hours=between,
         by_cause_worker_hours=by_cause,
-        wall_clock_hours=_wall_clock(run, worker_hours.value / workers, whole),
+        wall_clock_hours=WallClock(
+            wall, low, high, worker_hours.value / workers, run.wall.method, error, whole.tail.needs_trials
+        ),
         steps=run.steps and run.steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials),
         gpu=run.gpu,
         warm_pool=warm_pool,
@@ -169,12 +175,11 @@ def _trajectory(tally: Tally, doubt_ns: Interval) -> Trajectory:
     )
     if mean.low is None:
         return Trajectory(mean, None, None, None)
-    return Trajectory(mean, *map(_in_seconds, tally.percentiles((0.5, 0.95, 0.99))))
-
-
-def _in_seconds(percentile: Percentile) -> Percentile:
-    value, low, high = (None if ns is None else ns / NS_PER_S for ns in percentile[:3])
-    return Percentile(value, low, high, percentile.needs)
+    percentiles = []
+    for percentile in tally.percentiles((0.5, 0.95, 0.99)):
+        value, low, high = (None if ns is None else ns / NS_PER_S for ns in percentile[:3])
+        percentiles.append(Percentile(value, low, high, percentile.needs))
+    return Trajectory(mean, *percentiles)
 
 
 def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float, waiting_hours: float) -> ByCause:
@@ -201,14 +206,6 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
         cleanup=good("cleanup_ns") if training_run.include_cleanup else None,
         wrapper=(good("wrapper_ns") or None) if separated else None,
     )
-
-
-def _wall_clock(run: WholeRun, fluid: float, ends: WallClockLimits) -> WallClock:
-    """Hours, between the ``ends``; these do not know how rollouts and training overlap, the value does."""
-    value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
-    low = None if ends.low is None else min(ends.low, value - error)
-    high = None if ends.high is None else max(ends.high, value + error)
-    return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)
 
 
 def reference_of(recordings: Sequence[Recording]) -> Reference:

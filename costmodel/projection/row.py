@@ -252,8 +252,3 @@ class Row:
     def flagged(self, flag: str) -> Row:
         """Return the row with one more warning."""
         return replace(self, flags=ordered([*self.flags, flag]))
-
-    @property
-    def actions(self) -> int | float:
-        """Actions of one trajectory; the mean where lengths differ."""
-        return self.length.actions

@@ -67,8 +67,7 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     """None where no attempt succeeds in time."""
     if training_run.create_rate is not None:
         sample = [attempt.unthrottled() for attempt in sample]
-    killed = _killed(sample, training_run)
-    tallied = _tallied(killed, pool, training_run, None)
+    tallied = _tallied(sample, pool, training_run, None)
     if tallied is None:
         return None
     tally, retries, law = tallied
@@ -78,7 +77,7 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     run = run_in_time(law, training_run, draw, pool)
     if training_run.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value
-        mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), training_run), pool, training_run, run.outcome)
+        mixed = _tallied(from_pool(sample, round(HITS * hits)), pool, training_run, run.outcome)
         assert mixed is not None  # a hit only saves time
         tally, retries, law = mixed
     return TimedRun(tally, retries, law, run)
@@ -87,6 +86,8 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
 def _tallied(
     sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun, outcome: SimulatedRun | None
 ) -> tuple[Tally, Retries, Distribution] | None:
+    if training_run.timeout_s is not None:
+        sample = killed_after(sample, training_run.timeout_s)
     tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, training_run.run_sd))
     success = tally.held_times(ok=True)
     if success is None:
@@ -99,10 +100,6 @@ def _tallied(
     rng = Random(training_run.precision.seed)
     law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, rng)
     return tally, retries, law
-
-
-def _killed(sample: Sequence[Attempt], training_run: TrainingRun) -> Sequence[Attempt]:
-    return sample if training_run.timeout_s is None else killed_after(sample, training_run.timeout_s)
 
 
 def run_in_time(
@@ -130,7 +127,8 @@ def run_in_time(
         whole = makespan(training_run.trajectories)
         return WholeRun(whole, whole, None, None, [], law)
     policy, train_ns, batch = training_run.effective_policy, training_run.train_s * NS_PER_S, training_run.step_rollouts
-    parts = [(times, size, makespan(size)) for times, size in _sizes(training_run, batch)]
+    full, rest = divmod(training_run.trajectories, batch)
+    parts = [(times, size, makespan(size)) for times, size in ((full, batch), (1, rest)) if times and size]
     step = parts[0][2] if parts else Makespan(0.0, 0.0, "order-statistic")
     wall = rollouts = makespan(training_run.trajectories) if not policy.barrier else step
     if policy.barrier:
@@ -154,12 +152,6 @@ def run_in_time(
     return WholeRun(wall, rollouts, steps, gpu, parts, law)
 
 
-def _sizes(training_run: TrainingRun, batch: int) -> list[tuple[int, int]]:
-    """How many steps keep how many trajectories."""
-    full, rest = divmod(training_run.trajectories, batch)
-    return [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
-
-
 class WallClockLimits(NamedTuple):
     """Limits of an end in hours; both None where the mean has no interval."""
 
@@ -175,23 +167,20 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
     ``intervals.difference``). The makespan's own error is added to both. Training time is certain, and hides
     simultaneous rollouts.
     """
-    if mean.low is None or mean.high is None or not mean.value:
+    if mean.limits is None or not mean.value:
         return WallClockLimits(), WallClockLimits()
     policy, wall = training_run.effective_policy, run.wall.value_ns / NS_PER_HOUR
-    if not run.parts or not policy.barrier:
-        whole = _limits(run, run.rollouts, training_run, training_run.trajectories, mean)
-        if not run.parts:
-            return whole, WallClockLimits()
-        count, value = sum(times for times, *_ in run.parts), run.rollouts.value_ns / NS_PER_HOUR
-        low, high = (end and end / count for end in whole[:2])
-        parts = [(count, value / count, WallClockLimits(low, high, whole.tail))]
-        step = WallClockLimits()
-    else:
-        parts = [
-            (times, makespan.value_ns / NS_PER_HOUR, _limits(run, makespan, training_run, size, mean))
-            for times, size, makespan in run.parts
-        ]
-        step = parts[0][2]
+    steps_wait = bool(run.parts) and policy.barrier
+    count = 1 if steps_wait else sum(times for times, *_ in run.parts) or 1  # steps of a part with common limits
+    whole = 1, training_run.trajectories, run.rollouts
+    off = 1 - mean.limits[0] / mean.value, mean.limits[1] / mean.value - 1
+    parts = []
+    for times, size, makespan in run.parts if steps_wait else [whole]:
+        low, high, tail = _limits(run, makespan, training_run, size, off)
+        low, high = (end and end / count for end in (low, high))
+        parts.append((times * count, makespan.value_ns / NS_PER_HOUR / count, WallClockLimits(low, high, tail)))
+    if not run.parts:
+        return parts[0][2], WallClockLimits()
     train = training_run.train_s / 3600
 
     def takes(hours: float) -> float:
@@ -205,22 +194,22 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
 
     tails = [part_limits.tail for *_, part_limits in parts]
     tail = max(tails, key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
-    return WallClockLimits(moved("low"), moved("high"), tail), step
+    return WallClockLimits(moved("low"), moved("high"), tail), parts[0][2] if steps_wait else WallClockLimits()
 
 
-def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, mean: Interval) -> WallClockLimits:
-    """Return limits of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
-    assert mean.low is not None
-    assert mean.high is not None
+def _limits(
+    run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, off: tuple[float, float]
+) -> WallClockLimits:
+    """Return limits of rollouts that keep ``size`` trajectories; ``off``: relative limits of the mean."""
     jobs = size
     if run.parts and training_run.effective_policy.barrier:
         jobs = launched(size, training_run.over_provision)
     tail = tail_limits(run.law, jobs, makespan.value_ns, training_run, excess=jobs - size)
     soonest, latest = max(0.0, makespan.value_ns - makespan.error_ns), makespan.value_ns + makespan.error_ns
-    low = soonest - math.hypot(soonest * (1 - mean.low / mean.value), tail.sooner_ns)
+    low = soonest - math.hypot(soonest * off[0], tail.sooner_ns)
     if tail.later_ns is None:
         return WallClockLimits(max(0.0, low) / NS_PER_HOUR, None, tail)
-    high = latest + math.hypot(latest * (mean.high / mean.value - 1), tail.later_ns)
+    high = latest + math.hypot(latest * off[1], tail.later_ns)
     return WallClockLimits(max(0.0, low) / NS_PER_HOUR, high / NS_PER_HOUR, tail)
 
 

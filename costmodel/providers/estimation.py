@@ -9,7 +9,7 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
@@ -21,8 +21,6 @@ from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
 from costmodel.workload.rescaling import Alternatives, Assumption, remade
 
-FAILURES: Final = "failures"
-PULLS: Final = "image pulls and builds"
 Scenario = Literal["low", "value", "high"]
 """Ends of all ranges of the sources, or their values."""
 
@@ -91,7 +89,20 @@ def estimated_at(
     """
     limited = _limited(training_run, provider)
     at_a_time = starts_at_a_time(limited, provider, pool.successes)
-    assumptions = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
+    failures, images = "none", "none"
+    if training_run.failure_rate is not None:
+        failures = f"{training_run.failure_rate:.3g} of attempts"
+    elif training_run.failure_hazard is not None:
+        failures = f"{training_run.failure_hazard:.3g} an hour"
+    if training_run.images is not None:
+        image_set = training_run.images
+        images = f"{image_set.count} images, {image_set.total_gb / image_set.count:.3g} GB on average"
+    file = f"[at.{provider.substrate}"  # table of the training run's file
+    assumptions = [
+        *provider.assumptions(at_a_time),
+        Assumption("failures", failures, f"unmeasured: failure_rate under {file}.failures] says otherwise"),
+        Assumption("image pulls and builds", images, f"unmeasured: images under {file}.images] says otherwise"),
+    ]
     doubts = [warnings.SPEED_ASSUMED] if provider.slowdown.high == 1.0 else []
     if provider.dispatch_s is None:
         source = f"{', '.join(pool.sources)}: give --compose {provider.substrate}:dispatch=100ms..300ms"
@@ -160,20 +171,3 @@ def _pool(
         for trial, start_ns in zip(trials, starts_ns, strict=False)
     ]
     return new
-
-
-def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:
-    """Return unpublished inputs of a provider's row, with the training run's values."""
-    failures = "none"
-    if training_run.failure_rate is not None:
-        failures = f"{training_run.failure_rate:.3g} of attempts"
-    elif training_run.failure_hazard is not None:
-        failures = f"{training_run.failure_hazard:.3g} an hour"
-    images = "none"
-    if training_run.images is not None:
-        image_set = training_run.images
-        images = f"{image_set.count} images, {image_set.total_gb / image_set.count:.3g} GB on average"
-    return [
-        Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
-        Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),
-    ]

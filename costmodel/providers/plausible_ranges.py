@@ -31,7 +31,6 @@ DISPATCH, FAILURES, BURST, IMAGE, START, LIMITS, DISK, SPEED = INPUTS = (
 )
 """Names of the inputs with a range, in the order of a page."""
 _FILE: Final = Path(__file__).parent / "data" / "ranges" / "unmeasured.toml"
-_GB_S: Final = "image_gb_s"
 _LIMIT_FIELDS: Final = ("quota", "create_rate", "create_burst")
 
 
@@ -195,7 +194,7 @@ def _image(candidate: Candidate) -> Input | None:
         return None
     if not candidate.images_gb:
         return candidate.range_of(IMAGE, 0.0)
-    printed, _ = candidate.published(_GB_S)
+    printed, _ = candidate.published("image_gb_s")
     mean_gb = math.fsum(candidate.images_gb) / len(candidate.images_gb)
     slowest = min(figure.low for figure in printed)
     sources = tuple(
@@ -274,8 +273,5 @@ def _named(plan: Profile | None) -> str:
 def _with_disk(prices: Prices | None, gib: float) -> Prices | None:
     if prices is None:
         return None
-    billed = [
-        msgspec.structs.replace(price, disk_gib=gib) if price.rate("usd_per_disk_gib_hour") > 0 else price
-        for price in prices.sandboxes
-    ]
-    return msgspec.structs.replace(prices, sandboxes=tuple(billed))
+    sandboxes = tuple(msgspec.structs.replace(price, disk_gib=gib) for price in prices.sandboxes)
+    return msgspec.structs.replace(prices, sandboxes=sandboxes)

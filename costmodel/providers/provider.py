@@ -26,7 +26,6 @@ from costmodel.toml import Count, Text, load_document
 from costmodel.workload.rescaling import Assumption, Level, LevelCurve
 
 SHIPPED_FIGURES: Final = Path(__file__).parent / "data" / "published"
-NORMAL_95: Final = NormalDist().inv_cdf(0.95)
 _USUAL_PLAN: Final = {"e2b": "e2b-pro", "novita": "novita-enterprise", "vercel": "vercel-pro"}
 """Default plan of a provider with several."""
 SHIPPED_LIMITS: Final = Path(__file__).parent / "data" / "limits"
@@ -70,17 +69,6 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         unset = {field: value for field, value in limits.items() if value is not None and fields.get(field) is None}
         return {**fields, **unset}
 
-    @property
-    def lines(self) -> list[str]:
-        """Lines for people: each limit with source and date, and notes."""
-        values = {limit: getattr(self, limit) for limit in _LIMITS}
-        lines = [
-            f"{self.title}: {limit} {value:,g} ({self.source}, {self.date})"
-            for limit, value in values.items()
-            if value is not None
-        ]
-        return [*lines, *(f"{self.title}: {note}" for note in self.notes)]
-
 
 def known_profiles() -> list[str]:
     """Return the names of the shipped plans."""
@@ -109,13 +97,10 @@ class StartTime(NamedTuple):
     p50_s: float
     p95_s: float
 
-    @property
-    def sigma(self) -> float:
-        return max(0.0, math.log(self.p95_s / self.p50_s) / NORMAL_95)
-
     def strata(self, count: int) -> list[float]:
         """Return means over ``count`` equally likely parts, ascending, in s; the overall mean is exact."""
-        sigma, normal = self.sigma, NormalDist()
+        normal = NormalDist()
+        sigma = max(0.0, math.log(self.p95_s / self.p50_s) / normal.inv_cdf(0.95))
         if sigma == 0:
             return [self.p50_s] * count
         edges = [-math.inf, *(normal.inv_cdf(part / count) for part in range(1, count)), math.inf]
@@ -132,7 +117,6 @@ class Provider:
     starts: tuple[PublishedFigure, ...]  # at least one has a median
     dispatch_s: Interval | None = None  # of a command, with the range of the sources; None: not stated
     slowdown: Interval = AS_RECORDED
-    slowdown_source: str = "assumed: as fast as where the work was recorded"
     profile: Profile | None = None
     prices: Prices | None = None
     stated: frozenset[str] = frozenset()  # options of the user, without a range
@@ -170,6 +154,7 @@ class Provider:
         low, start, high = self.start_times(at_a_time)
         newest = self.newest[-1]
         dates = sorted({str(start.date) for start in self.starts})
+        speed = "given" if "slowdown" in self.stated else "assumed: as fast as where the work was recorded"
         assumptions = [
             Assumption(
                 "start",
@@ -177,13 +162,16 @@ class Provider:
                 f"medians from {low.p50_s:.3g} to {high.p50_s:.3g} s since {dates[0]}",
                 f"{newest.source}, {newest.date}, {newest.measure}, up to {self.at_a_time} at a time",
             ),
-            Assumption("work speed", _format_range(self.slowdown, "{:.3g} times as long"), self.slowdown_source),
+            Assumption("work speed", _format_range(self.slowdown, "{:.3g} times as long"), speed),
         ]
         if self.dispatch_s is not None:
             source = "given" if "dispatch" in self.stated else "range"
             assumptions.append(Assumption("dispatch", _format_range(self.dispatch_s, "{:.3g} s"), source))
         if self.profile is not None:
-            assumptions += [Assumption("limits", line, f"profile {self.profile.name}") for line in self.profile.lines]
+            plan, values = self.profile, {limit: getattr(self.profile, limit) for limit in _LIMITS}
+            lines = [f"{limit} {value:,g} ({plan.source}, {plan.date})" for limit, value in values.items() if value]
+            lines += plan.notes
+            assumptions += [Assumption("limits", f"{plan.title}: {line}", f"profile {plan.name}") for line in lines]
         if self.prices is not None:
             assumptions += [Assumption("prices", price.sheet, price.cited) for price in self.prices.sandboxes]
         return assumptions
@@ -209,7 +197,7 @@ def load_provider(spec: str) -> Provider:
                 provider = replace(provider, dispatch_s=interval)
             case "slowdown":
                 interval = _range(value, key, {"": 1.0}, "a factor above 0")
-                provider = replace(provider, slowdown=interval, slowdown_source="given")
+                provider = replace(provider, slowdown=interval)
             case "profile":
                 provider = replace(provider, profile=load_profile(value))
             case "prices":

@@ -19,7 +19,7 @@ def record(row: Row) -> dict[str, Any]:
         "variant": identity.variant,
         "label": row.label,
         "tier": identity.tier,
-        "actions": row.actions,
+        "actions": row.length.actions,
         **row.length.record(),
         "recorded_actions": identity.actions if identity.length == FIXED_LENGTH else None,
         "mode": identity.mode,

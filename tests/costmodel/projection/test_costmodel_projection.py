@@ -94,7 +94,7 @@ def test_the_nearest_recorded_length_is_used(tmp_path: Path) -> None:
     assert [row.identity.actions for row in project([recording], ask())] == [2, 4, 6]
     for actions, used in ((1, 2), (3, 4), (6, 6), (60, 6)):
         (row,) = project([recording], ask(actions=actions))
-        assert (row.identity.actions, row.actions) == (used, actions)
+        assert (row.identity.actions, row.length.actions) == (used, actions)
         assert ("beyond_measured_length" in row.flags) == (actions > 6)
     later = write(tmp_path / "b", [trial(1), trial(2, actions=[S, S], outcome="failed")])
     assert one(later, actions=1).failures == 0

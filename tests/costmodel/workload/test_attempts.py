@@ -149,7 +149,7 @@ def test_every_trial_counts_with_the_length_it_has(path: Path) -> None:
     (row,) = project([load(path)], TrainingRun(trajectories=3600, workers=1))
     assert (row.trials, row.failures) == (5, 1)
     assert row.length == Length(((2, 1), (3, 2), (8, 1)))
-    assert row.actions == 4
+    assert row.length.actions == 4
     assert row.worker_hours.value == pytest.approx((5 * 3 + sum(LENGTHS) + 5) / 4)
     assert "beyond_measured_length" not in row.flags
 

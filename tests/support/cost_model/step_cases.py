@@ -15,6 +15,7 @@ from costmodel.projection.wall_clock import timed_run
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.state import StepTaken
 from costmodel.workload.pool import attempts
+from costmodel.workload.rescaling import Alternatives
 from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
 from tests.support.cost_model.step_twin import StepFound, StepTwin
@@ -293,7 +294,8 @@ QUANTITIES: Final[dict[str, tuple[Callable[[StepTaken], float], Callable[[StepFo
 def compared(case: StepCase, folder: Path, runs: int, causes: Sequence[str] = ()) -> Iterator[Compared]:
     """Every quantity of a case, and the wall-clock and worker time that each of ``causes`` costs, where it acts."""
     (pool,) = pools([recorded(case.asked.trials, folder)])
-    found = Replications(pool, Trials(pool, case.training_run), case.training_run, load_prices(folder / "sheet.toml"))
+    run = Alternatives(pool, case.training_run, load_prices(folder / "sheet.toml"))
+    found = Replications(run, Trials(pool, case.training_run))
     repeated([found], lambda: 0.0)
     weights = found.sample.stands_for
     plain = [StepTwin(case.asked, f"{case.training_run.precision.seed}:{run}").run() for run in range(runs)]
