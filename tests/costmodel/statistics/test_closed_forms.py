@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 from costmodel import TrainingRunError, percentile, published_figures
 from costmodel.statistics.distribution import WHOLE, Distribution, strata_of_sum
 from costmodel.statistics.intervals import (
-    Interval,
-    difference,
-    mean_interval,
     quantile,
-    ratio_interval,
     student_t,
     wilson_interval,
 )
@@ -108,27 +104,6 @@ def test_students_quantiles() -> None:
     tabulated = {1: 12.7062, 2: 4.3027, 3: 3.1824, 10: 2.2281, 30: 2.0423, 200: 1.9719, 1000: 1.9623}
     for freedom, value in tabulated.items():
         assert student_t(freedom) == pytest.approx(value, abs=1e-4)
-
-
-def test_intervals() -> None:
-    assert mean_interval([1.0, 2.0]) == Interval(1.5)
-    assert mean_interval([2.0] * 5) == Interval(2, 2, 2)
-    assert Interval(2, 1, 3).widened(Interval(0, -1, 1)) == Interval(2, 0, 4)
-    assert Interval(2, 1, 3).widened(Interval(0)) == Interval(2)
-    symmetric = mean_interval([1, 2, 3, 4, 5])
-    half = student_t(4) * math.sqrt(2.5 / 5)
-    assert symmetric.low == pytest.approx(3 - half)
-    assert symmetric.high == pytest.approx(3 + half)
-    skewed = mean_interval([1.0] * 20 + [30.0])
-    assert skewed.high - skewed.value > skewed.value - skewed.low
-
-
-def test_ratios_and_differences() -> None:
-    assert ratio_interval([10, 20, 3, 30], [1, 1, 0, 1]).value == 21
-    a, b = Interval(10, 8, 13), Interval(4, 3, 6)
-    assert difference(a, b) == Interval(6, 6 - math.hypot(2, 2), 6 + math.hypot(3, 1))
-    assert difference(a, Interval(4)) == Interval(6)
-    assert Interval(2, 1, None).times(3) == Interval(6, 3, None)
 
 
 def test_wilson_and_quantiles() -> None:
