@@ -23,47 +23,26 @@ from typing import Any, Final
 
 import pytest
 
-from costmodel import (
-    Images,
-    Interval,
-    Length,
-    Precision,
-    Recording,
-    Think,
-    TrainingRun,
-    TrainingRunError,
-    frame,
-    load,
-    load_prices,
-    load_provider,
-    project,
-    reference_of,
-)
+import costmodel as cm
 from costmodel.projection.wall_clock import tail_limits
 from costmodel.recording.causes import CAUSE_POLICIES, cause_of, policy_of, recorded_cause
 from costmodel.recording.events import Health
 from costmodel.recording.runner_health import WorkerFitness
 from costmodel.recording.throughput import Rate, together
 from costmodel.recording.trial import PER_ACTION, PER_TRIAL, RecordedTrial, values_of
+from costmodel.simulation import makespan
 from costmodel.simulation.attempts import Retries, Trials, timed, with_retries
-from costmodel.simulation.makespan import (
-    expected_makespan,
-    expected_max,
-    makespan_bounds,
-    out_of_step,
-    random_makespan,
-    renewal_makespan,
-)
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import simulate_steps
 from costmodel.simulation.step_sampling import following, is_alike, rollouts_of, sample_steps, settling, smaller
 from costmodel.statistics import intervals, quantiles, repetitions, verdict
 from costmodel.statistics.distribution import Distribution, strata_of_sum
-from costmodel.statistics.repetitions import Estimate, RunKey, estimate
+from costmodel.statistics.repetitions import RunKey, estimate
 from costmodel.workload.pool import Pool, pools
 from costmodel.workload.rescaling import Level, LevelCurve
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.repeated import estimated
 
 TABLE: Final = Path(__file__).with_name("pinned.json")
 PUBLISHED: Final = Path(__file__).parents[2] / "scenarios" / "published"
@@ -135,7 +114,7 @@ def _recording(
     known: bool = True,
     fails: float = 0.15,
     apart: str = "substrate",
-) -> Recording:
+) -> cm.Recording:
     rng = Random(name)
     values = {"substrate": ("docker", "local"), "concurrency": (1, 4, 16), "actions": (6, 9)}[apart]
     more: dict[str, Any] = {"cycle": 3}
@@ -146,9 +125,9 @@ def _recording(
     events = list(_trials(rng, cells, repetitions, trials, sd, actions=actions, known=known, fails=fails))
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder) / f"{name}.msgpack", events, *described, run_id=name)
-        recording = load(path)
-        assert isinstance(recording, Recording)
-        recording.table = {table: frame(path, table=table) for table in ("trials", "actions")}  # type: ignore[attr-defined]
+        recording = cm.load(path)
+        assert isinstance(recording, cm.Recording)
+        recording.table = {table: cm.frame(path, table=table) for table in ("trials", "actions")}  # type: ignore[attr-defined]
     return recording
 
 
@@ -160,24 +139,24 @@ UNPINNED: Final = ("identity", "length", "label", "provenance", "sources", "tria
 
 
 READ: Final[dict[str, Callable[[Any], object]]] = {
-    "think": lambda given: Think(*given),
-    "images": lambda given: Images.between(*given),
-    "actions": lambda given: Length.between(*given) if isinstance(given, list) else given,
-    "precision": lambda given: Precision(**given),
+    "think": lambda given: cm.Think(*given),
+    "images": lambda given: cm.Images.between(*given),
+    "actions": lambda given: cm.Length.between(*given) if isinstance(given, list) else given,
+    "precision": lambda given: cm.Precision(**given),
 }
 
 
-def _training_run(**changes: Any) -> TrainingRun:
-    return TrainingRun(**{name: READ[name](given) if name in READ else given for name, given in changes.items()})
+def _training_run(**changes: Any) -> cm.TrainingRun:
+    return cm.TrainingRun(**{name: READ[name](given) if name in READ else given for name, given in changes.items()})
 
 
-def _asked(**changes: Any) -> TrainingRun:
+def _asked(**changes: Any) -> cm.TrainingRun:
     return _training_run(**{"trajectories": 2000, "workers": 40, "precision": {"effort": 0.2}, **changes})
 
 
-def _rows(recording: Recording, training_run: TrainingRun, **more: Any) -> dict[str, object]:
-    prices = load_prices(Path(__file__).with_name("pinned_prices.toml"))
-    rows = project(recording, training_run, prices, **{"effort": 0.0, **more})
+def _rows(recording: cm.Recording, training_run: cm.TrainingRun, **more: Any) -> dict[str, object]:
+    prices = cm.load_prices(Path(__file__).with_name("pinned_prices.toml"))
+    rows = cm.project(recording, training_run, prices, **{"effort": 0.0, **more})
     names = [field.name for field in fields(rows[0]) if field.name not in UNPINNED]
     return {f"{place} {name}": getattr(row, name) for place, row in enumerate(rows) for name in names}
 
@@ -198,11 +177,11 @@ def _of_other_recordings() -> dict[str, object]:
         "beyond": _rows(levels, _asked(workers=11), each_level=True),
         "lengths": _rows(_recording("lengths", apart="actions"), _asked(actions=8)),
         "untold": _rows(_recording("untold", 1, known=False), _asked()),
-        "provider": _rows(_recording("measured"), _asked(), providers=[load_provider("e2b")]),
-        "reference": _rows(unknown, _asked(), reference=reference_of([_recording("measured")])),
+        "provider": _rows(_recording("measured"), _asked(), providers=[cm.load_provider("e2b")]),
+        "reference": _rows(unknown, _asked(), reference=cm.reference_of([_recording("measured")])),
     }
     for name in ("essay", "paper"):
-        rows = project(load(PUBLISHED / f"{name}.toml"), TrainingRun(trajectories=10_000, workers=500))
+        rows = cm.project(cm.load(PUBLISHED / f"{name}.toml"), cm.TrainingRun(trajectories=10_000, workers=500))
         others[name] = {
             str(place): [row.worker_hours, row.wall_clock_hours, row.versus, row.flags]
             for place, row in enumerate(rows)
@@ -227,7 +206,7 @@ def _pairs(first: str) -> dict[str, object]:
     for place, (second, changes) in enumerate(settings.items()):
         try:
             asked = _training_run(**{**usual, **settings[first], **changes})
-        except TrainingRunError:
+        except cm.TrainingRunError:
             continue
         if second == first or list(settings).index(first) < place:
             trials = Trials(_pool(), asked, 0.8 if place % 3 else None)
@@ -236,7 +215,7 @@ def _pairs(first: str) -> dict[str, object]:
     return answer
 
 
-def _simulated(asked: TrainingRun, trials: Trials, without: Sequence[str], seed: int, factor: float = 1.0) -> object:
+def _simulated(asked: cm.TrainingRun, trials: Trials, without: Sequence[str], seed: int, factor: float = 1.0) -> object:
     rules = StepRules(asked, without)
     thinking = None if asked.think is None else ThinkQuantiles(asked.think, trials, asked.suspension)
     fork_ns = None if asked.fork_s is None else round(asked.fork_s * S)
@@ -304,14 +283,16 @@ def _makespans(name: str) -> dict[str, object]:
     }
     for jobs, workers in QUESTIONS["jobs"]:
         key = f"{jobs} on {workers}"
-        precise = Precision(tolerance=1e-3, effort=0.03, seed=2)
+        precise = cm.Precision(tolerance=1e-3, effort=0.03, seed=2)
         answer[f"{key}: expected"] = [
-            expected_makespan(law, jobs, workers, how) for how in (Precision(effort=0.1), precise)
+            makespan.expected_makespan(law, jobs, workers, how) for how in (cm.Precision(effort=0.1), precise)
         ]
         if jobs and law.mean:
-            answer[f"{key}: bounds"] = makespan_bounds(law, jobs, workers)
-            answer[f"{key}: longest"] = [expected_max(law, jobs, at) for at in (0.0, 1.5 * S, 5.5 * S)]
-            answer[f"{key}: in step"] = [out_of_step(law, jobs, workers, off) for off in (2e-2, 2e-3, 1e-3, 5e-5)]
+            answer[f"{key}: bounds"] = makespan.makespan_bounds(law, jobs, workers)
+            answer[f"{key}: longest"] = [makespan.expected_max(law, jobs, at) for at in (0.0, 1.5 * S, 5.5 * S)]
+            answer[f"{key}: in step"] = [
+                makespan.out_of_step(law, jobs, workers, off) for off in (2e-2, 2e-3, 1e-3, 5e-5)
+            ]
             asked = [{}, {"timeout_s": 11.0}, {"timeout_s": 9.0, "max_attempts": 2, "backoff_s": 1.0}]
             answer[f"{key}: tail"] = [
                 tail_limits(
@@ -320,10 +301,12 @@ def _makespans(name: str) -> dict[str, object]:
                 for share, more, excess in itertools.product((1.001, 1.5), asked, (0, 3, 40))
             ]
         if jobs > workers > 1 and len(law.values) > 1 and law.mean:
-            answer[f"{key}: renewal"] = renewal_makespan(law, jobs, workers)
+            answer[f"{key}: renewal"] = makespan.renewal_makespan(law, jobs, workers)
     waves = (3, 5, 8, 12, 17, 25)
-    answer["in step"] = [law.mean > 0 and out_of_step(law, 9 * wave, 9, off) for wave in waves for off in (2e-2, 3e-3)]
-    answer["random"] = [random_makespan(law, 40, 7, Random(seed)) for seed in range(3)]
+    answer["in step"] = [
+        law.mean > 0 and makespan.out_of_step(law, 9 * wave, 9, off) for wave in waves for off in (2e-2, 3e-3)
+    ]
+    answer["random"] = [makespan.random_makespan(law, 40, 7, Random(seed)) for seed in range(3)]
     for cap, share in ((None, Fraction(1, 5)), (2, Fraction(1, 3)), (70, Fraction(9, 10))):
         retries = Retries(share, cap)
         numbers = [float(retries.attempts), float(retries.delivered)]
@@ -357,7 +340,7 @@ def _intervals() -> dict[str, object]:
             for p in (0.01, 0.3, 0.5, 0.9, 0.95, 0.99)
             for effective in (None, max(1, size // 2))
         ]
-    sides = [Interval(*limits) for limits in QUESTIONS["intervals"]]
+    sides = [cm.Interval(*limits) for limits in QUESTIONS["intervals"]]
     for first, second in itertools.permutations(sides, 2):
         answer[f"{first.value} and {second.value}"] = [
             intervals.difference(first, second),
@@ -374,12 +357,6 @@ def _intervals() -> dict[str, object]:
     return answer
 
 
-def _mean(runs: Sequence[Sequence[float]], name: str) -> Estimate:
-    origins = [(RunKey(name, number), block) for number, run in enumerate(runs) for block in range(len(run))]
-    values = [value for run in runs for value in run]
-    return estimate(values, [1] * len(values), origins)
-
-
 def _repetitions() -> dict[str, object]:
     """Means over one, two, three and six repetitions, of equal and of different samples."""
     answer: dict[str, object] = {}
@@ -391,7 +368,7 @@ def _repetitions() -> dict[str, object]:
             for number, effect in enumerate([rng.gauss(0, sd) for _ in range(runs)])
         ]
         slower = [[1.2 * value + rng.gauss(0, 0.1) for value in values[1:]] for values in lists]
-        sides[f"{runs}x{trials}"] = _mean(lists, f"{runs}"), _mean(slower, f"{runs}")
+        sides[f"{runs}x{trials}"] = estimated(lists, f"{runs}"), estimated(slower, f"{runs}")
     assumptions = [repetitions.assumed("docker"), repetitions.assumed("nowhere"), repetitions.assumed("docker", 0.07)]
     for name, (first, second) in sides.items():
         answer[name] = [first.scaled(3.0), second]

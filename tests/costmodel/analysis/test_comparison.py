@@ -7,7 +7,6 @@ import math
 import re
 from pathlib import Path
 from random import Random
-from statistics import stdev
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,10 +15,9 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Assumed, Interval, TrainingRunError, read_recording
+from costmodel import Interval, TrainingRunError, read_recording
 from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare, parse_metric
 from costmodel.statistics.intervals import difference, ratio, student_t
-from costmodel.statistics.quantiles import Percentile, percentile_with_runs, spread_of
 from costmodel.statistics.repetitions import assumed
 from costmodel.statistics.verdict import repetitions_needed
 from taxtui.commands.compare import command
@@ -275,19 +273,6 @@ def test_junit_is_xml_whatever_a_cell_is_called(tmp_path_factory: pytest.TempPat
     before, after = base(folder, runs=1, trials=3, tier=name), new(folder, runs=1, trials=3, tier=name)
     checked(after, before, "--junit", str(folder / "j.xml"))
     assert len(ElementTree.parse(folder / "j.xml").getroot().findall("testsuite/testcase")) == 3
-
-
-def test_a_percentile_of_one_run_differs_as_those_that_it_is_compared_with_do() -> None:
-    one, zero = [[[100], [101], [102]]], [[[0], [0], [100]]] * 3
-    others = [[[value], [value], [value]] for value in (90, 100, 110, 120)]
-    given = Percentile(101, 100, 102, 1)
-    alone, beside = (percentile_with_runs(given, 0.5, one, Assumed(0.01, ""), runs) for runs in ([], others))
-    assert spread_of(0.5, one) is None
-    spread = spread_of(0.5, one, others)
-    assert spread == pytest.approx((stdev(math.log(value) for value in (90, 100, 110, 120)), 3))
-    assert beside.high == round(101 * math.exp(student_t(3) * spread.sd)) > alone.high
-    assert spread_of(0.5, zero) is None
-    assert percentile_with_runs(given, 0.5, zero, Assumed(0.2, "")).high != 102, "assumed where no logarithm shows it"
 
 
 limits = st.floats(0.01, 3)

@@ -120,7 +120,7 @@ def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Row]
     assert (back.verdict, back.saving.value) == (STAY, pytest.approx(-90))
     assert decided(rows, 3600, 3590).verdict == CANNOT_TELL
     free = decided(rows, 3600, 1800, replace(DEMAND, node_usd_hour=0.0))
-    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in free.doubts]
+    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in doubts_of(free)]
 
 
 def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Row]) -> None:
@@ -142,11 +142,6 @@ def test_different_work_and_a_place_without_a_number_are_not_compared(rows: list
     ):
         with pytest.raises(TrainingRunError, match=told):
             decide_between(side(rows[0], PRICED, 60), other)
-
-
-def test_what_is_not_priced_is_said(rows: list[Row]) -> None:
-    found = decided(rows, 3600, 1800, replace(DEMAND, node_usd_hour=0.0))
-    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in doubts_of(found)]
 
 
 # -- the page --------------------------------------------------------------------------------------------------

@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 
 from costmodel import TrainingRunError, percentile, published_figures
 from costmodel.statistics.distribution import WHOLE, Distribution, strata_of_sum
-from costmodel.statistics.intervals import (
-    quantile,
-    student_t,
-    wilson_interval,
-)
+from costmodel.statistics.intervals import quantile, student_t, wilson_interval
 from costmodel.statistics.quantiles import effective_count, least_count, rank_limits
 from costmodel.workload.rescaling import Level, LevelCurve
 

@@ -12,15 +12,7 @@ import pytest
 
 from costmodel import INCONCLUSIVE, Recording, TrainingRun, compare, pools, project, read_recording
 from costmodel.statistics.intervals import correlation_time, mean_interval, student_t
-from costmodel.statistics.repetitions import (
-    WITHIN_ONLY,
-    Assumed,
-    Estimate,
-    assumed,
-    basis,
-    between,
-    interval,
-)
+from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, assumed, basis, between, interval
 from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, Finding, judge, paired_log_ratio, ratio
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.repeated import TRUTH, estimated, estimated_trials, measured, rates

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
@@ -348,21 +348,6 @@ def test_what_others_do_to_the_file_is_noticed_at_the_next_write(harm: str, at_t
 
 
 # -- frames at their bounds, between other bytes, and behind those of an earlier run ----------------------------------
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_a_plan_and_a_frame_at_their_bounds_are_read_and_beyond_them_refused(more: int, tmp_path: Path) -> None:
-    deep: list[Any] = []
-    for _ in range(14 + more):
-        deep = [deep]
-    headers: list[Any] = [[0, "taxtui", 1, "r", {"plan": plan}, {}] for plan in ([], deep)]
-    many = [[9, 0, "", ""]] * (MAX_EVENTS + more)
-    files = {f"{MAX_EVENTS + 1} events in one frame": [headers[:1], many], "on at most 16 levels": [headers[1:]]}
-    for words, batches in files.items():
-        path = tmp_path / "r"
-        path.write_bytes(b"".join(framing.frame(msgspec.msgpack.encode(batch)) for batch in batches))
-        with pytest.raises(SourceError, match=words) if more else nullcontext():
-            read_events(path, lambda event: None)
 
 
 @pytest.mark.parametrize("more", [0, 1])

@@ -15,14 +15,7 @@ from unittest.mock import ANY
 import pytest
 from msgspec.structs import replace
 
-from taxtui.errors import (
-    CleanupFailed,
-    CreateFailed,
-    ExecFailed,
-    SandboxLost,
-    SubstrateUnavailable,
-    Throttled,
-)
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit import kept_output, kill, private_folder, removal
 from taxtui.sandboxes.kit import limits as local_limits
