@@ -227,12 +227,12 @@ def _simulated(asked: cm.TrainingRun, trials: Trials, without: Sequence[str], se
         without,
     )
     sample = sample_steps(asked, rules, stream, 6)
-    steps = [step for part in sample.of(seed) for step in simulate_steps(rules, source, part, _bill)]
+
+    def bill(clocks_ns: Sequence[int]) -> float:
+        return sum(math.sqrt(ns + 1) for ns in clocks_ns)
+
+    steps = [step for part in sample.of(seed) for step in simulate_steps(rules, source, part, bill)]
     return [sum(column) for column in zip(*steps, strict=True)]
-
-
-def _bill(clocks_ns: Sequence[int]) -> float:
-    return sum(math.sqrt(ns + 1) for ns in clocks_ns)
 
 
 def _plans() -> dict[str, object]:
@@ -254,10 +254,8 @@ def _plans() -> dict[str, object]:
         answer[f"{name} rules"] = [settled, is_alike(rules), rollouts_of(asked, rules), rules.workers_only]
         for scale in (1, 3, 50):
             less, small = smaller(asked, scale)
-            answer[f"{name} / {scale}"] = [
-                less,
-                {key: value for key, value in asdict(small).items() if key != "images"},
-            ]
+            settings = {key: value for key, value in asdict(small).items() if key != "images"}
+            answer[f"{name} / {scale}"] = [less, settings]
     return answer
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from pathlib import Path
 from random import Random
@@ -17,9 +16,8 @@ from hypothesis import strategies as st
 
 from costmodel import Interval, TrainingRunError, read_recording
 from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare, parse_metric
-from costmodel.statistics.intervals import difference, ratio, student_t
+from costmodel.statistics.intervals import difference, ratio
 from costmodel.statistics.repetitions import assumed
-from costmodel.statistics.verdict import repetitions_needed
 from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
 from tests.studies.study_power import best_power
@@ -117,13 +115,6 @@ def test_the_other_verdicts(tmp_path: Path, scale: float, limit: float, verdict:
     comparison = compared(tmp_path, scale, limit)
     assert (comparison.verdict, comparison.beyond) == (verdict, beyond)
     assert (comparison.needs is None) == (verdict != "inconclusive" or limit == 0.001)
-
-
-def test_the_number_of_repetitions_is_that_of_the_claimed_power() -> None:
-    """``test_the_repetitions_that_compare_asks_for_find_the_change`` draws as many."""
-    change = Interval(0.0, -student_t(4) * 0.08 * math.sqrt(2 / 3), student_t(4) * 0.08 * math.sqrt(2 / 3))
-    assert repetitions_needed(change, (3, 3), 0.12, measured=True) == 9
-    assert repetitions_needed(change, (3, 3), 1e-4, measured=True) is None
 
 
 def test_among_many_metrics_a_small_change_for_the_worse_is_no_failure(tmp_path: Path) -> None:

@@ -54,17 +54,6 @@ def test_the_published_curve_goes_on_within_the_interval(percentile: str) -> Non
     assert LevelCurve.of(known).beyond(n) == 2
 
 
-def test_beyond_the_highest_level_its_value_stays_and_from_twice_as_many_on_nothing_bounds_it() -> None:
-    two = LevelCurve.of([Level(1, 1.0), Level(4, 2.0)])
-    assert two.at(8) == pytest.approx((2.0, 2.0, 4.0))  # a bottleneck just above 4
-    assert two.at(9) == (2.0, 2.0, None)
-    steep = LevelCurve.of([Level(1, 1.0), Level(4, 16.0)])
-    assert steep.at(8) == pytest.approx((16.0, 16.0, 64.0))  # it already grew with the square
-    one = LevelCurve.of([Level(4, 2.0)])
-    assert (one.at(6), one.at(16)) == ((2.0, 2.0, 3.0), (2.0, 2.0, None))
-    assert one.at(2).value == 2.0  # nothing was measured below
-
-
 @pytest.mark.parametrize("limit", [8, 24, 40])
 def test_a_limit_that_was_reached_is_no_slowdown_without_end(limit: int) -> None:
     """Sandboxes beyond the limit wait in line, so that each takes n / limit: 2,000 are 31 times as many as measured."""

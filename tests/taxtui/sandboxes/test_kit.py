@@ -193,17 +193,11 @@ def test_only_missing_rights_are_final(status: int, kind: type[Exception]) -> No
 
 
 def test_the_last_line_of_an_output_and_the_name_of_an_error() -> None:
-    assert [last_line(text) for text in ("a\n b \n\n  \n", b"a\xff", "", "\n")] == [
-        "b",
-        "a\N{REPLACEMENT CHARACTER}",
-        "",
-        "",
-    ]
-    assert [is_named(KeyError(), *names) for names in (("LookupError",), ("KeyError", "x"), ("OSError",))] == [
-        True,
-        True,
-        False,
-    ]
+    for text, line in (("a\n b \n\n  \n", "b"), (b"a\xff", "a\N{REPLACEMENT CHARACTER}"), ("", ""), ("\n", "")):
+        assert last_line(text) == line
+    assert is_named(KeyError(), "KeyError", "x")
+    assert is_named(KeyError(), "LookupError")
+    assert not is_named(KeyError(), "OSError")
 
 
 @pytest.mark.parametrize("name", ["bash", "sh"])
