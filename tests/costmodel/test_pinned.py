@@ -178,7 +178,6 @@ def _of_other_recordings() -> dict[str, object]:
         "lengths": _rows(_recording("lengths", apart="actions"), _asked(actions=8)),
         "untold": _rows(_recording("untold", 1, known=False), _asked()),
         "provider": _rows(_recording("measured"), _asked(), providers=[cm.load_provider("e2b")]),
-        "reference": _rows(unknown, _asked(), reference=cm.reference_of([_recording("measured")])),
     }
     for name in ("essay", "paper"):
         rows = cm.project(cm.load(PUBLISHED / f"{name}.toml"), cm.TrainingRun(trajectories=10_000, workers=500))
@@ -186,6 +185,7 @@ def _of_other_recordings() -> dict[str, object]:
             str(place): [row.worker_hours, row.wall_clock_hours, row.versus, row.flags]
             for place, row in enumerate(rows)
         }
+    others["reference"] = _rows(unknown, _asked(), reference=cm.reference_of([_recording("measured")]))
     return {f"{name} {key}": value for name, answer in others.items() for key, value in answer.items()}
 
 
