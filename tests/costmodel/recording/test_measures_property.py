@@ -13,8 +13,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Exposure, Recording, TrainingRun, load, pools, project
+from costmodel import Exposure, Recording, TrainingRun, WorkerFitness, load, pools, project
 from costmodel.recording.breakdown import UNKNOWN, Split, known_parts, measure, parted
+from costmodel.recording.events import Health
 from taxtui.cli import app
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -172,6 +173,14 @@ def recorded(folder: Path, slow_ns: int, *, bad: int = 5, spread_ns: int = 0) ->
 def exposure(recording: Recording) -> Exposure | None:
     [pool] = pools([recording])
     return pool.exposure
+
+
+def test_a_trial_is_exposed_for_its_share_of_the_bad_seconds() -> None:
+    seconds = WorkerFitness()
+    for at, lag_ns, cpu in ((10, 0, 0), (20, BAD_NS, 0), (30, 0, 0), (40, 0, 900), (50, BAD_NS, 900)):
+        seconds.add(Health(at, 0, lag_ns, lag_ns, cpu, 0, 0, 0))
+    shares = [seconds.share(*span) for span in ((0, 10), (10, 20), (15, 35), (0, 50), (20, 30), (45, 65), (60, 60))]
+    assert shares == [0, 1, 0.5, 0.6, 0, 0.25, 0]
 
 
 def test_a_bad_second_of_one_repetition_exposes_no_trial_of_another(tmp_path: Path) -> None:
