@@ -287,7 +287,8 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 if (price.substrate, price.variant) == wanted:
                     price.size(identity)  # raises before the first sandbox is billed
                     return price
-        raise NoPrice(f"{self.title} has no price for {identity.label}; add a [[sandbox]] for it")
+        keys = f'substrate = "{substrate}"' + (f', variant = "{variant}"' if variant else "")
+        raise NoPrice(f"{self.title} has no price for {identity.label}; add a [[sandbox]] for it, with {keys}")
 
     def combined_with(self, fallback: Prices) -> Prices:
         """Combine two sheets; this sheet's prices take precedence."""

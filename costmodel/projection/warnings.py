@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+# The order is the rank, so that nothing but warnings may stand above ``_PLACE``.
 NO_SUCCESS: Final = "no_success"
 PUBLISHED: Final = "published"
 COMPOSED: Final = "composed"

@@ -103,7 +103,9 @@ class Chain:
         else:
             if self.chained is None:  # decided by the second frame
                 self.chained = link is not None
-            if expected is not None and link != (expected if self.chained else None):
+            if link is not None and not self.chained:
+                raise damaged(offset, f"frame {link.frame} of another file")
+            if expected is not None and self.chained and link != expected:
                 raise damaged(offset, f"frame {expected.frame} of this file belongs here")
             if expected is not None and Header in map(type, batch.events):
                 raise damaged(offset, "another recording begins here")

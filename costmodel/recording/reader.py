@@ -203,9 +203,8 @@ class OpenTrial:
         trial, count = self.trial, len(event.duration_ns)
         if event.step not in (events.SETUP, events.ACTION):
             return
-        if event.first != (self.setup_commands if event.step == events.SETUP else len(trial.durations_ns)):
-            trial.complete = False
-            return
+        known = self.setup_commands if event.step == events.SETUP else len(trial.durations_ns)
+        trial.complete &= event.first == known
         trial.cpu_ns = plus_cpu(trial.cpu_ns, event.duration_ns, event.cpu_ns)
         runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
         if event.step == events.SETUP:

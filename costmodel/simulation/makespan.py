@@ -121,18 +121,21 @@ def error_of_mean(ends: Sequence[float], possible: float) -> float:
 def _unseen(law: Distribution, jobs: int, workers: int, ends: list[int]) -> float:
     """Return how far unseen outcomes may move the mean: later by their longest job, or sooner.
 
-    The end is below x only if every job is, with probability F(x)^N. It is at most an even share of the work plus the
-    longest job.
+    The end is at most an even share of the work plus the longest job.
     """
+    room = max(ends) - jobs * law.mean / workers  # an end later than all takes a job longer than this
+    later = min(expected_max(law, jobs, room) - room, _unseen_chance(len(ends)) * max(0.0, law.values[-1] - room))
+    return max(sooner(law, jobs, ends), later)
+
+
+def sooner(law: Distribution, jobs: int, ends: Sequence[float]) -> float:
+    """Return how far unseen outcomes may lower the mean: the end is below x only if every job is, so with F(x)^N."""
     chance = _unseen_chance(len(ends))
-    sooner = math.fsum(
+    return math.fsum(
         min(chance, math.exp(jobs * math.log(below / law.size))) * (min(upper, min(ends)) - lower)
         for below, (lower, upper) in zip(law.cumulative, pairwise(law.values), strict=False)
         if lower < min(ends)
     )
-    room = max(ends) - jobs * law.mean / workers  # an end later than all takes a job longer than this
-    later = min(expected_max(law, jobs, room) - room, chance * max(0.0, law.values[-1] - room))
-    return max(sooner, later)
 
 
 def expected_max(law: Distribution, jobs: int, at_least: float = 0.0) -> float:

@@ -81,7 +81,8 @@ class StepRules:
         )  # snapshots are prepared and billed before the rollouts
         recycle_s = training_run.recycle_s
         self.recycle_ns = None if recycle_s is None else _ns(recycle_s) * creates  # None: no recycling
-        waits = self.gap_ns or {self.cluster, self.pool, self.recycle_ns, training_run.suspend_after_s} != {None}
+        shared = self.cluster, self.pool, self.recycle_ns, training_run.suspend_after_s
+        waits = self.gap_ns or any(item is not None for item in shared)
         cuts = self.timeout_ns or self.over_provision or self.on_failure != RETRY
         # Whether rollouts wait for nothing but workers, and are never cut:
         self.workers_only = not waits and not cuts and self.policy.barrier

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import Trials, timed
-from costmodel.simulation.makespan import error_of_mean, expected_max
+from costmodel.simulation.makespan import CONFIDENCE, error_of_mean, expected_max, sooner
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import simulate_steps
@@ -87,11 +87,17 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
         if len(totals) < wanted:
             continue
         outcome = SimulatedRun(*map(expected, zip(*totals, strict=True)))
-        wall = expected([each[0] for each in totals], law.values[-1] - law.values[0])
+        walls = [each[0] for each in totals]
+        # A duration that no random stream shows is in no spread, so that the law says what it may change.
+        shortest, longest = _surely_drawn(law, len(totals) * sample.rollouts(0))
+        missed = max(sooner(law, stream.trajectories, walls), expected_max(law, stream.trajectories, longest) - longest)
+        wall = _at_least(expected(walls, law.values[-1] - law.values[0]), missed)
         wanted *= 2
         if wall.error <= precision.tolerance / 2 * wall.value or wanted > MOST_STREAMS or 2 * spent > budget:
             break
-    outcome = outcome._replace(wall_ns=wall)
+    beyond = (count * max(shortest - ns, ns - longest, 0) for ns, count in zip(law.values, law.counts, strict=True))
+    held = _at_least(outcome.held_ns, training_run.trajectories * math.fsum(beyond) / law.size)
+    outcome = outcome._replace(wall_ns=wall, held_ns=held)
     return _with_size(outcome, training_run, law, scale) if scale > 1 else outcome
 
 
@@ -105,6 +111,16 @@ def _amounts(steps: Sequence[tuple[float, StepTaken]], share: float) -> Iterable
 def expected(values: Sequence[float], possible: float = 0.0) -> SimulatedValue:
     """Return the mean with its error, where values can differ by ``possible``."""
     return SimulatedValue(math.fsum(values) / len(values), error_of_mean(values, possible))
+
+
+def _surely_drawn(law: Distribution, drawn: int) -> tuple[int, int]:
+    """Return a short and a long duration: so many drawn rollouts go as far with 99.7 % probability each."""
+    share = math.pow(1 - CONFIDENCE, 1 / drawn)
+    return law.quantile(1 - share), law.quantile(share)
+
+
+def _at_least(found: SimulatedValue, error: float) -> SimulatedValue:
+    return found._replace(error=max(found.error, error))
 
 
 def _with_size(outcome: SimulatedRun, training_run: TrainingRun, law: Distribution, scale: int) -> SimulatedRun:

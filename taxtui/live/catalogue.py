@@ -247,6 +247,8 @@ def _described(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int,
                 run.apply(event)
     except SourceError as error:
         problem = error.problem
+    except ValueError as error:  # a contradiction: these frames are not checked as those of a whole file
+        problem = str(error)
     last = latest[-1] if latest else None
     if problem:
         state, detail = "damaged", clean(problem)

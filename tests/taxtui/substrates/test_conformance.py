@@ -84,6 +84,7 @@ def _environment() -> Iterator[None]:
         for key, value in {**CREDENTIALS, "DAYTONA_API_KEY": KEY}.items():
             patch.setenv(key, value)
         yield
+        _running.cache_clear()  # a worker that has left the module may come back to steal
 
 
 @functools.cache

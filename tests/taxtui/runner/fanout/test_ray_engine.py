@@ -175,7 +175,8 @@ async def test_a_run_on_two_nodes_is_one_recording(tmp_path: Path, ray: FakeRay)
         if isinstance(event, Actions):  # each lasted as the fake had drawn it, after ready and ready again
             source = random.Random(f"0:{event.trial}")
             _, _, *drawn_s = [0.01 * source.lognormvariate(0, 0.5) for _ in range(5)]
-            assert all(took_ns >= 1e9 * took_s for took_ns, took_s in zip(event.duration_ns, drawn_s, strict=True))
+            pairs = zip(event.duration_ns, drawn_s[event.first :], strict=False)
+            assert all(took_ns >= 1e9 * took_s for took_ns, took_s in pairs)
 
 
 async def test_an_abandoned_run_ends_on_every_node(tmp_path: Path, ray: FakeRay) -> None:
