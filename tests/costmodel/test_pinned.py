@@ -9,92 +9,46 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import signal
-import sys
 import tempfile
-import time
+import tomllib
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import pytest
 
-from costmodel import (
-    Images,
-    Interval,
-    Length,
-    Precision,
-    Prices,
-    Recording,
-    Think,
-    TrainingRun,
-    TrainingRunError,
-    frame,
-    load,
-    load_prices,
-    load_provider,
-    project,
-    reference_of,
-)
+import costmodel as cm
 from costmodel.projection.wall_clock import tail_limits
 from costmodel.recording.causes import CAUSE_POLICIES, cause_of, policy_of, recorded_cause
 from costmodel.recording.events import Health
 from costmodel.recording.runner_health import WorkerFitness
 from costmodel.recording.throughput import Rate, together
 from costmodel.recording.trial import PER_ACTION, PER_TRIAL, RecordedTrial, values_of
+from costmodel.simulation import makespan
 from costmodel.simulation.attempts import Retries, Trials, timed, with_retries
-from costmodel.simulation.makespan import (
-    expected_makespan,
-    expected_max,
-    makespan_bounds,
-    out_of_step,
-    random_makespan,
-    renewal_makespan,
-)
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import simulate_steps
 from costmodel.simulation.step_sampling import following, is_alike, rollouts_of, sample_steps, settling, smaller
 from costmodel.statistics import intervals, quantiles, repetitions, verdict
 from costmodel.statistics.distribution import Distribution, strata_of_sum
-from costmodel.statistics.repetitions import Estimate, RunKey, estimate
+from costmodel.statistics.repetitions import RunKey, estimate
 from costmodel.workload.pool import Pool, pools
 from costmodel.workload.rescaling import Level, LevelCurve
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.repeated import estimated
 
 TABLE: Final = Path(__file__).with_name("pinned.json")
 PUBLISHED: Final = Path(__file__).parents[2] / "scenarios" / "published"
 MS: Final = S // 1000
 ERRORS: Final = ["ExecTimeout", "AgentTimeoutError", "VerifierTimeoutError", "RateLimitError", "BadRequestError", "Odd"]
-SHEET: Final = """
-title = "ours"
-date = 2026-05-01
-[worker]
-usd_per_hour = 0.5
-[[sandbox]]
-substrate = "docker"
-minimum_s = 5
-increment_s = 2
-cpu = "active"
-idle = "free"
-usd_per_vcpu_hour = 0.3
-usd_per_gib_hour = [0.01, 0.02]
-usd_per_create = 0.001
-source = ["a receipt", "a page"]
-[[sandbox]]
-substrate = "local"
-minimum_s = 0
-increment_s = 1
-usd_per_hour = 0.1
-usd_per_egress_gib = 0.09
-source = "a receipt"
-"""
+QUESTIONS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("pinned_questions.toml").read_text())
 
 
 # -- recordings
@@ -160,7 +114,7 @@ def _recording(
     known: bool = True,
     fails: float = 0.15,
     apart: str = "substrate",
-) -> Recording:
+) -> cm.Recording:
     rng = Random(name)
     values = {"substrate": ("docker", "local"), "concurrency": (1, 4, 16), "actions": (6, 9)}[apart]
     more: dict[str, Any] = {"cycle": 3}
@@ -171,147 +125,73 @@ def _recording(
     events = list(_trials(rng, cells, repetitions, trials, sd, actions=actions, known=known, fails=fails))
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder) / f"{name}.msgpack", events, *described, run_id=name)
-        recording = load(path)
-        assert isinstance(recording, Recording)
-        recording.table = {table: frame(path, table=table) for table in ("trials", "actions")}  # type: ignore[attr-defined]
+        recording = cm.load(path)
+        assert isinstance(recording, cm.Recording)
+        recording.table = {table: cm.frame(path, table=table) for table in ("trials", "actions")}  # type: ignore[attr-defined]
     return recording
 
 
-@cache
-def _prices() -> Prices:
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "sheet.toml").write_text(SHEET)
-        return load_prices(Path(folder) / "sheet.toml")
-
-
 # -- questions
-
-
-RUNS: Final[dict[str, dict[str, Any]]] = {
-    "plain": {},
-    "none": {"trajectories": 0},
-    "one": {"trajectories": 1},
-    "fewer than workers": {"trajectories": 25},
-    "as many as workers": {"trajectories": 40},
-    "two waves": {"trajectories": 81},
-    "a million millions": {"trajectories": 10**12, "workers": 7},
-    "shorter": {"actions": 3},
-    "longer": {"actions": 25, "timeout_s": 90.0},
-    "lengths": {"actions": Length.between(2, 12), "include_cleanup": True},
-    "capped": {"max_attempts": 2, "backoff_s": 3.0},
-    "capped at many": {"max_attempts": 70, "backoff_s": 0.5, "timeout_s": 16.0},
-    "timeout": {"timeout_s": 18.0, "max_attempts": 3, "backoff_s": 1.5, "trajectories": 300},
-    "think": {"think": Think(2 * S, 0.8), "trajectories": 500},
-    "constant think": {"think": Think(2 * S), "include_cleanup": True},
-    "quota": {"quota": 11, "run_sd": 0.1},
-    "no spread": {"run_sd": 0.0, "precision": Precision(seed=3, tolerance=5e-4)},
-    "steps": {"batch": 48, "train_s": 20.0, "gpus": 8, "gpu_usd_hour": 2.0},
-    "steps of a rest": {"batch": 450, "trajectories": 2000, "policy": "sync", "baseline": "local"},
-    "async steps": {"batch": 50, "policy": "async", "gpus": 4, "train_s": 0.0},
-    "one step off": {"batch": 400, "policy": "one-step-off", "train_s": 170.0},
-    "coarse": {"trajectories": 3_000, "workers": 900, "precision": Precision(effort=0.2, tolerance=0.05)},
-    "too coarse": {"trajectories": 300_000, "workers": 90_000, "precision": Precision(effort=0.1)},
-    "rate": {"create_rate": 2.0, "create_burst": 9, "precision": Precision(effort=0.02)},
-    "rate at scale": {
-        "create_rate": 30.0, "workers": 900, "trajectories": 60_000, "precision": Precision(effort=0.02)
-    },
-    "slots": {"warm_pool": 8, "refill_s": 6.0, "precision": Precision(effort=0.02), "max_attempts": 3},
-    "stock": {"warm_pool": 3, "refill_rate": 1.5, "precision": Precision(effort=0.02), "max_attempts": 2},
-    "pool of images": {"warm_pool": 2, "group_size": 5, "precision": Precision(effort=0.02), "full_speed": "local"},
-}  # fmt: skip
-STEPS: Final[dict[str, dict[str, Any]]] = {
-    "failing": {"prompts": 3, "group_size": 4, "train_s": 9.0, "backoff_s": 2.0, "gpus": 8, "gpu_usd_hour": 2.0},
-    "over": {"batch": 10, "over_provision": 0.3, "train_s": 3.0, "node_usd_hour": 1.0, "nodes": 4, "pods_per_node": 4},
-    "stream": {"batch": 8, "policy": "async", "staleness": 2, "train_s": 8.0, "think": Think(2 * S, 0.7)},
-    "pulls": {
-        "prompts": 3, "group_size": 4, "nodes": 3, "pods_per_node": 5, "images": Images.between(1, 4, 30),
-        "pull_gb_s": 1.0, "node_disk_gib": 20.0, "full_speed": "local", "build_s": 9.0, "builders": 2,
-        "built_images": 5,
-    },
-    "suspended": {
-        "batch": 12, "think": Think(4 * S, 1.0), "suspend_after_s": 3.0, "suspend_s": 1.0, "resume_s": 0.5,
-        "suspended_usd_hour": 0.01, "create_rate": 1.0, "create_burst": 3,
-    },
-}  # fmt: skip
 
 
 UNPINNED: Final = ("identity", "length", "label", "provenance", "sources", "trials")
 """Fields of a row that say where it is from."""
 
 
-def _asked(**changes: Any) -> TrainingRun:
-    return TrainingRun(**{"trajectories": 2000, "workers": 40, "precision": Precision(effort=0.2), **changes})
+READ: Final[dict[str, Callable[[Any], object]]] = {
+    "think": lambda given: cm.Think(*given),
+    "images": lambda given: cm.Images.between(*given),
+    "actions": lambda given: cm.Length.between(*given) if isinstance(given, list) else given,
+    "precision": lambda given: cm.Precision(**given),
+}
 
 
-def _rows(recording: Recording, training_run: TrainingRun, effort: float = 0.0, **more: Any) -> dict[str, object]:
-    rows = project(recording, training_run, _prices(), effort=effort, **more)
+def _training_run(**changes: Any) -> cm.TrainingRun:
+    return cm.TrainingRun(**{name: READ[name](given) if name in READ else given for name, given in changes.items()})
+
+
+def _asked(**changes: Any) -> cm.TrainingRun:
+    return _training_run(**{"trajectories": 2000, "workers": 40, "precision": {"effort": 0.2}, **changes})
+
+
+def _rows(recording: cm.Recording, training_run: cm.TrainingRun, **more: Any) -> dict[str, object]:
+    prices = cm.load_prices(Path(__file__).with_name("pinned_prices.toml"))
+    rows = cm.project(recording, training_run, prices, **{"effort": 0.0, **more})
     names = [field.name for field in fields(rows[0]) if field.name not in UNPINNED]
     return {f"{place} {name}": getattr(row, name) for place, row in enumerate(rows) for name in names}
 
 
-def _of_project(name: str) -> dict[str, object]:
-    return _rows(_recording("measured"), _asked(**RUNS[name]))
-
-
-def _of_steps(name: str) -> dict[str, object]:
-    return _rows(_recording("measured"), _asked(**{"trajectories": 150, **STEPS[name]}), effort=0.001)
+def _projected(section: str, name: str) -> dict[str, object]:
+    usual, effort = ({"trajectories": 150}, 0.001) if section == "attributed" else ({}, 0.0)
+    return _rows(_recording("measured"), _asked(**{**usual, **QUESTIONS[section][name]}), effort=effort)
 
 
 def _of_other_recordings() -> dict[str, object]:
     """Repetitions 1, 2 and 6, unknown in-sandbox times, no failures, a few trials, concurrencies and lengths."""
+    unknown, levels = _recording("unknown", known=False), _recording("levels", 3, apart="concurrency")
     others = {
         **{f"{runs} runs": _rows(_recording(f"runs {runs}", 1, runs, 24, 0.1), _asked()) for runs in (1, 2, 6)},
         "few": _rows(_recording("few", 1, 1, 4, fails=0.0), _asked(actions=40)),
-        "unknown": _rows(_recording("unknown", known=False), _asked(batch=60)),
-        "levels": _rows(_recording("levels", 3, apart="concurrency"), _asked()),
-        "beyond": _rows(_recording("levels", 3, apart="concurrency"), _asked(workers=11), each_level=True),
+        "unknown": _rows(unknown, _asked(batch=60)),
+        "levels": _rows(levels, _asked()),
+        "beyond": _rows(levels, _asked(workers=11), each_level=True),
         "lengths": _rows(_recording("lengths", apart="actions"), _asked(actions=8)),
         "untold": _rows(_recording("untold", 1, known=False), _asked()),
-        "provider": _rows(_recording("measured"), _asked(), providers=[load_provider("e2b")]),
+        "provider": _rows(_recording("measured"), _asked(), providers=[cm.load_provider("e2b")]),
     }
     for name in ("essay", "paper"):
-        printed, asked = load(PUBLISHED / f"{name}.toml"), TrainingRun(trajectories=10_000, workers=500)
-        rows = [[row.worker_hours, row.wall_clock_hours, row.versus, row.flags] for row in project(printed, asked)]
-        others[name] = dict(zip(map(str, itertools.count()), rows, strict=False))
-    reference = reference_of([_recording("measured")])
-    others["reference"] = _rows(_recording("unknown", known=False), _asked(), reference=reference)
+        rows = cm.project(cm.load(PUBLISHED / f"{name}.toml"), cm.TrainingRun(trajectories=10_000, workers=500))
+        others[name] = {
+            str(place): [row.worker_hours, row.wall_clock_hours, row.versus, row.flags]
+            for place, row in enumerate(rows)
+        }
+    others["reference"] = _rows(unknown, _asked(), reference=cm.reference_of([_recording("measured")]))
     return {f"{name} {key}": value for name, answer in others.items() for key, value in answer.items()}
 
 
 # -- the simulator
 
 
-SETTINGS: Final[dict[str, dict[str, Any]]] = {
-    "plain": {},
-    "kept": {"on_failure": "keep"},
-    "masked": {"on_failure": "mask"},
-    "again": {"on_failure": "retry", "max_attempts": 3, "backoff_s": 2.0},
-    "redone": {"on_failure": "resample", "max_attempts": 2},
-    "rate": {"failure_rate": 0.2, "failure_burst": 3},
-    "hazard": {"failure_hazard": 60.0, "max_attempts": 4},
-    "limited": {"timeout_s": 26.0, "max_attempts": 3},
-    "nodes": {"nodes": 2, "pods_per_node": 4, "include_cleanup": True},
-    "creates": {"create_rate": 0.8, "create_burst": 5},
-    "one step off": {"policy": "one-step-off", "train_s": 12.0},
-    "stream": {"policy": "async", "staleness": 1, "train_s": 5.0},
-    "over": {"over_provision": 0.4},
-    "pool of images": {"warm_pool": 2},
-    "stock": {"warm_pool": 4, "refill_rate": 0.4},
-    "slots": {"warm_pool": 4, "refill_s": 9.0},
-    "recycled": {"recycle_s": 0.7},
-    "forked": {"fork_s": 0.6, "think": Think(2 * S)},
-    "think": {"think": Think(3 * S, 0.9), "think_correlation": 0.6},
-    "suspended": {
-        "think": Think(3 * S, 0.9), "suspend_after_s": 2.0, "suspend_s": 1.0, "resume_s": 0.4,
-    },
-    "images": {
-        "images": Images.between(1, 5, 9), "pull_gb_s": 2.0, "nodes": 3, "pods_per_node": 4, "node_disk_gib": 7.0,
-    },
-    "built": {
-        "images": Images.between(1, 5, 9), "pull_gb_s": 2.0, "nodes": 3, "pods_per_node": 4, "placement": "colocated",
-        "build_s": 8.0, "builders": 1, "built_images": 2,
-    },
-}  # fmt: skip
 CAUSES: Final = ("create", "ready", "image_pull", "dispatch", "contention", "throttle", "failures", "cleanup")
 
 
@@ -322,24 +202,20 @@ def _pool() -> Pool:
 def _pairs(first: str) -> dict[str, object]:
     """Five steps with every two settings that go together, and without one cause under another random stream."""
     answer: dict[str, object] = {}
-    for place, (second, changes) in enumerate(SETTINGS.items()):
+    settings, usual = QUESTIONS["settings"], {"trajectories": 60, "workers": 9, "prompts": 3, "group_size": 4}
+    for place, (second, changes) in enumerate(settings.items()):
         try:
-            asked = TrainingRun(**{**STEP, **SETTINGS[first], **changes})
-        except TrainingRunError:
+            asked = _training_run(**{**usual, **settings[first], **changes})
+        except cm.TrainingRunError:
             continue
-        if second == first or list(SETTINGS).index(first) < place:
+        if second == first or list(settings).index(first) < place:
             trials = Trials(_pool(), asked, 0.8 if place % 3 else None)
             answer[second] = _simulated(asked, trials, (), 0)
             answer[f"{second} without"] = _simulated(asked, trials, (CAUSES[place % 8], "think"), 1, factor=1.2)
     return answer
 
 
-STEP: Final = {"trajectories": 60, "workers": 9, "prompts": 3, "group_size": 4}
-
-
-def _simulated(
-    asked: TrainingRun, trials: Trials, without: Sequence[str], seed: int, factor: float = 1.0, highest: int = 6
-) -> object:
+def _simulated(asked: cm.TrainingRun, trials: Trials, without: Sequence[str], seed: int, factor: float = 1.0) -> object:
     rules = StepRules(asked, without)
     thinking = None if asked.think is None else ThinkQuantiles(asked.think, trials, asked.suspension)
     fork_ns = None if asked.fork_s is None else round(asked.fork_s * S)
@@ -350,46 +226,20 @@ def _simulated(
         timed(trials.failures, without, factor, fork_ns, ok=False),
         without,
     )
-    sample = sample_steps(asked, rules, stream, highest)
-    steps = [step for part in sample.of(seed) for step in simulate_steps(rules, source, part, _bill)]
+    sample = sample_steps(asked, rules, stream, 6)
+
+    def bill(clocks_ns: Sequence[int]) -> float:
+        return sum(math.sqrt(ns + 1) for ns in clocks_ns)
+
+    steps = [step for part in sample.of(seed) for step in simulate_steps(rules, source, part, bill)]
     return [sum(column) for column in zip(*steps, strict=True)]
-
-
-def _bill(clocks_ns: Sequence[int]) -> float:
-    return sum(math.sqrt(ns + 1) for ns in clocks_ns)
-
-
-PLANS: Final[dict[str, dict[str, Any]]] = {
-    "whole": {"trajectories": 50, "batch": 10},
-    "rest": {"trajectories": 407, "batch": 10, "train_s": 2.0},
-    "many": {"trajectories": 6_407, "batch": 10},
-    "overlaps": {"trajectories": 1000, "batch": 10, "policy": "one-step-off", "train_s": 2.0},
-    "rate": {"trajectories": 1000, "batch": 10, "create_rate": 3.0, "create_burst": 50},
-    "pool": {"trajectories": 1000, "batch": 10, "warm_pool": 9, "refill_s": 30.0},
-    "one after another": {"trajectories": 1000, "batch": 10, "warm_pool": 9, "refill_rate": 0.5},
-    "stream": {"trajectories": 9_000, "batch": 10, "policy": "async", "train_s": 1.0, "workers": 25},
-    "stale": {"trajectories": 9_003, "batch": 10, "policy": "async", "staleness": 1, "workers": 25},
-    "pulls": {
-        "trajectories": 6_000, "prompts": 5, "group_size": 2, "images": Images.between(1, 4, 300), "pull_gb_s": 1.0,
-        "nodes": 4, "pods_per_node": 5,
-    },
-    "small disks": {
-        "trajectories": 2_000, "prompts": 5, "group_size": 2, "images": Images.between(1, 4, 40), "pull_gb_s": 1.0,
-        "nodes": 4, "pods_per_node": 5, "node_disk_gib": 20.0, "policy": "one-step-off", "train_s": 1.0, "build_s": 5.0,
-    },
-    "a stream of pulls": {
-        "trajectories": 9_000, "prompts": 5, "group_size": 2, "images": Images.between(1, 4, 60), "pull_gb_s": 1.0,
-        "nodes": 6, "pods_per_node": 5, "policy": "async", "build_s": 5.0,
-    },
-    "limits": {"trajectories": 4_000, "prompts": 40, "group_size": 10, "quota": 7, "warm_pool": 5, "create_rate": 2.0},
-}  # fmt: skip
 
 
 def _plans() -> dict[str, object]:
     """The simulated steps of longer runs, and smaller systems."""
     answer: dict[str, object] = {}
-    for name, changes in PLANS.items():
-        asked = TrainingRun(**{"workers": 12, **changes})
+    for name, changes in QUESTIONS["plans"].items():
+        asked = _training_run(**{"workers": 12, **changes})
         rules = StepRules(asked)
         stream = RandomStream(asked, Trials(_pool(), asked), None, 5)
         settled = settling(rules, 4.0 * S)
@@ -404,10 +254,8 @@ def _plans() -> dict[str, object]:
         answer[f"{name} rules"] = [settled, is_alike(rules), rollouts_of(asked, rules), rules.workers_only]
         for scale in (1, 3, 50):
             less, small = smaller(asked, scale)
-            answer[f"{name} / {scale}"] = [
-                less,
-                {key: value for key, value in asdict(small).items() if key != "images"},
-            ]
+            settings = {key: value for key, value in asdict(small).items() if key != "images"}
+            answer[f"{name} / {scale}"] = [less, settings]
     return answer
 
 
@@ -422,19 +270,6 @@ LAWS: Final = {
     "zero": Distribution({0: 1}),
     "some zero": Distribution({0: 2, 5 * S: 3}),
 }
-JOBS: Final = (
-    (0, 3),
-    (1, 1),
-    (1, 9),
-    (5, 9),
-    (9, 9),
-    (10, 9),
-    (40, 9),
-    (95, 30),
-    (3_000, 30),
-    (10**12, 30),
-    (200_000, 9_000),
-)
 
 
 def _makespans(name: str) -> dict[str, object]:
@@ -444,16 +279,18 @@ def _makespans(name: str) -> dict[str, object]:
         "scaled": law.scaled(7, 3),
         "quantiles": [law.quantile(share / 13) for share in range(13)],
     }
-    for jobs, workers in JOBS:
+    for jobs, workers in QUESTIONS["jobs"]:
         key = f"{jobs} on {workers}"
-        precise = Precision(tolerance=1e-3, effort=0.03, seed=2)
+        precise = cm.Precision(tolerance=1e-3, effort=0.03, seed=2)
         answer[f"{key}: expected"] = [
-            expected_makespan(law, jobs, workers, how) for how in (Precision(effort=0.1), precise)
+            makespan.expected_makespan(law, jobs, workers, how) for how in (cm.Precision(effort=0.1), precise)
         ]
         if jobs and law.mean:
-            answer[f"{key}: bounds"] = makespan_bounds(law, jobs, workers)
-            answer[f"{key}: longest"] = [expected_max(law, jobs, at) for at in (0.0, 1.5 * S, 5.5 * S)]
-            answer[f"{key}: in step"] = [out_of_step(law, jobs, workers, off) for off in (2e-2, 2e-3, 1e-3, 5e-5)]
+            answer[f"{key}: bounds"] = makespan.makespan_bounds(law, jobs, workers)
+            answer[f"{key}: longest"] = [makespan.expected_max(law, jobs, at) for at in (0.0, 1.5 * S, 5.5 * S)]
+            answer[f"{key}: in step"] = [
+                makespan.out_of_step(law, jobs, workers, off) for off in (2e-2, 2e-3, 1e-3, 5e-5)
+            ]
             asked = [{}, {"timeout_s": 11.0}, {"timeout_s": 9.0, "max_attempts": 2, "backoff_s": 1.0}]
             answer[f"{key}: tail"] = [
                 tail_limits(
@@ -462,10 +299,12 @@ def _makespans(name: str) -> dict[str, object]:
                 for share, more, excess in itertools.product((1.001, 1.5), asked, (0, 3, 40))
             ]
         if jobs > workers > 1 and len(law.values) > 1 and law.mean:
-            answer[f"{key}: renewal"] = renewal_makespan(law, jobs, workers)
+            answer[f"{key}: renewal"] = makespan.renewal_makespan(law, jobs, workers)
     waves = (3, 5, 8, 12, 17, 25)
-    answer["in step"] = [law.mean > 0 and out_of_step(law, 9 * wave, 9, off) for wave in waves for off in (2e-2, 3e-3)]
-    answer["random"] = [random_makespan(law, 40, 7, Random(seed)) for seed in range(3)]
+    answer["in step"] = [
+        law.mean > 0 and makespan.out_of_step(law, 9 * wave, 9, off) for wave in waves for off in (2e-2, 3e-3)
+    ]
+    answer["random"] = [makespan.random_makespan(law, 40, 7, Random(seed)) for seed in range(3)]
     for cap, share in ((None, Fraction(1, 5)), (2, Fraction(1, 3)), (70, Fraction(9, 10))):
         retries = Retries(share, cap)
         numbers = [float(retries.attempts), float(retries.delivered)]
@@ -499,10 +338,7 @@ def _intervals() -> dict[str, object]:
             for p in (0.01, 0.3, 0.5, 0.9, 0.95, 0.99)
             for effective in (None, max(1, size // 2))
         ]
-    sides = [
-        Interval(5.0, 4.0, 7.0), Interval(2.0, 1.5, 2.2), Interval(1.0, -0.5, 2.0), Interval(3.0),
-        Interval(-1.0, -2.0, 0.5), Interval(4.0, 3.0, None), Interval(0.5, -3.0, 4.0),
-    ]  # fmt: skip
+    sides = [cm.Interval(*limits) for limits in QUESTIONS["intervals"]]
     for first, second in itertools.permutations(sides, 2):
         answer[f"{first.value} and {second.value}"] = [
             intervals.difference(first, second),
@@ -519,12 +355,6 @@ def _intervals() -> dict[str, object]:
     return answer
 
 
-def _mean(runs: Sequence[Sequence[float]], name: str) -> Estimate:
-    origins = [(RunKey(name, number), block) for number, run in enumerate(runs) for block in range(len(run))]
-    values = [value for run in runs for value in run]
-    return estimate(values, [1] * len(values), origins)
-
-
 def _repetitions() -> dict[str, object]:
     """Means over one, two, three and six repetitions, of equal and of different samples."""
     answer: dict[str, object] = {}
@@ -536,7 +366,7 @@ def _repetitions() -> dict[str, object]:
             for number, effect in enumerate([rng.gauss(0, sd) for _ in range(runs)])
         ]
         slower = [[1.2 * value + rng.gauss(0, 0.1) for value in values[1:]] for values in lists]
-        sides[f"{runs}x{trials}"] = _mean(lists, f"{runs}"), _mean(slower, f"{runs}")
+        sides[f"{runs}x{trials}"] = estimated(lists, f"{runs}"), estimated(slower, f"{runs}")
     assumptions = [repetitions.assumed("docker"), repetitions.assumed("nowhere"), repetitions.assumed("docker", 0.07)]
     for name, (first, second) in sides.items():
         answer[name] = [first.scaled(3.0), second]
@@ -596,16 +426,9 @@ def _clustered() -> dict[str, object]:
 
 
 def _curves() -> dict[str, object]:
-    levels = {
-        "rising": [Level(1, 2.0, 0.01), Level(4, 3.0, 0.02), Level(16, 9.0, 0.3)],
-        "falling": [Level(8, 5.0), Level(2, 6.0), Level(16, 4.5), Level(64, 8.0), Level(1, 3.0)],
-        "from nothing": [Level(1, 0.0), Level(5, 2.0), Level(6, 7.0)],
-        "nothing last": [Level(2, 0.0, 0.1), Level(4, 3.0, 0.1)],
-        "alone": [Level(3, 4.0, 0.5)],
-    }
     answer: dict[str, object] = {}
-    for name, points in levels.items():
-        curve = LevelCurve.of(points)
+    for name, levels in QUESTIONS["levels"].items():
+        curve = LevelCurve.of([Level(*level) for level in levels])
         at = (1, 2, 3, 4, 6, 16, 20, 32, 33, 128, 400)
         answer[name] = [curve, [curve.at(count) for count in at], [curve.beyond(count) for count in at]]
     for pauses, sigma, fine in ((0, 0.5, 4), (1, 0.5, 4), (5, 1.2, 1), (40, 0.3, 2), (3, 0.0, 4)):
@@ -662,13 +485,13 @@ CASES: Final[dict[str, Callable[[], Mapping[str, object]]]] = {
     "repetitions": _repetitions,
     "percentiles of clusters": _clustered,
     "curves and pauses": _curves,
-    **{f"makespans: {name}": lambda name=name: _makespans(name) for name in LAWS},  # type: ignore[misc]
+    **{f"makespans: {name}": partial(_makespans, name) for name in LAWS},
     "recordings": _read,
     "simulated steps": _plans,
-    **{f"steps: {name}": lambda name=name: _pairs(name) for name in SETTINGS},  # type: ignore[misc]
-    **{f"projected: {name}": lambda name=name: _of_project(name) for name in RUNS},  # type: ignore[misc]
+    **{f"steps: {name}": partial(_pairs, name) for name in QUESTIONS["settings"]},
+    **{f"projected: {name}": partial(_projected, "projected", name) for name in QUESTIONS["projected"]},
     "other recordings": _of_other_recordings,
-    **{f"attributed: {name}": lambda name=name: _of_steps(name) for name in STEPS},  # type: ignore[misc]
+    **{f"attributed: {name}": partial(_projected, "attributed", name) for name in QUESTIONS["attributed"]},
 }
 
 
@@ -761,34 +584,14 @@ def test_the_answer_is_as_before(name: str) -> None:
     assert differences(name, _table()[name]) == []
 
 
-def _write() -> int:
+def _write() -> None:
     """Write the table, one line a number or group of numbers."""
     cases = []
     for name in CASES:
         lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(leaves)}" for key, leaves in answers(name).items())
         cases.append(f" {json.dumps(name)}: {{\n{lines}\n }}")
     TABLE.write_text("{\n" + ",\n".join(cases) + "\n}\n", encoding="utf-8")
-    return 0
-
-
-def _check(times: Path) -> int:
-    """For the mutation check: whether an answer differs, or takes ten times its CPU time; the quickest first.
-
-    The first call, without a mutant, writes the CPU time of each question to ``times``.
-    """
-    known: dict[str, float] = json.loads(times.read_text()) if times.exists() else {}
-    taken, table = {}, _table()
-    for name in sorted(CASES, key=lambda name: known.get(name, 0.0)):
-        began = time.process_time()
-        if known:  # the signal ends this process
-            signal.setitimer(signal.ITIMER_PROF, 10 * known[name] + 2)
-        if differences(name, table[name]):
-            return 1
-        taken[name] = time.process_time() - began
-    if not known:
-        times.write_text(json.dumps(taken))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(_check(Path(sys.argv[1])) if sys.argv[1:] else _write())
+    _write()

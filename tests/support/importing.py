@@ -123,3 +123,17 @@ def inspect_event(kind: str, start_s: int, end_s: int, **more: object) -> dict[s
 def verifiers_result(**timing: object) -> dict[str, Any]:
     """A result of verifiers before version 1."""
     return {"example_id": 3, "task": "swe", "prompt": "p", "reward": 1.0, "timing": timing}
+
+
+_SPAN: Final = {"start": 1000.0, "end": 1001.5}
+_INSPECT_EVENTS: Final = [inspect_event(kind, 1, 2, cmd="c") for kind in ("model", "tool", "sandbox")]
+SOURCES: Final = {
+    **{f"{name}/{path}": data for name in FORMATS for path, data in sample_files(name)},
+    **{f"{name}/{file}": (LOGS / file).read_bytes() for name, files in LOG_FILES.items() for file in files},
+    "swe-agent/x.traj": json.dumps(swe_agent_trajectory(0.5, 1.5, exit_status="submitted")).encode(),
+    "verifiers/results.jsonl": json.dumps(
+        verifiers_result(start_time=999.0, setup=_SPAN, scoring=_SPAN, env={"spans": [_SPAN]})
+    ).encode(),
+    "inspect/log.json": json.dumps(inspect_log(_INSPECT_EVENTS)).encode(),
+}
+"""Format and file name → content."""

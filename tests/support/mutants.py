@@ -1,7 +1,7 @@
 """Change one expression at a time and see whether a test fails: ``make mutants``.
 
 A seeded sample of mutants is drawn over the rooms whose results are numbers. Each mutant is written into a copy of the
-checkout, never into the checkout. Mutants of the cost model meet the pinned numbers first. Whoever is left meets the
+checkout, never into the checkout. Mutants of the cost model meet the pinned numbers, the quickest first. Then come the
 tests that run the changed line, the most specific first, for a minute of their usual time. A line that runs at the
 import has the tests of its module. A mutant that no test notices is listed as a survivor, with file and line.
 
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,28 +50,24 @@ TESTS: Final = (
     "tests/taxtui/report",
     *(f"tests/taxtui/substrates/{name}" for name in ("daytona", "local", "ssh", "test_labels.py")),
 )
-PINNED: Final = "tests.costmodel.test_pinned"
+PINNED: Final = "tests/costmodel/test_pinned.py"
 FIRST: Final = 20
-"""Tests that are tried first: with the fewest lines of the rooms."""
+"""Tests that follow the pinned numbers: with the fewest lines of the rooms."""
 MOST_S: Final = 60.0
-"""Usual time of the tests that a mutant meets; one that survives them counts as a survivor."""
+"""Usual time of the tests that a mutant meets after the pinned numbers; one that survives them counts as a survivor."""
 PATIENCE: Final = 10
 """A test that takes so many times its usual time has noticed the mutant."""
 START_S: Final = 20.0
 NO_RESULT: Final = ("strict", "frozen", "slots", "gc")
 
-COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
+OPPOSITES: Final[tuple[tuple[type[ast.cmpop], type[ast.cmpop]], ...]] = (
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.Is, ast.IsNot),
+    (ast.In, ast.NotIn),
+)
+COMPARISONS: Final = {**dict(OPPOSITES), **{other: one for one, other in OPPOSITES}}
 OPERATORS: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -164,28 +160,16 @@ def draw(root: Path, count: int, seed: int) -> list[Mutant]:
 
 
 class Tests:
-    """The tests of each line of the rooms, the most specific first, with their usual time."""
+    """The tests of each line of the rooms, with their usual time."""
 
     def __init__(self, checkout: Path, workers: int) -> None:
         """Run all of ``TESTS`` once. Tests that fail or are skipped without a mutant are left out."""
         (checkout / ".rooms").write_text(f"[run]\nsource = {', '.join(ROOMS)}\n", encoding="utf-8")
-        arguments = [
-            "-n",
-            str(workers),
-            "--dist",
-            "worksteal",
-            "-m",
-            "not slow and not real_tools",
-            "--junitxml=times.xml",
-        ]
-        arguments += [
-            *(f"--cov={room}" for room in ROOMS),
-            "--cov-config=.rooms",
-            "--cov-context=test",
-            "--cov-report=",
-        ]
         present = [test for test in TESTS if (checkout / test).exists()]
-        command = [sys.executable, "-m", "pytest", "-q", *arguments, *present]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "worksteal"]
+        command += ["-m", "not slow and not real_tools", "--junitxml=times.xml"]
+        command += [f"--cov={room}" for room in ROOMS]
+        command += ["--cov-config=.rooms", "--cov-context=test", "--cov-report=", *present]
         subprocess.run(command, cwd=checkout, check=False, env=_environment(checkout) | {ALL: "1"})
         self._seconds = _passed(checkout / "times.xml")
         self._tests: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
@@ -201,14 +185,42 @@ class Tests:
                         self._tests[file, 0].add(test)
                         self._lines[test] += 1
 
-    def of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that run a line, or any line of its module where the line runs at the import."""
+    def of(self, mutant: Mutant) -> list[list[str]]:
+        """Return pinned numbers and the tests that run a line, or its module where it runs at the import, in parts."""
         found = self._tests.get((mutant.file, mutant.line)) or self._tests.get((mutant.file, 0), set())
-        ordered = sorted(found, key=lambda test: (self._lines[test], test))
+        pinned = [test for test in self._lines if test.startswith(PINNED) and mutant.file.startswith("costmodel")]
+        ordered = sorted(found.difference(pinned), key=lambda test: (self._lines[test], test))
         ends = itertools.accumulate(map(self.seconds, ordered))
-        return [test for test, end in zip(ordered, ends, strict=True) if end - self.seconds(test) < MOST_S]
+        others = [test for test, end in zip(ordered, ends, strict=True) if end - self.seconds(test) < MOST_S]
+        return [part for part in (sorted(pinned, key=self.seconds), others[:FIRST], others[FIRST:]) if part]
+
+    def notice(self, checkout: Path, mutant: Mutant) -> bool:
+        """Return whether a test fails, or takes much longer than usual, with the mutant in place."""
+        path = checkout / mutant.file
+        original, status = path.read_bytes(), path.stat()
+        path.write_text(mutant.source, encoding="utf-8")
+        try:
+            return not all(self._pass(checkout, part) for part in self.of(mutant))
+        finally:
+            path.write_bytes(original)
+            os.utime(path, (status.st_atime, status.st_mtime))
+
+    def _pass(self, checkout: Path, tests: Sequence[str]) -> bool:
+        seconds = [self.seconds(test) for test in tests]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        command += [f"--timeout={PATIENCE * max(seconds) + START_S:.0f}", *tests]
+        environment = _environment(checkout) | {"PYTHONDONTWRITEBYTECODE": "1"}  # no compiled mutant is left
+        timeout_s = PATIENCE * sum(seconds) + START_S
+        try:
+            ended = subprocess.run(
+                command, cwd=checkout, env=environment, capture_output=True, timeout=timeout_s, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return not ended.returncode
 
     def seconds(self, test: str) -> float:
+        """Return the usual time of a test."""
         return self._seconds[_key(test)]
 
 
@@ -230,27 +242,6 @@ def _environment(checkout: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(checkout)}
 
 
-def _runs(checkout: Path, command: Sequence[str], timeout_s: float, mutant: Mutant | None = None) -> bool:
-    """Return whether a command succeeds in time, with the mutant in place; no compiled mutant is left."""
-    environment = _environment(checkout)
-    if mutant is None:
-        return not subprocess.run(command, cwd=checkout, env=environment, check=False).returncode
-    path = checkout / mutant.file
-    original, status = path.read_bytes(), path.stat()
-    path.write_text(mutant.source, encoding="utf-8")
-    try:
-        environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        ended = subprocess.run(
-            command, cwd=checkout, env=environment, capture_output=True, timeout=timeout_s, check=False
-        )
-        return not ended.returncode
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        path.write_bytes(original)
-        os.utime(path, (status.st_atime, status.st_mtime))
-
-
 def _copy(folder: Path) -> Path:
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, files.split("\0")):
@@ -258,35 +249,6 @@ def _copy(folder: Path) -> Path:
         if (ROOT / name).exists():
             shutil.copy2(ROOT / name, folder / name)
     return folder
-
-
-class Copies:
-    """Copies of the checkout, each for one mutant at a time."""
-
-    def __init__(self, folder: Path, count: int) -> None:
-        self._free: SimpleQueue[Path] = SimpleQueue()
-        self._pool = ThreadPoolExecutor(count)
-        for number in range(count):
-            self._free.put(_copy(folder / f"copy-{number}"))
-
-    def survive(self, mutants: Sequence[Mutant], survives: Callable[[Path, Mutant], bool]) -> list[Mutant]:
-        """Return the mutants that survive."""
-
-        def one(mutant: Mutant) -> bool:
-            checkout = self._free.get()
-            try:
-                return survives(checkout, mutant)
-            finally:
-                self._free.put(checkout)
-
-        return [mutant for mutant, alive in zip(mutants, self._pool.map(one, mutants), strict=True) if alive]
-
-    def take(self) -> list[Path]:
-        """Return all copies."""
-        checkouts = [self._free.get() for _ in range(self._free.qsize())]
-        for checkout in checkouts:
-            self._free.put(checkout)
-        return checkouts
 
 
 def main() -> None:
@@ -297,31 +259,21 @@ def main() -> None:
     options.add_argument("--workers", type=int, default=2, help="Copies of the checkout that are tried at a time.")
     chosen = options.parse_args()
     mutants = draw(ROOT, chosen.count, chosen.seed)
-    pinned = [sys.executable, "-m", PINNED, "times.json"]
-    with tempfile.TemporaryDirectory() as folder:
-        copies = Copies(Path(folder), chosen.workers)
-        for checkout in copies.take():
-            if not _runs(checkout, pinned, MOST_S):
-                sys.exit("a pinned number differs without a mutant")
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.workers) as pool:
+        free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(chosen.workers):
+            free.put(_copy(Path(folder, f"copy-{number}")))
+        tests = Tests(Path(folder, "copy-0"), chosen.workers)
 
-        def pins_hold(checkout: Path, mutant: Mutant) -> bool:
-            return not mutant.file.startswith("costmodel") or _runs(checkout, pinned, PATIENCE * MOST_S, mutant)
+        def noticed(mutant: Mutant) -> bool:
+            checkout = free.get()
+            try:
+                return tests.notice(checkout, mutant)
+            finally:
+                free.put(checkout)
 
-        left = copies.survive(mutants, pins_hold)
-        print(f"{len(mutants) - len(left)} of {len(mutants)} mutants change a pinned number", flush=True)
-        tests = Tests(copies.take()[0], chosen.workers)
-
-        def tests_pass(checkout: Path, mutant: Mutant) -> bool:
-            found = tests.of(mutant)
-            for part in filter(None, (found[:FIRST], found[FIRST:])):
-                seconds = [tests.seconds(test) for test in part]
-                command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
-                command += [f"--timeout={PATIENCE * max(seconds) + START_S:.0f}", *part]
-                if not _runs(checkout, command, PATIENCE * sum(seconds) + START_S, mutant):
-                    return False
-            return True
-
-        survivors = copies.survive(left, tests_pass)
+        found = list(pool.map(noticed, mutants))
+    survivors = [mutant for mutant, killed in zip(mutants, found, strict=True) if not killed]
     for mutant in survivors:
         print(f"survived: {mutant.file}:{mutant.line}: {mutant.change}")
     killed = len(mutants) - len(survivors)

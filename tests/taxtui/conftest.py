@@ -27,3 +27,12 @@ def only_recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(catalogue, "SHIPPED", ())
     monkeypatch.setattr(plan_time, "listing", lambda: catalogue.scan().entries)
     return tmp_path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``./recordings`` of the current folder; nothing is shipped."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
+    Path("recordings").mkdir()
+    return Path("recordings")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from pathlib import Path
 from random import Random
-from statistics import stdev
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,12 +14,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Assumed, Interval, TrainingRunError, read_recording
+from costmodel import Interval, TrainingRunError, read_recording
 from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare, parse_metric
-from costmodel.statistics.intervals import difference, ratio, student_t
-from costmodel.statistics.quantiles import Percentile, percentile_with_runs, spread_of
+from costmodel.statistics.intervals import difference, ratio
 from costmodel.statistics.repetitions import assumed
-from costmodel.statistics.verdict import repetitions_needed
 from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
 from tests.studies.study_power import best_power
@@ -119,13 +115,6 @@ def test_the_other_verdicts(tmp_path: Path, scale: float, limit: float, verdict:
     comparison = compared(tmp_path, scale, limit)
     assert (comparison.verdict, comparison.beyond) == (verdict, beyond)
     assert (comparison.needs is None) == (verdict != "inconclusive" or limit == 0.001)
-
-
-def test_the_number_of_repetitions_is_that_of_the_claimed_power() -> None:
-    """``test_the_repetitions_that_compare_asks_for_find_the_change`` draws as many."""
-    change = Interval(0.0, -student_t(4) * 0.08 * math.sqrt(2 / 3), student_t(4) * 0.08 * math.sqrt(2 / 3))
-    assert repetitions_needed(change, (3, 3), 0.12, measured=True) == 9
-    assert repetitions_needed(change, (3, 3), 1e-4, measured=True) is None
 
 
 def test_among_many_metrics_a_small_change_for_the_worse_is_no_failure(tmp_path: Path) -> None:
@@ -275,19 +264,6 @@ def test_junit_is_xml_whatever_a_cell_is_called(tmp_path_factory: pytest.TempPat
     before, after = base(folder, runs=1, trials=3, tier=name), new(folder, runs=1, trials=3, tier=name)
     checked(after, before, "--junit", str(folder / "j.xml"))
     assert len(ElementTree.parse(folder / "j.xml").getroot().findall("testsuite/testcase")) == 3
-
-
-def test_a_percentile_of_one_run_differs_as_those_that_it_is_compared_with_do() -> None:
-    one, zero = [[[100], [101], [102]]], [[[0], [0], [100]]] * 3
-    others = [[[value], [value], [value]] for value in (90, 100, 110, 120)]
-    given = Percentile(101, 100, 102, 1)
-    alone, beside = (percentile_with_runs(given, 0.5, one, Assumed(0.01, ""), runs) for runs in ([], others))
-    assert spread_of(0.5, one) is None
-    spread = spread_of(0.5, one, others)
-    assert spread == pytest.approx((stdev(math.log(value) for value in (90, 100, 110, 120)), 3))
-    assert beside.high == round(101 * math.exp(student_t(3) * spread.sd)) > alone.high
-    assert spread_of(0.5, zero) is None
-    assert percentile_with_runs(given, 0.5, zero, Assumed(0.2, "")).high != 102, "assumed where no logarithm shows it"
 
 
 limits = st.floats(0.01, 3)

@@ -144,11 +144,6 @@ def test_different_work_and_a_place_without_a_number_are_not_compared(rows: list
             decide_between(side(rows[0], PRICED, 60), other)
 
 
-def test_what_is_not_priced_is_said(rows: list[Row]) -> None:
-    found = decided(rows, 3600, 1800, replace(DEMAND, node_usd_hour=0.0))
-    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in doubts_of(found)]
-
-
 # -- the page --------------------------------------------------------------------------------------------------
 
 

@@ -17,14 +17,10 @@ from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.attribution.row import POISONED, REQUESTED, STEP_MODEL_RULES, assumptions
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import CAUSES, Attribution, Row, Share
-from costmodel.simulation.random_streams import RandomStream
-from costmodel.simulation.rules import StepRules
-from costmodel.simulation.step_sampling import sample_steps
 from costmodel.training.run import Think, TrainingRun
 from tests.studies.study_attribution import AMOUNTS, holds, recorded, two_sided
 from tests.studies.study_attribution import attributed as attributed_run
 from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
-from tests.support.cost_model.stepping import parts, trials_of
 
 HOUR = 3600
 STEPS = {"trajectories": 1600, "workers": 16, "prompts": 4, "group_size": 4}
@@ -184,19 +180,6 @@ def test_nodes_are_paid_for_as_long_as_the_run_lasts(same: Path, tmp_path: Path)
     assert found.usd_per_critical_second == pytest.approx(100 * 72 / HOUR)
     assert found.causes["cleanup"].usd.value == pytest.approx(1600 * 4)
     assert asked.cost.sandbox_usd.value == pytest.approx(1600 * 13)
-
-
-def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
-    (pool,) = pools([load(varied)])
-    assert pool.trials
-    images = {"nodes": 4, "pods_per_node": 4, "images": Images.between(1, 3, 300), "pull_gb_s": 0.5}
-    for count in (1, 7, 160, 161, 5000, 160_000):
-        for more in ({}, {"create_rate": 1.0}, images, {"policy": "async"}):
-            asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)
-            world = RandomStream(asked, trials_of([parts(work=1)]), None, 0)
-            plan = sample_steps(asked, StepRules(asked), world, 6)
-            assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
-            assert plan.simulated <= (26 if "policy" in more else 12)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import NoPrice, PriceError, Row, TrainingRun, load, pools, project
+from costmodel import NoPrice, PriceError, Row, TrainingRun, load, project
 from costmodel.pricing.sheet import PARTS, SHIPPED_PRICES, Meter, billed_ns, load_prices, priced_cell
-from costmodel.projection.cost import by_clock
 from costmodel.projection.row import Cost
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -209,22 +208,6 @@ def test_more_of_anything_is_never_cheaper(
     assert meter._replace(included_milli=0).billed(ns, cpu_ns) >= bill
     one, other = billed_ns(ns, 60 * S, S), billed_ns(cpu_ns, 60 * S, S)
     assert max(ns, one) == one <= billed_ns(ns + cpu_ns, 60 * S, S) <= one + other
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        "usd_per_hour = 7\nusd_per_create = 0.1",
-        'cpu = "active"\nusd_per_vcpu_hour = 3600\nusd_per_gib_hour = 2',
-        'idle = "free"\nusd_per_hour = 3600',
-    ],
-)
-def test_clocks_alone_are_billed_as_their_attempts_are(tmp_path: Path, keys: str) -> None:
-    trials = [trial(n, actions=(4 * S,) * 2, cpus=(S, S), thinks=(0, 2 * S)) for n in range(4)]
-    found = row(tmp_path, keys, trials, trajectories=4)
-    (pool,) = pools([load(tmp_path / "run.msgpack")])
-    bill = by_clock(pool, load_prices(tmp_path / "sheet.toml").sandbox(pool.identity))
-    assert bill([13 * S] * 4) == pytest.approx(found.cost.sandbox_usd.value)
 
 
 @pytest.mark.parametrize(

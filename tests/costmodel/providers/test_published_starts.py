@@ -23,7 +23,7 @@ from costmodel import (
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.providers import plausible_ranges
 from costmodel.providers.plausible_ranges import Candidate, Input, figures
-from costmodel.training.run import TrainingRun, poisoned_groups
+from costmodel.training.run import TrainingRun
 from tests.support.cost_model.decision_worlds import RUN, candidate_at, record
 
 FACTS = {facts.name: facts for facts in published_figures()}
@@ -256,9 +256,3 @@ def test_other_inputs_go_into_the_training_run_and_the_price(recording: Recordin
     assert told.training_run.create_rate == pytest.approx(1 / 30)
     assert [one.disk_gib for one in told.prices.sandboxes] == [10.0]
     assert [one.disk_gib for one in load_prices("daytona").sandboxes] == [3.0]
-
-
-def test_the_share_of_groups_with_a_failed_attempt() -> None:
-    assert poisoned_groups(0.05, 16) == pytest.approx(1 - 0.95**16)
-    assert poisoned_groups(0.05, 16, 4) == pytest.approx(1 - 0.95**4)
-    assert poisoned_groups(0.0, 16) == 0.0

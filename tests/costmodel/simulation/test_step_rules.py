@@ -11,8 +11,6 @@ import pytest
 
 from costmodel import Images, Think, TrainingRun
 from costmodel.simulation.attempts import Parts
-from costmodel.simulation.rules import NodeSet
-from costmodel.simulation.state import Nodes
 from tests.studies.study_staleness import MEAN_S, STEPS, SYSTEMS, asynchronous, mean_period_s, mean_staleness
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 
@@ -90,27 +88,6 @@ def test_a_node_pulls_one_image_after_another_and_each_once() -> None:
     assert wall_s(asked, TEN, without={"image_pull"}) == [10]
 
 
-def test_disks_keep_what_they_pulled_and_the_oldest_leaves_first() -> None:
-    sizes = (2.0, 2.0, 2.0)
-    nodes = Nodes(NodeSet(1, 99, pull_ns=(S, S, S), sizes_gb=sizes, disk_gb=4.0))
-    assert [nodes.take(image, 0)[1] for image in (0, 1, 0)] == [S, 2 * S, S]
-    assert nodes.take(2, 10 * S) == (0, 11 * S)
-    assert nodes.disks() == [[0, 2]]
-    assert nodes.take(1, 20 * S) == (0, 21 * S)
-    assert (nodes.disks(), nodes.pulled_gb) == ([[2, 1]], 8.0)
-
-
-def test_images_are_spread_or_kept_together() -> None:
-    spread = Nodes(NodeSet(3, 2, pull_ns=(S,), sizes_gb=(1.0,)))
-    assert [spread.take(0, 0)[0] for _ in range(6)] == [0, 1, 2, 0, 1, 2]
-    assert spread.free == 0
-    spread.let_go([1])
-    assert spread.take(0, 0)[0] == 1
-    near = Nodes(NodeSet(3, 2, near=True, pull_ns=(S, S), sizes_gb=(1.0, 1.0)))
-    assert [near.take(image, 0)[0] for image in (0, 0, 1, 1, 0)] == [0, 0, 1, 1, 2]
-    assert near.pulled_gb == 3
-
-
 def test_failures_take_as_long_as_they_took() -> None:
     """Two in three attempts of 3 s fail; the rest take 10 s. What a rollout holds is 10 + 2 · 3."""
     failed = [parts(unexplained=3), parts(unexplained=3)]
@@ -121,17 +98,6 @@ def test_failures_take_as_long_as_they_took() -> None:
     capped = stepped(training_run(batch=16, max_attempts=2), TEN, failed, steps=400)
     assert sum(step.delivered for step in capped) / 400 / 16 == pytest.approx(1 - 4 / 9, rel=0.05)
     assert max(step.attempts for step in capped) <= 32
-
-
-def test_a_failure_rate_strikes_at_any_moment_and_a_hazard_by_the_hour() -> None:
-    """Half of all attempts, after half of their time; or one every 10 s."""
-    for failures, attempts, held_s in (
-        ({"failure_rate": 0.5}, 2, 15),
-        ({"failure_hazard": 360.0}, math.e, 10 * (math.e - 1)),
-    ):
-        found = stepped(training_run(batch=16, **failures), TEN, steps=300)
-        assert sum(step.attempts for step in found) / 300 / 16 == pytest.approx(attempts, rel=0.06)
-        assert sum(step.held_ns for step in found) / 300 / 16 / S == pytest.approx(held_s, rel=0.06)
 
 
 def test_what_fails_is_dropped_or_redone_with_its_group() -> None:
@@ -183,15 +149,6 @@ def test_what_the_time_limit_ended_is_drawn_anew() -> None:
         found = stepped(replace(asked, **more), both, steps=150)
         assert sum(step.delivered for step in found) / 150 / 16 == pytest.approx(delivered, rel=0.04)
         assert sum(step.attempts for step in found) / 150 / 16 == pytest.approx(attempts, rel=0.04)
-
-
-def test_a_pool_gives_what_it_has() -> None:
-    pool = {"warm_pool": 8, "refill_s": 1.0}
-    trial = [parts(create=4, ready=1, work=5)]
-    (plain,) = stepped(training_run(batch=16, **pool), trial)
-    assert (plain.wall_ns / S, plain.hits, plain.held_ns / S) == (10, 8, 8 * 5 + 8 * 10)
-    (images,) = stepped(training_run(warm_pool=3), trial)
-    assert (images.hits, images.wall_ns / S) == (12, 10)
 
 
 def test_what_a_step_no_longer_needs_is_cleaned_up_before_its_pod_is_free() -> None:

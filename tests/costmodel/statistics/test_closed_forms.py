@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 
 from costmodel import TrainingRunError, percentile, published_figures
 from costmodel.statistics.distribution import WHOLE, Distribution, strata_of_sum
-from costmodel.statistics.intervals import (
-    Interval,
-    difference,
-    mean_interval,
-    quantile,
-    ratio_interval,
-    student_t,
-    wilson_interval,
-)
+from costmodel.statistics.intervals import quantile, student_t, wilson_interval
 from costmodel.statistics.quantiles import effective_count, least_count, rank_limits
 from costmodel.workload.rescaling import Level, LevelCurve
 
@@ -62,17 +54,6 @@ def test_the_published_curve_goes_on_within_the_interval(percentile: str) -> Non
     assert LevelCurve.of(known).beyond(n) == 2
 
 
-def test_beyond_the_highest_level_its_value_stays_and_from_twice_as_many_on_nothing_bounds_it() -> None:
-    two = LevelCurve.of([Level(1, 1.0), Level(4, 2.0)])
-    assert two.at(8) == pytest.approx((2.0, 2.0, 4.0))  # a bottleneck just above 4
-    assert two.at(9) == (2.0, 2.0, None)
-    steep = LevelCurve.of([Level(1, 1.0), Level(4, 16.0)])
-    assert steep.at(8) == pytest.approx((16.0, 16.0, 64.0))  # it already grew with the square
-    one = LevelCurve.of([Level(4, 2.0)])
-    assert (one.at(6), one.at(16)) == ((2.0, 2.0, 3.0), (2.0, 2.0, None))
-    assert one.at(2).value == 2.0  # nothing was measured below
-
-
 @pytest.mark.parametrize("limit", [8, 24, 40])
 def test_a_limit_that_was_reached_is_no_slowdown_without_end(limit: int) -> None:
     """Sandboxes beyond the limit wait in line, so that each takes n / limit: 2,000 are 31 times as many as measured."""
@@ -108,27 +89,6 @@ def test_students_quantiles() -> None:
     tabulated = {1: 12.7062, 2: 4.3027, 3: 3.1824, 10: 2.2281, 30: 2.0423, 200: 1.9719, 1000: 1.9623}
     for freedom, value in tabulated.items():
         assert student_t(freedom) == pytest.approx(value, abs=1e-4)
-
-
-def test_intervals() -> None:
-    assert mean_interval([1.0, 2.0]) == Interval(1.5)
-    assert mean_interval([2.0] * 5) == Interval(2, 2, 2)
-    assert Interval(2, 1, 3).widened(Interval(0, -1, 1)) == Interval(2, 0, 4)
-    assert Interval(2, 1, 3).widened(Interval(0)) == Interval(2)
-    symmetric = mean_interval([1, 2, 3, 4, 5])
-    half = student_t(4) * math.sqrt(2.5 / 5)
-    assert symmetric.low == pytest.approx(3 - half)
-    assert symmetric.high == pytest.approx(3 + half)
-    skewed = mean_interval([1.0] * 20 + [30.0])
-    assert skewed.high - skewed.value > skewed.value - skewed.low
-
-
-def test_ratios_and_differences() -> None:
-    assert ratio_interval([10, 20, 3, 30], [1, 1, 0, 1]).value == 21
-    a, b = Interval(10, 8, 13), Interval(4, 3, 6)
-    assert difference(a, b) == Interval(6, 6 - math.hypot(2, 2), 6 + math.hypot(3, 1))
-    assert difference(a, Interval(4)) == Interval(6)
-    assert Interval(2, 1, None).times(3) == Interval(6, 3, None)
 
 
 def test_wilson_and_quantiles() -> None:
@@ -217,10 +177,3 @@ def test_actions_are_worth_between_one_value_and_all_of_them(trials: list[list[i
     assert found.low is None or found.low in values
     assert found.high is None or found.high in values
     assert found.needs * worth >= 72 * len(values)
-
-
-def test_large_samples_agree_with_the_normal_approximation() -> None:
-    for count, p in itertools.product((1_000, 54_321, 1_000_000), (0.005, 0.5, 0.95, 0.99)):
-        half = 1.959964 * math.sqrt(count * p * (1 - p))
-        for found, wanted in zip(rank_limits(count, p), (count * p - half, count * p + half), strict=True):
-            assert found is None or abs(found - wanted) <= 3  # the next term is below 2 ranks, and ranks are whole

@@ -12,17 +12,7 @@ import pytest
 
 from costmodel import INCONCLUSIVE, Recording, TrainingRun, compare, pools, project, read_recording
 from costmodel.statistics.intervals import correlation_time, mean_interval, student_t
-from costmodel.statistics.repetitions import (
-    WITHIN_ONLY,
-    Assumed,
-    Estimate,
-    RunKey,
-    assumed,
-    basis,
-    between,
-    estimate,
-    interval,
-)
+from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, assumed, basis, between, interval
 from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, Finding, judge, paired_log_ratio, ratio
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.repeated import TRUTH, estimated, estimated_trials, measured, rates
@@ -66,12 +56,6 @@ def test_one_run_has_two_intervals_and_the_wider_one_says_what_it_assumes() -> N
     assert interval(one, Assumed(0.0, "given", by_user=True)) == one.within
     assert basis(one, Assumed(0.07, "a file")) == (1, 0.07, False, "a file")
     assert "none of this substrate" in assumed("elsewhere").source
-
-
-def test_time_that_is_spent_idle_on_purpose_has_no_run_effect() -> None:
-    found = interval(estimate([10.0] * 9, [1] * 9, [(RunKey("r", 0), 0)] * 9, idle=9.0), USUAL)
-    factor = math.exp(1.959964 * USUAL.sd)
-    assert found[1:] == pytest.approx((10 - (1 - 1 / factor), 10 + factor - 1), rel=1e-4)
 
 
 def test_neighbours_that_correlate_are_worth_less() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from costmodel import Interval, Length, RecordedTrial, Recording, TrainingRun, load, project, read_events
 from costmodel.errors import TrainingRunError
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.workload.attempts import FIRST_CYCLE, continued, extrapolation_error, later_change
+from costmodel.workload.attempts import FIRST_CYCLE
 from costmodel.workload.characterization import hazard, poisson_interval, think_law
 from costmodel.workload.pool import attempts, pools
 from taxtui.cli import app
@@ -82,16 +82,6 @@ def recorded(folder: Path, durations: list[int], count: int = 4) -> Recording:
     return load(write(folder / "a.msgpack", trials, cell(0, actions=len(durations), cycle=2)))
 
 
-def test_the_later_half_of_the_cycles_goes_on_at_each_place_and_the_first_never() -> None:
-    column = [90, 80, 5, 6, 1, 2, 3, 6]  # four cycles of two
-    assert continued(column, 5, 2) == (2 * (1 + 2 + 3 + 6) + 1 + 3) // 2
-    assert continued(column, 0, 2) == 0
-    assert continued([90, 80, 5, 6], 2, 2) == 11
-    assert continued([90, 5, 6], 4, 2) == 22  # it is at the second place of its cycle
-    assert continued([1, 2, 4], 3, 10) == 7
-    assert continued([], 3, 2) == 0
-
-
 def test_the_first_cycle_is_not_repeated(tmp_path: Path) -> None:
     one = recorded(tmp_path, [9 * S, 9 * S, S, S, S, S])
     (row,) = project([one], TrainingRun(trajectories=3600, workers=1, actions=12))
@@ -108,12 +98,6 @@ def test_from_one_cycle_it_is_said_and_the_interval_allows_later_ones_to_be_chea
     for interval in (long.worker_hours, long.trajectory_s.mean):
         assert interval.low == pytest.approx(5 + 10 * FIRST_CYCLE[0], rel=1e-6)
         assert interval.high == pytest.approx(5 + 10 * FIRST_CYCLE[1], rel=1e-6)
-
-
-def test_what_the_later_cycles_still_change_by_widens_the_interval(tmp_path: Path) -> None:
-    one = recorded(tmp_path, [900, 900, 100, 100, 90, 90, 90, 90])
-    assert extrapolation_error(one.cells[0].trials, 2) == pytest.approx((0, -0.1, 0.1), abs=0.02)
-    assert later_change(one.cells[0].trials[:0], 2) is None
 
 
 def test_the_shipped_recordings_predict_their_longer_lengths() -> None:

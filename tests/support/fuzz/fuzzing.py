@@ -250,23 +250,6 @@ def _shown(data: bytes) -> str:
     return "shown"
 
 
-_SPAN: Final = {"start": 1000.0, "end": 1001.5}
-_SOURCES: Final = {
-    **{f"{name}/{path}": data for name in importing.FORMATS for path, data in importing.sample_files(name)},
-    **{
-        f"{n}/{file}": (importing.LOGS / file).read_bytes()
-        for n, files in importing.LOG_FILES.items()
-        for file in files
-    },
-    "swe-agent/x.traj": json.dumps(importing.swe_agent_trajectory(0.5, 1.5)).encode(),
-    "verifiers/results.jsonl": json.dumps(
-        importing.verifiers_result(start_time=999.0, setup=_SPAN, scoring=_SPAN, env={"spans": [_SPAN]})
-    ).encode(),
-    "inspect/log.json": json.dumps(
-        importing.inspect_log([importing.inspect_event(kind, 1, 2) for kind in ("model", "tool", "sandbox")])
-    ).encode(),
-}
-"""Format and file name → content."""
 _ODD: Final[tuple[Any, ...]] = (
     *(None, True, 0, -1, 1, 1.5, -0.0, 256, 2**63, -(2**70), 10**400, 1e308, -1e308, 1e-320, math.nan, math.inf),
     *("", "x", "x" * 2000, "NaN", "[red]", "\x1b[31m", "\ud800", "9999999h", "lognormal:8s,nan", "staggered:0s"),
@@ -280,8 +263,8 @@ def _odd(value: Any, source: Random) -> Any:
 
 
 def _log(source: Random) -> bytes:
-    name = source.choice(sorted(_SOURCES))
-    data = _SOURCES[name]
+    name = source.choice(sorted(importing.SOURCES))
+    data = importing.SOURCES[name]
     if source.random() < 0.7 and not name.endswith((".eval", ".csv")):
         lines = data.splitlines() if name.endswith(".jsonl") else [data]
         values = [json.loads(line) for line in lines]

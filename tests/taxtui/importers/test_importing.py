@@ -27,15 +27,13 @@ from tests.support.importing import (
     LOG_FILES,
     LOGS,
     SAMPLES,
+    SOURCES,
     actions_s,
     events_of,
     imported,
-    inspect_event,
-    inspect_log,
     of,
     sample_files,
     starts,
-    swe_agent_trajectory,
 )
 
 HARBOR = SAMPLES / "harbor"
@@ -224,14 +222,6 @@ def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:
     assert [action[:3] for action in times["actions"]] == [(100, 40, 0), (50, 0, 0)]
     assert (times["start_ns"], times["end_ns"]) == (100, 450)
     assert times["unknown"] == (Unknown("actions", BACKWARDS, partly=True),)
-
-
-SOURCES: Final = {
-    **{f"{name}/{path}": data for name in FORMATS for path, data in sample_files(name)},
-    **{f"{name}/{file}": (LOGS / file).read_bytes() for name, files in LOG_FILES.items() for file in files},
-    "swe-agent/x.traj": json.dumps(swe_agent_trajectory(0.5, exit_status="submitted")).encode(),
-    "inspect/log.json": json.dumps(inspect_log([inspect_event("sandbox", 1, 2, cmd="c")])).encode(),
-}
 
 
 @pytest.mark.parametrize("keep_names", [False, True])

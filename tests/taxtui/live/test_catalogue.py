@@ -57,15 +57,6 @@ FINISHED = [events.RunFinished("finished", {"ok": 1})]
 UNFINISHED = story.run(20, until=10, finish=False)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``./recordings`` of the current folder, without shipped recordings."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
-    Path("recordings").mkdir()
-    return Path("recordings")
-
-
 def test_a_complete_recording_tells_what_it_holds_and_the_command_lists_the_newest_first(
     folder: Path, tmp_path: Path
 ) -> None:

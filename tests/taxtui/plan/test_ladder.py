@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 from costmodel import Recording, load
 from costmodel.analysis.concurrency_sweep import RUNNER, SUBSTRATE, UNKNOWN, Ladder, ladders
-from costmodel.recording.throughput import Rate, together
 from costmodel.workload.pool import pools
 from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError, UsageError
@@ -106,18 +105,6 @@ def test_a_level_that_was_over_before_the_runner_told_of_itself_is_nobodys(climb
     found = climb(0.001, 0.000125)
     assert found.knee.whose == UNKNOWN
     assert found.knee.why == "the level at 8 was over before the runner's health was told: plan more trials"
-
-
-def test_a_block_that_never_had_its_lanes_full_is_counted_whole() -> None:
-    assert Rate.of([(0, 2 * S, True), (0, 4 * S, False)]) == (1, 4 * S, 2)
-    one = Rate.of([(n * S, (n + 1) * S, True) for n in range(4)])
-    assert one == (3, 3 * S, 1)
-
-
-def test_workers_of_one_block_add_up_and_parts_of_a_resumed_one_do_not() -> None:
-    half = Rate.of([(n * S, (n + 1) * S, True) for n in range(8)])
-    assert together([half, half], 2).per_s == pytest.approx(2.0)
-    assert together([half, half], 1).per_s == pytest.approx(1.0)
 
 
 def test_the_table_and_its_rows(tmp_path: Path) -> None:

@@ -12,18 +12,9 @@ import pytest
 import costmodel
 from costmodel.errors import SourceError
 from costmodel.recording import framing
-from costmodel.recording.events import (
-    MAX_CAPABILITIES,
-    MAX_CELLS,
-    MAX_FACTS,
-    MAX_LABEL,
-    MAX_TEXT,
-    Cell,
-    Header,
-    Notice,
-)
+from costmodel.recording.events import MAX_CAPABILITIES, MAX_CELLS, MAX_FACTS, MAX_LABEL, MAX_TEXT, Cell, Header, Notice
 from costmodel.recording.follower import read_events
-from costmodel.recording.framing import EXT32, FRAME_TYPE, MAX_LENGTH, PREFIX
+from costmodel.recording.framing import EXT32, FRAME_TYPE, MAX_EVENTS, MAX_LENGTH, PREFIX
 from tests.support.command_line import events
 from tests.support.fuzz import hostile
 from tests.taxtui.tui import story
@@ -65,6 +56,7 @@ def refused(tmp_path: Path, *batches: list[Any]) -> str | None:
         ([[HEADER], [[*cell(), [""] * (MAX_CAPABILITIES + 1)]]], "length <= 64"),
         ([[[0, "taxtui", 1, "r", {"a": json.loads("[" * 16 + "]" * 16)}, {}]]], "not plain data on at most 16 levels"),
         ([[[0, "taxtui", 1, "r", {"a": float("nan")}, {}]]], "not plain data"),
+        ([[HEADER], [[9, 0, "", ""]] * (MAX_EVENTS + 1)], "65537 events in one frame"),
         ([[[0, "taxtui", 1, "r", {"a": {3: 1}}, {}]]], "not plain data"),
         ([[[0, "taxtui", 1, "r", {"a": b"x"}, {}]]], "not plain data"),
         ([[HEADER], [cell(n) for n in range(MAX_CELLS + 1)]], "more than 1024 cells"),
@@ -96,6 +88,8 @@ def test_what_cannot_be_is_refused(batches: list[Any], words: str, tmp_path: Pat
     "batches",
     [
         [[HEADER], [[9, 1, "info", "x" * MAX_TEXT]]],
+        [[HEADER], [[9, 0, "", ""]] * MAX_EVENTS],
+        [[[0, "taxtui", 1, "r", {"a": json.loads("[" * 15 + "]" * 15)}, {}]]],
         [[HEADER], [cell(n) for n in range(MAX_CELLS)], [cell(n) for n in range(MAX_CELLS)]],
         [[[0, "taxtui", 1, "r", {"a": [None, True, 1, -1, 0.5, {"b": "c"}]}, {"k": "v"}]]],
         # A trial whose start was lost, of an early version, is not judged.

@@ -1,10 +1,11 @@
-"""The frame codec and the recorder: round trips, cuts, flipped bits, newer versions, full disks, and what others do."""
+"""Codec and recorder: round trips, cuts, flipped bits, bounds, newer versions, full disks, and what others do."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,7 @@ from costmodel.recording.events import (
     TrialStarted,
 )
 from costmodel.recording.follower import Follower, read_events
-from costmodel.recording.framing import MAX_EVENTS
+from costmodel.recording.framing import MAX_EVENTS, MAX_LENGTH
 from taxtui.commands.recordings import command
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 from taxtui.recording import writer
@@ -309,19 +310,6 @@ def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
     assert sum(sizes) == len(events) + len(written) - 1, "a link in each but the first"
 
 
-def test_a_reader_refuses_a_batch_with_more(tmp_path: Path) -> None:
-    path = tmp_path / "r.msgpack"
-    many = msgspec.msgpack.encode([[9, 0, "", ""]] * (MAX_EVENTS + 1))
-    path.write_bytes(Sealer().seal([HEADER])[0] + framing.frame(many))
-    with pytest.raises(SourceError, match=f"{MAX_EVENTS + 1} events in one frame"):
-        read_events(path, lambda event: None)
-
-
-def test_one_event_that_is_larger_than_a_frame_is_refused() -> None:
-    with pytest.raises(RecordingError, match="one event of 1048594 bytes does not fit a frame of 1048576 bytes"):
-        Sealer().seal([Notice(0, "", "x" * ((1 << 20) + 8))])
-
-
 def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "r.msgpack")
     recorder.add(HEADER)
@@ -357,3 +345,62 @@ def test_what_others_do_to_the_file_is_noticed_at_the_next_write(harm: str, at_t
     with pytest.raises(WriteFailed, match=r"cannot continue .*; run again"):
         recorder.close() if at_the_end else recorder.add(TrialStarted(0, 0, "s", 0, 0))
     recorder.close()
+
+
+# -- frames at their bounds, between other bytes, and behind those of an earlier run ----------------------------------
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_largest_event_fills_a_frame_and_a_larger_one_is_refused(more: int) -> None:
+    event = Notice(0, "", "x" * (MAX_LENGTH - 14 + more))
+    words = "one event of 1048573 bytes does not fit a frame of 1048576 bytes"
+    with pytest.raises(RecordingError, match=words) if more else nullcontext():
+        [data] = Sealer().seal([event])
+        [(offset, payload)] = framing.FrameParser(7).feed(data)
+        assert (offset, len(payload), payload[-1:]) == (7, MAX_LENGTH - 4, b"x")
+
+
+def written(path: Path, events: list[Event]) -> list[bytes]:
+    """Write events, behind those that are there; return the payloads of the file's frames."""
+    with Recorder(path, append=path.exists()) as recorder:
+        for event in events:
+            recorder.add(event)
+    assert recorder.size_bytes == path.stat().st_size
+    return [payload for _, payload in framing.FrameParser().feed(path.read_bytes())]
+
+
+def test_intact_frames_are_found_between_other_bytes() -> None:
+    first, second = framing.frame(b"\x90"), framing.frame(b"\x91\xc0")
+    broken = first[:-1] + b"?"
+    data = b"\xc9\x00" + first + broken + second + first[:9]
+    places = [2, 2 + 2 * len(first)]
+    assert list(framing.intact_frames(data)) == [(places[0], b"\x90"), (places[1], b"\x91\xc0")]
+    assert list(framing.intact_frames(data, 3)) == [(places[1], b"\x91\xc0")]
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_chain_may_begin_within_a_file(linked: bool, tmp_path: Path) -> None:
+    payloads = written(tmp_path / "own", story.run(8))
+    frames = [framing.decode(payload, 0) for payload in payloads]
+    chain = framing.Chain(within=True)
+    for number in (5, 6):
+        batch = frames[number] if linked else frames[number]._replace(link=None)
+        chain.add(batch, payloads[number], 0)
+        assert chain.chained is linked
+    with pytest.raises(SourceError, match=f"frame {7 if linked else 2} of this file belongs here"):
+        chain.add(frames[8], payloads[8], 99)
+    with pytest.raises(SourceError, match="frame 7 of this file" if linked else "byte 99: another recording begins"):
+        chain.add(frames[0], payloads[0], 99)
+
+
+def test_a_recording_is_continued_behind_its_last_frame(tmp_path: Path) -> None:
+    path, run = tmp_path / "r.msgpack", story.run(8)
+    written(path, run[:40])
+    written(path, run[40:])
+    summary = read_events(path, lambda event: None)
+    assert (summary.chained, summary.complete, summary.events) == (True, True, len(run))
+    path.write_bytes(path.read_bytes()[:-9] + b"x" * 9)
+    with pytest.raises(RecordingError, match="checksum mismatch"):
+        Recorder(path, append=True)
+    with pytest.raises(UsageError, match="cannot read"):
+        Recorder(tmp_path / "none", append=True)

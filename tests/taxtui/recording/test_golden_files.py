@@ -117,23 +117,21 @@ _APPENDED: Final[list[Event]] = [
     TrialEnded(6, "cancelled", "verify", "", "", 9_800, 0, "warm", "n", "cancelled"),
 ]
 
+ENDED: Final = RunFinished("cancelled", {"cancelled": 2, "failed": 1, "ok": 2, "timeout": 1})
+
 FIRST: Final[list[Event]] = [*_TOLD, RunFinished("cancelled", {"cancelled": 1, "failed": 1, "ok": 2, "timeout": 1})]
 """What the first writer of version 1 knew."""
 THIRD: Final[list[Event]] = [
     *_TOLD,
     *(msgspec.structs.replace(event, cause="") if isinstance(event, TrialEnded) else event for event in _APPENDED),
-    RunFinished("cancelled", {"cancelled": 2, "failed": 1, "ok": 2, "timeout": 1}),
+    ENDED,
 ]
 """The last stream without causes."""
 SECOND: Final[list[Event]] = [
     msgspec.structs.replace(event, wrapper_ns=[]) if isinstance(event, Actions) else event for event in THIRD
 ]
 """The last stream without wrapper time."""
-STREAM: Final[list[Event]] = [
-    *_TOLD,
-    *_APPENDED,
-    RunFinished("cancelled", {"cancelled": 2, "failed": 1, "ok": 2, "timeout": 1}),
-]
+STREAM: Final[list[Event]] = [*_TOLD, *_APPENDED, ENDED]
 
 GOLDEN: Final = Path(__file__).parent / "golden.msgpack"
 GOLDEN_FIRST: Final = GOLDEN.with_name("golden_first.msgpack")

@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 
+from tests.support.chaos.processes import TIER
 from tests.support.command_line import Home, containers
 from tests.support.waiting import block_until
 
@@ -32,15 +33,6 @@ think = "60ms"
 concurrency = 3
 trials = 60
 warmup = 0
-"""
-TIER: Final = """
-name = "C"
-title = "leaves processes behind"
-requires = []
-[[cycle]]
-name = "one"
-run = "(sleep 300 & setsid sleep 300 &) >/dev/null 2>&1 </dev/null; echo done"
-expect_stdout = "done"
 """
 SPREAD_S: Final = 5.0
 SETTLES_S: Final = 2.0

@@ -16,7 +16,6 @@ from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
 
 from taxtui import folders
-from taxtui.live import catalogue
 from taxtui.plan import crowding
 from taxtui.report import plan_time
 from taxtui.sandboxes import registry
@@ -87,15 +86,6 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clone: Path
     yield
     monkeypatch.undo()
     time.tzset()
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``./recordings`` of the current folder; nothing is shipped."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
-    Path("recordings").mkdir()
-    return Path("recordings")
 
 
 @pytest.fixture
