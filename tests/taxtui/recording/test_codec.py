@@ -387,7 +387,7 @@ def test_a_chain_may_begin_within_a_file(linked: bool, tmp_path: Path) -> None:
         batch = frames[number] if linked else frames[number]._replace(link=None)
         chain.add(batch, payloads[number], 0)
         assert chain.chained is linked
-    with pytest.raises(SourceError, match=f"frame {7 if linked else 2} of this file belongs here"):
+    with pytest.raises(SourceError, match="frame 7 of this file belongs" if linked else "frame 8 of another file"):
         chain.add(frames[8], payloads[8], 99)
     with pytest.raises(SourceError, match="frame 7 of this file" if linked else "byte 99: another recording begins"):
         chain.add(frames[0], payloads[0], 99)
