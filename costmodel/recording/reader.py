@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from costmodel.recording import events
-from costmodel.recording.breakdown import (
-    STARTED,
-    UNKNOWN,
-    Split,
-    known_parts,
-    measure,
-    plus_cpu,
-)
+from costmodel.recording.breakdown import STARTED, UNKNOWN, Split, known_parts, measure
 from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
 from costmodel.recording.published import Published, read_published
@@ -206,7 +199,9 @@ class OpenTrial:
         if event.first != (self.setup_commands if event.step == events.SETUP else len(trial.durations_ns)):
             trial.complete = False
             return
-        trial.cpu_ns = plus_cpu(trial.cpu_ns, event.duration_ns, event.cpu_ns)
+        if trial.cpu_ns is not None:
+            all_known = len(event.cpu_ns) == count and UNKNOWN not in event.cpu_ns
+            trial.cpu_ns = trial.cpu_ns + sum(event.cpu_ns) if all_known else None
         runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
         if event.step == events.SETUP:
             self.setup_commands += count

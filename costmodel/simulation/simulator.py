@@ -273,19 +273,15 @@ class Simulator:
         worker.sandbox = None
         if state.redone is not None:
             state.finished[state.prompt[worker.rollout]] += 1
-        if self._more is not None and (self.ended % state.rules.size == 0 or self.ended == keep):
-            self._train(now)
+        if self._more is not None and (self.ended % state.rules.size == 0 or self.ended == keep):  # train a batch
+            self._trained_ns = max(now, self._trained_ns) + state.rules.train_ns
+            self.trained.append(state.totals(now, self._trained_ns))
+            if state.rules.staleness:
+                heappush(self._heap, (self._trained_ns, len(self._workers), 0))
         if self.ended == keep:
             worker.rollout = NONE
             return False
         return self._take(worker, now)
-
-    def _train(self, now: int) -> None:
-        """Train a batch of a stream."""
-        self._trained_ns = max(now, self._trained_ns) + self.state.rules.train_ns
-        self.trained.append(self.state.totals(now, self._trained_ns))
-        if self.state.rules.staleness:
-            heappush(self._heap, (self._trained_ns, len(self._workers), 0))
 
     def _break(self, broken: SimulatedWorker, now: int) -> None:
         """End all rollouts of a failed rollout's prompt, and redo the prompt."""

@@ -20,13 +20,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from costmodel.statistics.intervals import (
-    LEVEL,
-    Interval,
-    correlation_time,
-    ratio_interval,
-    student_t,
-)
+from costmodel.statistics.intervals import LEVEL, Interval, correlation_time, ratio_interval, student_t
 from costmodel.toml import Document, Text
 
 MIN_RUNS: Final = 3
@@ -149,8 +143,10 @@ def estimate(
         parts.append(RunPart(run, run_total / total, ratio, variance_of_sum(deviations, correlation), deviations))
         residuals.append(deviations)
     within = ratio_interval(numerators, denominators, origins)
-    correlation = correlation if len(residuals) == 1 else correlation_time(residuals)
-    return Estimate(value, _stretched(within, correlation), tuple(parts), abs(value - idle))
+    if within.low is not None and within.high is not None:  # widen it to correlated trials
+        factor = math.sqrt(correlation if len(residuals) == 1 else correlation_time(residuals))
+        within = Interval(value, value - factor * (value - within.low), value + factor * (within.high - value))
+    return Estimate(value, within, tuple(parts), abs(value - idle))
 
 
 def variance_of_sum(deviations: Sequence[float], correlation: float) -> float:
@@ -159,15 +155,6 @@ def variance_of_sum(deviations: Sequence[float], correlation: float) -> float:
     if count < 2:
         return 0.0  # unknown: becomes part of the variance between runs
     return float(count / (count - 1) * math.fsum(map(mul, deviations, deviations)) * correlation)
-
-
-def _stretched(interval: Interval, correlation: float) -> Interval:
-    """Widen the interval of independent trials to correlated trials."""
-    if interval.low is None or interval.high is None:
-        return interval
-    factor = math.sqrt(correlation)
-    value = interval.value
-    return Interval(value, value - factor * (value - interval.low), value + factor * (interval.high - value))
 
 
 def basis(mean: Estimate, assume: Assumed) -> Basis:

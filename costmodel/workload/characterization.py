@@ -69,11 +69,16 @@ def think_law(
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
-    """Return events per hour: the interval of a Poisson count, or of clusters where wider; None without an hour."""
+    """Return events per hour: the interval of a Poisson count, or of clusters where wider; None without an hour.
+
+    The interval of the count is Wilson and Hilferty's.
+    """
     exposure_h, count = math.fsum(hours), sum(events)
     if exposure_h <= 0:
         return None
-    low, high = (end / exposure_h for end in poisson_interval(count))
+    z, more = NormalDist().inv_cdf((1 + LEVEL) / 2), count + 1
+    low = count * max(0.0, 1 - 1 / (9 * count) - z / (3 * math.sqrt(count))) ** 3 / exposure_h if count else 0.0
+    high = more * (1 - 1 / (9 * more) + z / (3 * math.sqrt(more))) ** 3 / exposure_h
     clustered = ratio_interval(events, hours, clusters)
     if count and clustered.low is not None and clustered.high is not None:
         low, high = min(low, max(0.0, clustered.low)), max(high, clustered.high)
@@ -94,10 +99,3 @@ def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
         per_hour = hazard([int(each == end) for each in ends], hours, clusters)
         rates.append(CauseRate(end[0], count, wilson_interval(count, len(trials)), per_hour, end[1]))
     return tuple(rates)
-
-
-def poisson_interval(count: int) -> tuple[float, float]:
-    """Return the interval of a Poisson mean for an observed count, by Wilson and Hilferty."""
-    z, more = NormalDist().inv_cdf((1 + LEVEL) / 2), count + 1
-    low = count * max(0.0, 1 - 1 / (9 * count) - z / (3 * math.sqrt(count))) ** 3 if count else 0.0
-    return low, more * (1 - 1 / (9 * more) + z / (3 * math.sqrt(more))) ** 3

@@ -128,7 +128,7 @@ class Pool:
         """Lengths of successes, or of all trials without a success."""
         if self.identity.length == FIXED_LENGTH or not self.trials:
             return Length.constant(self.identity.actions)
-        return Length.of(len(trial.durations_ns) for trial in self.successes or self.trials)
+        return Length.weighted(Counter(len(trial.durations_ns) for trial in self.successes or self.trials))
 
     @property
     def waiting_ns(self) -> float | None:
@@ -267,12 +267,16 @@ def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
 
 
 def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
-    """Split each attempt into a cold and a warm version, with ``hits`` parts of ``HITS`` warm."""
+    """Split each attempt into a cold and a warm version, with ``hits`` parts of ``HITS`` warm.
+
+    The warm version lacks create and ready, but the provider bills the same time.
+    """
     mixed = []
     for attempt in recorded:
         weight = attempt.weight
         if hits:
-            mixed.append(attempt.warm(weight * hits))
+            held_ns, startup_ns = attempt.held_ns - attempt.cold_ns, attempt.startup_ns - attempt.cold_ns
+            mixed.append(replace(attempt, weight=weight * hits, held_ns=held_ns, startup_ns=startup_ns, cold_ns=0))
         if hits < HITS:
             mixed.append(replace(attempt, weight=weight * (HITS - hits)))
     return mixed
