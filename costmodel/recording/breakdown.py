@@ -82,8 +82,6 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     def plus(self, second: Split) -> Split:
         """Add more commands."""
-        if self is NO_COMMANDS:
-            return second
         return Split(
             self.work_ns + second.work_ns,
             self.dispatch_ns + second.dispatch_ns,

@@ -20,8 +20,6 @@ from costmodel.training.length import FIXED_LENGTH
 UNREPORTED: Final = "unknown:"
 """Prefix of a quantity, among a cell's capabilities, that no trial of an imported cell reports."""
 NOT_COUNTED: Final = (events.CANCELLED, events.INTERRUPTED)
-PARTS: Final = (events.PhaseEnded, events.Actions)
-"""Frequent events of an open trial."""
 
 
 class RecordedCell:
@@ -129,7 +127,7 @@ class TrialReader:
 
     def apply(self, event: events.Event) -> OpenTrial | None:
         """Apply the next event; return the trial that the event ends, with its cell."""
-        if isinstance(event, PARTS):  # most frequent first
+        if isinstance(event, events.PhaseEnded | events.Actions):  # most frequent first
             if (trial := self.open.get(event.trial)) is None:
                 self.orphans += 1
             else:

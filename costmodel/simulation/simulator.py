@@ -78,13 +78,6 @@ class Simulator:
         self._idle: list[SimulatedWorker] = []
         self._heap: list[tuple[int, int, int]] = []
 
-    def start(self) -> None:
-        """Begin with the queue."""
-        if self.state.rules.workers_only:
-            self._one_after_another()
-        else:
-            self._begin(self._workers, self.now)
-
     def _one_after_another(self) -> None:
         """Run the queue where rollouts wait for workers only: each starts on the worker that is free first."""
         state, rules = self.state, self.state.rules
@@ -109,7 +102,11 @@ class Simulator:
         self.now = max(free)
 
     def work(self, keep: int) -> None:
-        """Go on until ``keep`` rollouts are done in all, or nothing is left to do."""
+        """Take up the queue, until ``keep`` rollouts are done in all, or nothing is left to do."""
+        if self.state.rules.workers_only:
+            self._one_after_another()
+        else:
+            self._begin(self._workers, self.now)
         state, heap, line, workers = self.state, self._heap, self._line, self._workers
         while self.ended < keep:
             if line and (freed := state.next_release()) >= 0 and (not heap or freed <= heap[0][0]):
@@ -329,7 +326,6 @@ def _in_turn(state: State, segment: Segment) -> list[StepTaken]:
         launched = rules.launched(keep)
         state.load(state.source.stream.step(number, launched), launched, number)
         crew = Simulator(state, start, min(rules.workers, launched))
-        crew.start()
         crew.work(keep)
         crew.cut()
         before, trained = trained, max(crew.now, trained) + rules.train_ns
@@ -353,6 +349,5 @@ def _stream(state: State, segment: Segment) -> list[StepTaken]:
 
     total = sum(segment.sizes)
     crew = Simulator(state, 0, min(rules.workers, total), more)
-    crew.start()
     crew.work(total)
     return crew.trained

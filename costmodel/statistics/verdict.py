@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from costmodel.statistics import intervals
@@ -176,14 +175,10 @@ def _freedom(variances: tuple[float, float], degrees: tuple[int, int]) -> int:
 def _stretches(mine: RunPart, yours: RunPart, factor: float, second_factor: float) -> list[float]:
     """Return the part of each stretch in the error of the logarithm. A factor makes a deviation relative."""
     count = min(len(mine.deviations), len(yours.deviations))
-    ours, theirs = _summed(mine.deviations, count, factor), _summed(yours.deviations, count, second_factor)
-    return [a - b for a, b in zip(ours, theirs, strict=True)]
-
-
-def _summed(deviations: Sequence[float], stretches: int, factor: float) -> list[float]:
-    sums = [0.0] * stretches
-    for index, deviation in enumerate(deviations):
-        sums[index * stretches // len(deviations)] += factor * deviation
+    sums = [0.0] * count
+    for deviations, weight in ((mine.deviations, factor), (yours.deviations, -second_factor)):
+        for index, deviation in enumerate(deviations):
+            sums[index * count // len(deviations)] += weight * deviation
     return sums
 
 

@@ -164,7 +164,11 @@ class Pool:
 
 
 def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] | None = None) -> list[Pool]:
-    """Return a pool per group of cells, equal or with equal ``alike``, in the order of first appearance."""
+    """Return a pool per group of cells, equal or with equal ``alike``, in the order of first appearance.
+
+    Contention is the share of waiting in excess of the same cell at concurrency 1, if both are known: waiting for
+    sleep, a disk or a peer also occurs alone.
+    """
     by_key: dict[tuple[CellIdentity, str], Pool] = {}
     names: dict[str, str] = {}
     for recording in recordings:
@@ -179,22 +183,14 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             pool.trials += cell.trials
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
-    _set_contention(by_key.values())
-    return list(by_key.values())
-
-
-def _set_contention(cells: Iterable[Pool]) -> None:
-    """Set contention: the share of waiting in excess of the same cell at concurrency 1, if both are known.
-
-    Waiting for sleep, a disk or a peer also occurs alone and is no contention.
-    """
-    waits = [(pool, pool.waiting_ns) for pool in cells]
+    waits = [(pool, pool.waiting_ns) for pool in by_key.values()]
     alone = {pool.alone: waiting_ns for pool, waiting_ns in waits if pool.identity.concurrency == 1}
     for pool, waiting_ns in waits:
         alone_ns = alone.get(pool.alone)
         if waiting_ns is not None and alone_ns is not None:
             crowded = pool.identity.concurrency > 1 and waiting_ns > 0
             pool.contended = max(0.0, 1 - alone_ns / waiting_ns) if crowded else 0.0
+    return list(by_key.values())
 
 
 def nearest_length(series: Sequence[Pool], length: Length) -> Pool:
