@@ -46,7 +46,12 @@ class Causality:
             elif isinstance(event, events.Actions):
                 opened.get(event.trial, InCourse(0)).took(event)
             elif isinstance(event, events.TrialStarted):
-                self._start(event)
+                if event.trial in self._started:
+                    raise ValueError(f"trial {event.trial} starts twice")
+                self._started.add(event.trial)
+                if event.warm_up:
+                    self._warm_ups.add(event.trial)
+                opened[event.trial] = InCourse(event.start_ns)
             elif isinstance(event, events.TrialEnded):
                 self._end(event)
             elif isinstance(event, events.Cell):
@@ -60,14 +65,6 @@ class Causality:
                 self.end = event
                 if event is not batch[-1]:
                     raise ValueError(AFTER_THE_END)
-
-    def _start(self, event: events.TrialStarted) -> None:
-        if event.trial in self._started:
-            raise ValueError(f"trial {event.trial} starts twice")
-        self._started.add(event.trial)
-        if event.warm_up:
-            self._warm_ups.add(event.trial)
-        self._open[event.trial] = InCourse(event.start_ns)
 
     def _end(self, event: events.TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)

@@ -19,7 +19,6 @@ from costmodel.training.length import FIXED_LENGTH
 
 UNREPORTED: Final = "unknown:"
 """Prefix of a quantity, among a cell's capabilities, that no trial of an imported cell reports."""
-NOT_COUNTED: Final = (events.CANCELLED, events.INTERRUPTED)
 
 
 class RecordedCell:
@@ -73,7 +72,15 @@ def read_recording(path: Path) -> Recording:
 
     def apply(event: events.Event) -> None:
         if (ended := trials.apply(event)) is not None:
-            _count(ended, recording)
+            trial, identity = ended.trial, ended.cell.identity
+            if ended.started.warm_up or ended.end.outcome in (events.CANCELLED, events.INTERRUPTED):
+                return
+            if trial.ok and identity.length == FIXED_LENGTH and len(trial.durations_ns) != identity.actions:
+                trial.complete = False
+            if trial.complete:
+                ended.cell.trials.append(trial)
+            else:
+                recording.skipped += 1
         elif isinstance(event, events.Header):
             planned = event.scenario.get("workers")
             recording.at_once = planned if isinstance(planned, int) and planned > 0 else 1
@@ -97,19 +104,6 @@ def read_recording(path: Path) -> Recording:
     recording.lag_p99_ns = max((worker.lag_p99_ns for worker in workers), default=0)
     recording.cpu_permille = max((worker.cpu_permille for worker in workers), default=0)
     return recording
-
-
-def _count(ended: OpenTrial, recording: Recording) -> None:
-    """Add a trial to its cell, unless the trial does not count or misses commands."""
-    trial, identity = ended.trial, ended.cell.identity
-    if ended.started.warm_up or ended.end.outcome in NOT_COUNTED:
-        return
-    if trial.ok and identity.length == FIXED_LENGTH and len(trial.durations_ns) != identity.actions:
-        trial.complete = False
-    if trial.complete:
-        ended.cell.trials.append(trial)
-    else:
-        recording.skipped += 1
 
 
 class TrialReader:

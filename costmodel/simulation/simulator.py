@@ -211,9 +211,7 @@ class Simulator:
             state.hits += 1
             attempt = state.attempt(rollout, tries, warm=True)
             worker.attempt = attempt._replace(span=attempt.span + (state.rules.recycle_ns or 0))
-            self._place(worker, now)
-            return
-        if state.nodes is None or (not self._line and state.pods_free(now)):
+        if worker.used is not None or state.nodes is None or (not self._line and state.pods_free(now)):
             self._place(worker, now)
             return
         self._line.append(worker)

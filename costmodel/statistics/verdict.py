@@ -158,18 +158,12 @@ def paired_log_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Inte
         parts.append(RunPart(mine.run, share, math.log(mine.value / yours.value), variance, ()))
     tau2 = between([Estimate(value, inside, tuple(parts), 1.0)])
     squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
-    freedom = _freedom(squares, (count - len(parts), len(parts) - 1))
+    # F. E. Satterthwaite, Biometrics Bull. 2, 1946:
+    degrees = count - len(parts), len(parts) - 1
+    fourths = sum(variance**2 / each for variance, each in zip(squares, degrees, strict=True) if variance)
+    freedom = max(1, int(sum(squares) ** 2 / fourths)) if fourths else max(degrees)
     half = max(half, student_t(freedom) * math.sqrt(sum(squares)))
     return Interval(value, value - half, value + half)
-
-
-def _freedom(variances: tuple[float, float], degrees: tuple[int, int]) -> int:
-    """Return the degrees of freedom of a sum of ``variances``, rounded down.
-
-    F. E. Satterthwaite, Biometrics Bull. 2, 1946.
-    """
-    squares = sum(variance**2 / count for variance, count in zip(variances, degrees, strict=True) if variance)
-    return max(1, int(sum(variances) ** 2 / squares)) if squares else max(degrees)
 
 
 def _stretches(mine: RunPart, yours: RunPart, factor: float, second_factor: float) -> list[float]:

@@ -17,9 +17,6 @@ from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import LEVEL, Interval, ratio_interval, wilson_interval
 from costmodel.units import NS_PER_HOUR
 
-MAX_LOG: Final = 700.0
-"""Largest argument of ``exp``."""
-
 
 class ThinkLaw(NamedTuple):
     """Lognormal distribution of idle times above 0 before an action, in s."""
@@ -62,7 +59,7 @@ def think_law(
     if not counts:
         return None
     mean_log = ratio_interval(log_totals, counts, clusters)
-    median = Interval(*(None if end is None else math.exp(min(end, MAX_LOG)) for end in mean_log))  # type: ignore[arg-type]
+    median = Interval(*(None if end is None else math.exp(min(end, 700.0)) for end in mean_log))  # type: ignore[arg-type]
     sigma = stdev(logs) if len(logs) > 1 else 0.0
     mean = ratio_interval(totals_s, counts, clusters)
     return ThinkLaw(len(logs), len(counts), median, Interval(sigma), mean)

@@ -19,7 +19,7 @@ from costmodel.statistics.distribution import strata_of_sum
 from costmodel.statistics.intervals import Interval, mean_interval
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
-from costmodel.training.run import Think, TrainingRun
+from costmodel.training.run import TrainingRun
 from costmodel.workload.attempts import Attempt, continued
 
 MIN_DRAWS = 1_000
@@ -235,7 +235,10 @@ def versions(pool: Pool, length: Length | None, seed: int) -> list[Attempt]:
 
 
 def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> list[Attempt]:
-    """Return all trials at a length (None: as recorded), with the training run's think time and clean-up."""
+    """Return all trials at a length (None: as recorded), with the training run's think time and clean-up.
+
+    A distribution of think time gives a version of each attempt per stratum.
+    """
     recorded = versions(pool, length, training_run.precision.seed)
     if training_run.include_cleanup:
         cleanups = [trial.measures.cleanup_ns or 0 for trial in pool.trials]
@@ -243,7 +246,26 @@ def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> li
             replace(version, held_ns=version.held_ns + cleanups[version.trial], cleanup_ns=cleanups[version.trial])
             for version in recorded
         ]
-    return recorded if training_run.think is None else _with_think(recorded, training_run.think)
+    think = training_run.think
+    if think is None:
+        return recorded
+    per_octave = 4 if len(recorded) <= MANY_TRIALS else 1
+    thought = []
+    for attempt in recorded:
+        # One pause fewer than actions:
+        for weight, medians in strata_of_sum(max(0, attempt.actions - 1), think.sigma, per_octave):
+            new = round(medians * think.median_ns)
+            change = new - attempt.think_ns
+            thought.append(
+                replace(
+                    attempt,
+                    weight=attempt.weight * weight,
+                    think_ns=new,
+                    held_ns=attempt.held_ns + change,
+                    sandbox_ns=max(0, attempt.sandbox_ns + change),
+                )
+            )
+    return thought
 
 
 def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
@@ -360,26 +382,3 @@ def at_length(
         sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),
         continued_ns=more_ns + more_gap_ns,
     )
-
-
-def _with_think(recorded: Sequence[Attempt], think: Think) -> list[Attempt]:
-    """Replace think time; a distribution gives a version of each attempt per stratum.
-
-    A pause lies between two actions, so a trajectory has one pause fewer than actions.
-    """
-    per_octave = 4 if len(recorded) <= MANY_TRIALS else 1
-    thought = []
-    for attempt in recorded:
-        for weight, medians in strata_of_sum(max(0, attempt.actions - 1), think.sigma, per_octave):
-            new = round(medians * think.median_ns)
-            change = new - attempt.think_ns
-            thought.append(
-                replace(
-                    attempt,
-                    weight=attempt.weight * weight,
-                    think_ns=new,
-                    held_ns=attempt.held_ns + change,
-                    sandbox_ns=max(0, attempt.sandbox_ns + change),
-                )
-            )
-    return thought
