@@ -16,7 +16,6 @@ from costmodel.toml import Text, load_document
 from costmodel.units import MAX_INT, NS_PER_HOUR
 
 SHIPPED_PRICES: Final = Path(__file__).parent / "data"
-STALE_AFTER: Final = datetime.timedelta(days=365)
 PARTS: Final = 10**12
 """Parts of a dollar: whole numbers keep sums over millions of attempts exact."""
 PROVISIONED: Final = "provisioned"
@@ -163,7 +162,7 @@ class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def stale(self) -> bool:
         """Whether the price is older than a year."""
         today = datetime.datetime.now(datetime.UTC).date()
-        return self.date is not None and today - self.date > STALE_AFTER
+        return self.date is not None and today - self.date > datetime.timedelta(days=365)
 
     @property
     def cited(self) -> str:

@@ -192,7 +192,15 @@ class Follower:
     def _take(self, offset: int, payload: bytes) -> list[Event]:
         batch = decode(payload, offset)
         if self.header is None:
-            self._check_header(batch.events)
+            first = batch.events[0] if batch.events else None
+            if not isinstance(first, events.Header):
+                raise SourceError("it has no header", 0)
+            if first.magic != events.MAGIC:
+                raise SourceError("its header says otherwise", 0)
+            if first.version > events.FORMAT_VERSION:
+                problem = f"format version {first.version}, this taxtui reads up to {events.FORMAT_VERSION}"
+                raise SourceError(problem, 0, fix="install a newer taxtui")
+            self.header = first
         self._chain.add(batch, payload, offset)
         try:
             self._causality.add(batch.events)
@@ -203,17 +211,6 @@ class Follower:
         self.skipped += batch.unknown
         self.events += len(batch.events)
         return batch.events
-
-    def _check_header(self, batch: list[Event]) -> None:
-        first = batch[0] if batch else None
-        if not isinstance(first, events.Header):
-            raise SourceError("it has no header", 0)
-        if first.magic != events.MAGIC:
-            raise SourceError("its header says otherwise", 0)
-        if first.version > events.FORMAT_VERSION:
-            problem = f"format version {first.version}, this taxtui reads up to {events.FORMAT_VERSION}"
-            raise SourceError(problem, 0, fix="install a newer taxtui")
-        self.header = first
 
     def _explain(self, error: SourceError) -> SourceError:
         if self.frames:

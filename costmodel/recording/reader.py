@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Final
 
 from costmodel.recording import events
 from costmodel.recording.breakdown import STARTED, UNKNOWN, Split, known_parts, measure
@@ -17,9 +16,6 @@ from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
 
-UNREPORTED: Final = "unknown:"
-"""Prefix of a quantity, among a cell's capabilities, that no trial of an imported cell reports."""
-
 
 class RecordedCell:
     """One cell of a recording."""
@@ -30,7 +26,8 @@ class RecordedCell:
         self.preload = event.preload
         self.provenance = event.provenance
         self.resolution_ns = event.resolution_ns
-        marks = (mark.partition(UNREPORTED) for mark in event.capabilities)
+        # Quantities that no trial of an imported cell reports:
+        marks = (mark.partition("unknown:") for mark in event.capabilities)
         self.unreported = frozenset(quantity for before, mark, quantity in marks if mark and not before)
         self.trials: list[RecordedTrial] = []
 

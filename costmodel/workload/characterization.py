@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from statistics import NormalDist, stdev
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from costmodel.recording.causes import KEPT, policy_of
 from costmodel.recording.trial import RecordedTrial
