@@ -285,7 +285,7 @@ def test_a_percentile_of_one_run_differs_as_those_that_it_is_compared_with_do() 
     assert spread_of(0.5, one) is None
     spread = spread_of(0.5, one, others)
     assert spread == pytest.approx((stdev(math.log(value) for value in (90, 100, 110, 120)), 3))
-    assert beside.high == round(101 * math.exp(student_t(3) * spread.sd)) > alone.high
+    assert beside.high == round(101 * math.exp(student_t(3) * spread[0])) > alone.high
     assert spread_of(0.5, zero) is None
     assert percentile_with_runs(given, 0.5, zero, Assumed(0.2, "")).high != 102, "assumed where no logarithm shows it"
 
