@@ -52,7 +52,7 @@ class Document:
         except UnicodeDecodeError as error:
             raise MalformedDocument(f"{path}: not text in UTF-8 (byte {error.start})") from error
         except (ValueError, OverflowError, RecursionError, msgspec.DecodeError) as error:
-            raise MalformedDocument(f"{path}: {_one_line(error)}") from error
+            raise MalformedDocument(f"{path}: {' '.join(str(error).split()) or type(error).__name__}") from error
         self._check_finite(self.data, [])
 
     def _check_finite(self, value: Any, steps: list[str | int]) -> None:
@@ -121,7 +121,8 @@ def complaint(error: msgspec.ValidationError, kind: Any) -> tuple[list[str | int
     if missing := re.fullmatch(r"Object missing required field `(.*)`", text):
         fix = _to_write(missing[1], _at(kind, [*steps, missing[1]]))
     elif word := re.fullmatch(r"Invalid enum value '(.*)'", text, re.DOTALL):
-        fix = hint(word[1], _words(_at(kind, steps)))
+        literals = [option for option in _options(_at(kind, steps)) if get_origin(option) is Literal]
+        fix = hint(word[1], [str(word) for option in literals for word in get_args(option) if word])
     return steps, f"{text[0].lower()}{text[1:]}", fix
 
 
@@ -179,17 +180,8 @@ def _fields(kind: Any) -> dict[str, Any]:
     return {field.encode_name: field.type for option in structs for field in msgspec.structs.fields(option)}
 
 
-def _words(kind: Any) -> list[str]:
-    literals = (get_args(option) for option in _options(kind) if get_origin(option) is Literal)
-    return [str(word) for words in literals for word in words if word]
-
-
 def _at(kind: Any, steps: Sequence[str | int]) -> Any:
     """Return the type at a path from ``kind``."""
     for step in steps:
         kind = _item(kind) if isinstance(step, int) else _fields(kind).get(step, Any)
     return kind
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -344,7 +344,7 @@ def _percentiles(before: Pool, after: Pool, metric: Metric, p: float, assume: As
     if then.at is None or now.at is None:
         return Comparison(before, after, metric, then, now, None, needed[0] if needed else _missing(then, now))
     spread = None if assume.by_user else spread_of(p, *runs)
-    bases = _bases((len(runs[0]), len(runs[1])), spread and spread.sd, assume)
+    bases = _bases((len(runs[0]), len(runs[1])), spread and spread[0], assume)
     change = ratio(now.at, then.at).shifted(-1) if then.at.value > 0 else None
     return Comparison(before, after, metric, then, now, change, WAS_ZERO, bases)
 

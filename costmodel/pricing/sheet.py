@@ -16,18 +16,12 @@ from costmodel.toml import Text, load_document
 from costmodel.units import MAX_INT, NS_PER_HOUR
 
 SHIPPED_PRICES: Final = Path(__file__).parent / "data"
-STALE_AFTER: Final = datetime.timedelta(days=365)
 PARTS: Final = 10**12
 """Parts of a dollar: whole numbers keep sums over millions of attempts exact."""
 PROVISIONED: Final = "provisioned"
 ACTIVE: Final = "active"
 GREATER: Final = "greater"
-CpuBasis = Literal["provisioned", "active", "greater"]
-"""Measure of vCPU-hours: requested vCPUs, used CPU time, or the larger."""
-BILLED: Final = "billed"
 FREE: Final = "free"
-IdleBilling = Literal["billed", "free"]
-"""Whether an idle sandbox is billed."""
 
 
 class Size(NamedTuple):
@@ -37,22 +31,20 @@ class Size(NamedTuple):
     memory_mib: int
 
 
-_FARGATE: Final = {
-    250: (512, 1024, 2048),
-    500: tuple(range(1024, 4096 + 1, 1024)),
-    1000: tuple(range(2048, 8192 + 1, 1024)),
-    2000: tuple(range(4096, 16384 + 1, 1024)),
-    4000: tuple(range(8192, 30720 + 1, 1024)),
-    8000: tuple(range(16384, 61440 + 1, 4096)),
-    16000: tuple(range(32768, 122880 + 1, 8192)),
+SIZES: Final[Mapping[str, Mapping[int, tuple[int, ...]]]] = {
+    "fargate": {  # "Task CPU and memory", Amazon ECS Developer Guide
+        250: (512, 1024, 2048),
+        500: tuple(range(1024, 4096 + 1, 1024)),
+        1000: tuple(range(2048, 8192 + 1, 1024)),
+        2000: tuple(range(4096, 16384 + 1, 1024)),
+        4000: tuple(range(8192, 30720 + 1, 1024)),
+        8000: tuple(range(16384, 61440 + 1, 4096)),
+        16000: tuple(range(32768, 122880 + 1, 8192)),
+    },
+    # "at most 8 vCPUs with 2 GB of memory per vCPU", vercel.com/docs/vercel-sandbox/pricing
+    "vercel": {1000: (2048,), 2000: (4096,), 4000: (8192,), 8000: (16384,)},
 }
-"""Thousandths of a vCPU → MiB. Source: "Task CPU and memory", Amazon ECS Developer Guide."""
-
-_VERCEL: Final = {1000: (2048,), 2000: (4096,), 4000: (8192,), 8000: (16384,)}
-"""The same units. Source: "at most 8 vCPUs with 2 GB of memory per vCPU", vercel.com/docs/vercel-sandbox/pricing."""
-
-SIZES: Final[Mapping[str, Mapping[int, tuple[int, ...]]]] = {"fargate": _FARGATE, "vercel": _VERCEL}
-"""Sizes by the name in a price sheet's ``sizes``."""
+"""Sizes by the name in a price sheet's ``sizes``: thousandths of a vCPU → MiB."""
 
 
 def sold_size(sizes: str, cpu_milli: int, memory_mib: int) -> Size | None:
@@ -118,8 +110,10 @@ class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     date: datetime.date | None = None  # date of the price; default: the sheet's
     title: str = ""  # name of the price; default: the sheet's
     sizes: str = ""  # sold sizes: `fargate` or `vercel`; a request is billed as the next larger size
-    cpu: CpuBasis = PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
-    idle: IdleBilling = BILLED  # `free` where time without a request is not billed
+    cpu: Literal["provisioned", "active", "greater"] = (
+        PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
+    )
+    idle: Literal["billed", "free"] = "billed"  # `free` where time without a request is not billed
     usd_per_hour: UsdSpan | None = None  # sandbox of any size
     usd_per_vcpu_hour: UsdSpan | None = None  # vCPU
     usd_per_gib_hour: UsdSpan | None = None  # GiB of requested memory
@@ -168,7 +162,7 @@ class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def stale(self) -> bool:
         """Whether the price is older than a year."""
         today = datetime.datetime.now(datetime.UTC).date()
-        return self.date is not None and today - self.date > STALE_AFTER
+        return self.date is not None and today - self.date > datetime.timedelta(days=365)
 
     @property
     def cited(self) -> str:

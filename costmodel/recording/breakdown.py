@@ -58,13 +58,6 @@ def parted(
     return [run for run, _ in known], [dispatch for _, dispatch in known]
 
 
-def plus_cpu(total_ns: int | None, durations_ns: Sequence[int], cpus_ns: Sequence[int]) -> int | None:
-    """Add the CPU time of a column's commands; None if any is unknown."""
-    if total_ns is None or len(cpus_ns) != len(durations_ns) or UNKNOWN in cpus_ns:
-        return None
-    return total_ns + sum(cpus_ns)
-
-
 class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Total time of several commands by part, in ns."""
 
@@ -89,8 +82,6 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     def plus(self, second: Split) -> Split:
         """Add more commands."""
-        if self is NO_COMMANDS:
-            return second
         return Split(
             self.work_ns + second.work_ns,
             self.dispatch_ns + second.dispatch_ns,

@@ -29,8 +29,6 @@ MAX_LABEL: Final = 512
 """Characters of a string in a cell, which tables show."""
 MAX_FACTS: Final = 1024
 """Entries of a header's ``software``."""
-MAX_OUTCOMES: Final = 64
-"""Entries of the counts at the end."""
 MAX_CAPABILITIES: Final = 64
 MAX_DEPTH: Final = 16
 """Levels of a header's scenario."""
@@ -245,7 +243,7 @@ class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
     """Orderly end of the measurement. Alone in the last frame."""
 
     outcome: Text  # finished, cancelled, interrupted, budget, crashed
-    counts: Annotated[dict[Text, Count], msgspec.Meta(max_length=MAX_OUTCOMES)]  # trials by outcome, warm-ups excluded
+    counts: Annotated[dict[Text, Count], msgspec.Meta(max_length=64)]  # trials by outcome, warm-ups excluded
 
 
 class Link(msgspec.Struct, array_like=True, tag=11, frozen=True):

@@ -46,7 +46,12 @@ class Causality:
             elif isinstance(event, events.Actions):
                 opened.get(event.trial, InCourse(0)).took(event)
             elif isinstance(event, events.TrialStarted):
-                self._start(event)
+                if event.trial in self._started:
+                    raise ValueError(f"trial {event.trial} starts twice")
+                self._started.add(event.trial)
+                if event.warm_up:
+                    self._warm_ups.add(event.trial)
+                opened[event.trial] = InCourse(event.start_ns)
             elif isinstance(event, events.TrialEnded):
                 self._end(event)
             elif isinstance(event, events.Cell):
@@ -60,14 +65,6 @@ class Causality:
                 self.end = event
                 if event is not batch[-1]:
                     raise ValueError(AFTER_THE_END)
-
-    def _start(self, event: events.TrialStarted) -> None:
-        if event.trial in self._started:
-            raise ValueError(f"trial {event.trial} starts twice")
-        self._started.add(event.trial)
-        if event.warm_up:
-            self._warm_ups.add(event.trial)
-        self._open[event.trial] = InCourse(event.start_ns)
 
     def _end(self, event: events.TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)
@@ -195,7 +192,15 @@ class Follower:
     def _take(self, offset: int, payload: bytes) -> list[Event]:
         batch = decode(payload, offset)
         if self.header is None:
-            self._check_header(batch.events)
+            first = batch.events[0] if batch.events else None
+            if not isinstance(first, events.Header):
+                raise SourceError("it has no header", 0)
+            if first.magic != events.MAGIC:
+                raise SourceError("its header says otherwise", 0)
+            if first.version > events.FORMAT_VERSION:
+                problem = f"format version {first.version}, this taxtui reads up to {events.FORMAT_VERSION}"
+                raise SourceError(problem, 0, fix="install a newer taxtui")
+            self.header = first
         self._chain.add(batch, payload, offset)
         try:
             self._causality.add(batch.events)
@@ -206,17 +211,6 @@ class Follower:
         self.skipped += batch.unknown
         self.events += len(batch.events)
         return batch.events
-
-    def _check_header(self, batch: list[Event]) -> None:
-        first = batch[0] if batch else None
-        if not isinstance(first, events.Header):
-            raise SourceError("it has no header", 0)
-        if first.magic != events.MAGIC:
-            raise SourceError("its header says otherwise", 0)
-        if first.version > events.FORMAT_VERSION:
-            problem = f"format version {first.version}, this taxtui reads up to {events.FORMAT_VERSION}"
-            raise SourceError(problem, 0, fix="install a newer taxtui")
-        self.header = first
 
     def _explain(self, error: SourceError) -> SourceError:
         if self.frames:

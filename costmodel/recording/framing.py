@@ -33,8 +33,6 @@ _BEGINNING: Final = re.compile(b"(?=\xc9\x00[\x00-\x10][\x00-\xff]{2}\x54)")
 
 _decode_batch = msgspec.msgpack.Decoder(list[Event | Link]).decode
 _decode_event = msgspec.msgpack.Decoder(Event | Link).decode
-_decode_any = msgspec.msgpack.Decoder().decode
-_split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 class Batch(NamedTuple):
@@ -60,7 +58,7 @@ def decode(payload: bytes, offset: int) -> Batch:
         try:
             decoded, unknown = _decode_batch(payload), 0
         except msgspec.ValidationError:
-            singles = [_decode_one(raw) for raw in _split(payload)]
+            singles = [_decode_one(raw) for raw in msgspec.msgpack.decode(payload, type=list[msgspec.Raw])]
             decoded, unknown = [event for event in singles if event is not None], singles.count(None)
         link = decoded[0] if decoded and isinstance(decoded[0], Link) else None
         events = cast("list[Event]", decoded[1:] if link else decoded)
@@ -78,7 +76,7 @@ def _decode_one(raw: msgspec.Raw) -> Event | Link | None:
     try:
         event: Event | Link = _decode_event(raw)
     except msgspec.ValidationError as error:
-        value = _decode_any(raw)
+        value = msgspec.msgpack.decode(raw)
         if isinstance(value, list) and value and type(value[0]) is int and value[0] in TAGS:
             raise ValueError(f"event of kind {value[0]}: {error}") from error
         return None

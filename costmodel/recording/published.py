@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -166,20 +166,16 @@ def read_published(path: Path) -> Published:
                 f'{path} is not a file of published latencies: it lacks provenance = "{PROVENANCE}" '
                 "(a scenario is run first: taxtui run)"
             )
-        _inherit(document.data)
+        for key, kind in _TABLES.items():  # the file's common keys apply to each table
+            of_all = {name: value for name, value in document.data.items() if name in kind.__struct_fields__}
+            of_all |= _START if key == "starts" else {}
+            tables = document.data.get(key)
+            for table in tables if isinstance(tables, list) else ():
+                if isinstance(table, dict):
+                    table.update(of_all | table)
         file = document.convert(Published)
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
     except MalformedDocument as error:
         raise SourceError(str(error)) from error
     return msgspec.structs.replace(file, name=path.name, title=file.title or path.stem)
-
-
-def _inherit(data: dict[str, Any]) -> None:
-    """Copy the file's common keys into each table."""
-    for key, kind in _TABLES.items():
-        of_all = {name: value for name, value in data.items() if name in kind.__struct_fields__}
-        of_all |= _START if key == "starts" else {}
-        for table in data[key] if isinstance(data.get(key), list) else ():
-            if isinstance(table, dict):
-                table.update(of_all | table)

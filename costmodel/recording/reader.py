@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Final
 
 from costmodel.recording import events
-from costmodel.recording.breakdown import (
-    STARTED,
-    UNKNOWN,
-    Split,
-    known_parts,
-    measure,
-    plus_cpu,
-)
+from costmodel.recording.breakdown import STARTED, UNKNOWN, Split, known_parts, measure
 from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
 from costmodel.recording.published import Published, read_published
@@ -23,12 +15,6 @@ from costmodel.recording.runner_health import FLOOR_LIMIT_NS, WorkerFitness
 from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
-
-UNREPORTED: Final = "unknown:"
-"""Prefix of a quantity, among a cell's capabilities, that no trial of an imported cell reports."""
-NOT_COUNTED: Final = (events.CANCELLED, events.INTERRUPTED)
-PARTS: Final = (events.PhaseEnded, events.Actions)
-"""Frequent events of an open trial."""
 
 
 class RecordedCell:
@@ -40,7 +26,8 @@ class RecordedCell:
         self.preload = event.preload
         self.provenance = event.provenance
         self.resolution_ns = event.resolution_ns
-        marks = (mark.partition(UNREPORTED) for mark in event.capabilities)
+        # Quantities that no trial of an imported cell reports:
+        marks = (mark.partition("unknown:") for mark in event.capabilities)
         self.unreported = frozenset(quantity for before, mark, quantity in marks if mark and not before)
         self.trials: list[RecordedTrial] = []
 
@@ -82,7 +69,15 @@ def read_recording(path: Path) -> Recording:
 
     def apply(event: events.Event) -> None:
         if (ended := trials.apply(event)) is not None:
-            _count(ended, recording)
+            trial, identity = ended.trial, ended.cell.identity
+            if ended.started.warm_up or ended.end.outcome in (events.CANCELLED, events.INTERRUPTED):
+                return
+            if trial.ok and identity.length == FIXED_LENGTH and len(trial.durations_ns) != identity.actions:
+                trial.complete = False
+            if trial.complete:
+                ended.cell.trials.append(trial)
+            else:
+                recording.skipped += 1
         elif isinstance(event, events.Header):
             planned = event.scenario.get("workers")
             recording.at_once = planned if isinstance(planned, int) and planned > 0 else 1
@@ -108,19 +103,6 @@ def read_recording(path: Path) -> Recording:
     return recording
 
 
-def _count(ended: OpenTrial, recording: Recording) -> None:
-    """Add a trial to its cell, unless the trial does not count or misses commands."""
-    trial, identity = ended.trial, ended.cell.identity
-    if ended.started.warm_up or ended.end.outcome in NOT_COUNTED:
-        return
-    if trial.ok and identity.length == FIXED_LENGTH and len(trial.durations_ns) != identity.actions:
-        trial.complete = False
-    if trial.complete:
-        ended.cell.trials.append(trial)
-    else:
-        recording.skipped += 1
-
-
 class TrialReader:
     """Folds the events of a file into trials."""
 
@@ -136,7 +118,7 @@ class TrialReader:
 
     def apply(self, event: events.Event) -> OpenTrial | None:
         """Apply the next event; return the trial that the event ends, with its cell."""
-        if isinstance(event, PARTS):  # most frequent first
+        if isinstance(event, events.PhaseEnded | events.Actions):  # most frequent first
             if (trial := self.open.get(event.trial)) is None:
                 self.orphans += 1
             else:
@@ -205,7 +187,9 @@ class OpenTrial:
             return
         known = self.setup_commands if event.step == events.SETUP else len(trial.durations_ns)
         trial.complete &= event.first == known
-        trial.cpu_ns = plus_cpu(trial.cpu_ns, event.duration_ns, event.cpu_ns)
+        if trial.cpu_ns is not None:
+            all_known = len(event.cpu_ns) == count and UNKNOWN not in event.cpu_ns
+            trial.cpu_ns = trial.cpu_ns + sum(event.cpu_ns) if all_known else None
         runs_ns, wrappers_ns = known_parts(event.duration_ns, event.run_ns, event.wrapper_ns)
         if event.step == events.SETUP:
             self.setup_commands += count

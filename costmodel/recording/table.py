@@ -115,9 +115,8 @@ def frame(*paths: str | PathLike[str], table: str = "trials") -> dict[str, list[
     Raises:
         SourceError: a file is unreadable or damaged, or the table is unknown.
     """
-    names = [column.name for column in table_columns(table)]
-    values = list(table_rows(paths, table))
-    return dict(zip(names, map(list, zip(*values, strict=True)) if values else ([] for _ in names), strict=True))
+    columns, rows = table_columns(table), list(table_rows(paths, table))
+    return {column.name: [row[place] for row in rows] for place, column in enumerate(columns)}
 
 
 def table_columns(table: str) -> tuple[FrameColumn, ...]:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.causes import DROPPED, policy_of
-from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.distribution import ROOT, Distribution
 from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, versions
@@ -156,13 +156,10 @@ class Retries(NamedTuple):
         """Expected attempts per trajectory: (1 − f^cap) / (1 − f)."""
         if self.simulated is not None:
             return self.simulated
-        return (1 - self._all_fail) / (1 - self.failure)
-
-    @property
-    def _all_fail(self) -> Fraction:
         if self.cap is None:
-            return Fraction(0)
-        return self.failure**self.cap if self.cap <= 64 else Fraction(float(self.failure) ** self.cap)
+            return 1 / (1 - self.failure)
+        all_fail = self.failure**self.cap if self.cap <= 64 else Fraction(float(self.failure) ** self.cap)
+        return (1 - all_fail) / (1 - self.failure)
 
 
 def with_retries(
@@ -212,31 +209,23 @@ def _chain(
     return busy_ns
 
 
-ROOT: Final = math.sqrt(2)
-
-
 def suspended_parts(think: Think, pauses: int, suspension: Suspension, sums: Sequence[int]) -> list[tuple[int, int]]:
     """Return the delay and the suspended time of each sum of pauses, in ns.
 
-    The delay is the mean of as many pauses; the suspended time is the mean share of model time.
+    The delay is the mean of as many pauses; the suspended time is the mean share of model time. Both means are the
+    lognormal's partial expectations.
     """
-    delay, suspended = _mean_suspension(think, suspension)
-    share = suspended / (think.mean_ns or 1.0)
-    return [(round(pauses * delay), round(whole * share)) for whole in sums]
-
-
-def _mean_suspension(think: Think, suspension: Suspension) -> tuple[float, float]:
-    """Return the mean delay and the mean suspended time of one pause, from the lognormal's partial expectations."""
-    if not think.sigma or not think.median_ns:
-        return suspension.split(think.median_ns)
 
     def above(limit: float) -> tuple[float, float]:  # probability of a longer pause, and its part of the mean
-        if limit <= 0:
-            return 1.0, think.mean_ns
+        if limit <= 0 or not think.sigma or not think.median_ns:
+            longer = think.median_ns > limit
+            return float(longer), think.mean_ns * longer
         z = math.log(limit / think.median_ns) / think.sigma
         return 0.5 * math.erfc(z / ROOT), think.mean_ns * 0.5 * math.erfc((z - think.sigma) / ROOT)
 
     awake = suspension.after_ns + suspension.suspend_ns
     (chance, part), (late_chance, late) = above(suspension.after_ns), above(awake)
     early = awake * (chance - late_chance) - (part - late)  # pauses that end before the suspension is complete
-    return suspension.resume_ns * chance + early, late - awake * late_chance
+    delay, suspended = suspension.resume_ns * chance + early, late - awake * late_chance
+    share = suspended / (think.mean_ns or 1.0)
+    return [(round(pauses * delay), round(whole * share)) for whole in sums]

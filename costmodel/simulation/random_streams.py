@@ -13,8 +13,8 @@ from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.simulation.attempts import ROOT, AttemptTimes, Trials, suspended_parts
-from costmodel.statistics.distribution import WHOLE, strata_of_sum
+from costmodel.simulation.attempts import AttemptTimes, Trials, suspended_parts
+from costmodel.statistics.distribution import ROOT, WHOLE, strata_of_sum
 from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.units import NS_PER_HOUR
 
@@ -40,9 +40,11 @@ class ThinkQuantiles:
 
     def __init__(self, think: Think, trials: Trials, suspension: Suspension | None = None) -> None:
         wanted = sorted({attempt.pauses for attempt in (*trials.successes, *trials.failures)})
-        anchors = [number for number in _anchors(wanted[0], wanted[-1]) if number]
-        laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in anchors}
-        strata = laws[anchors[0]] if anchors else strata_of_sum(0, 0.0, PER_OCTAVE)
+        anchors = wanted[:1]
+        while anchors[-1] < wanted[-1]:
+            anchors.append(min(wanted[-1], max(anchors[-1] + 1, int(anchors[-1] * APART))))
+        laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in anchors if number}
+        strata = next(iter(laws.values()), strata_of_sum(0, 0.0, PER_OCTAVE))
         self.edges = [edge / WHOLE for edge in accumulate(stratum.weight for stratum in strata)]
         self.edges.pop()
         nothing = [0.0] * (len(self.edges) + 1)
@@ -58,13 +60,6 @@ class ThinkQuantiles:
             ]
             parts = [(0, 0)] * len(sums) if suspension is None else suspended_parts(think, number, suspension, sums)
             self.by_pauses[number] = [Pauses(whole, *part) for whole, part in zip(sums, parts, strict=True)]
-
-
-def _anchors(low: int, high: int) -> list[int]:
-    anchors = [low]
-    while anchors[-1] < high:
-        anchors.append(min(high, max(anchors[-1] + 1, int(anchors[-1] * APART))))
-    return anchors
 
 
 class StepDraws(NamedTuple):

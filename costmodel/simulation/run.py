@@ -8,7 +8,7 @@ simulated smaller. The error contains the loss: a longer queue, and a shorter lo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -17,7 +17,6 @@ from costmodel.simulation.makespan import CONFIDENCE, error_of_mean, expected_ma
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import simulate_steps
-from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import sample_steps, settling, smaller
 from costmodel.statistics.distribution import Distribution
 from costmodel.training.run import ASYNC, TrainingRun
@@ -82,7 +81,10 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
                 segment.stands_for, simulate_steps(rules, source, segment, lambda clocks_ns: 0.0), strict=True
             )
         ]
-        totals.append(tuple(_amounts(steps, training_run.trajectories / stream.trajectories)))
+        wall_ns, *sums = (
+            math.fsum(times * getattr(step, name) for times, step in steps) for name in SimulatedRun._fields
+        )
+        totals.append((wall_ns, *(training_run.trajectories / stream.trajectories * total for total in sums)))
         spent += sum(step.attempts for _, step in steps)
         if len(totals) < wanted:
             continue
@@ -98,14 +100,19 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
     beyond = (count * max(shortest - ns, ns - longest, 0) for ns, count in zip(law.values, law.counts, strict=True))
     held = _at_least(outcome.held_ns, training_run.trajectories * math.fsum(beyond) / law.size)
     outcome = outcome._replace(wall_ns=wall, held_ns=held)
-    return _with_size(outcome, training_run, law, scale) if scale > 1 else outcome
-
-
-def _amounts(steps: Sequence[tuple[float, StepTaken]], share: float) -> Iterable[float]:
-    """Return the totals of the run under one random stream, in the order of ``SimulatedRun``."""
-    yield math.fsum(times * step.wall_ns for times, step in steps)
-    for name in SimulatedRun._fields[1:]:
-        yield share * math.fsum(times * getattr(step, name) for times, step in steps)
+    if scale == 1:
+        return outcome
+    jobs = training_run.trajectories  # possible loss of the smaller system:
+    missed = expected_max(law, jobs) - expected_max(law, max(1, round(jobs / scale)))
+    least_ns = (outcome.held_ns.value - outcome.waited_ns.value) / training_run.usable_workers
+    if training_run.create_rate is not None:
+        least_ns = max(least_ns, (outcome.attempts.value - training_run.create_burst) / training_run.create_rate * 1e9)
+    lost = 1 - 1 / math.sqrt(scale)
+    error, waited = missed + max(0.0, wall.value - least_ns) * lost, outcome.waited_ns
+    return outcome._replace(
+        wall_ns=wall._replace(error=wall.error + error),
+        waited_ns=waited._replace(error=waited.error + waited.value * lost),
+    )
 
 
 def expected(values: Sequence[float], possible: float = 0.0) -> SimulatedValue:
@@ -121,19 +128,3 @@ def _surely_drawn(law: Distribution, drawn: int) -> tuple[int, int]:
 
 def _at_least(found: SimulatedValue, error: float) -> SimulatedValue:
     return found._replace(error=max(found.error, error))
-
-
-def _with_size(outcome: SimulatedRun, training_run: TrainingRun, law: Distribution, scale: int) -> SimulatedRun:
-    """Return the value with the possible loss of the smaller system."""
-    jobs = training_run.trajectories
-    missed = expected_max(law, jobs) - expected_max(law, max(1, round(jobs / scale)))
-    shortest = (outcome.held_ns.value - outcome.waited_ns.value) / training_run.usable_workers
-    if training_run.create_rate is not None:
-        shortest = max(shortest, (outcome.attempts.value - training_run.create_burst) / training_run.create_rate * 1e9)
-    lost = 1 - 1 / math.sqrt(scale)
-    error = missed + max(0.0, outcome.wall_ns.value - shortest) * lost
-    wall, waited = outcome.wall_ns, outcome.waited_ns
-    return outcome._replace(
-        wall_ns=wall._replace(error=wall.error + error),
-        waited_ns=waited._replace(error=waited.error + waited.value * lost),
-    )

@@ -78,13 +78,6 @@ class Simulator:
         self._idle: list[SimulatedWorker] = []
         self._heap: list[tuple[int, int, int]] = []
 
-    def start(self) -> None:
-        """Begin with the queue."""
-        if self.state.rules.workers_only:
-            self._one_after_another()
-        else:
-            self._begin(self._workers, self.now)
-
     def _one_after_another(self) -> None:
         """Run the queue where rollouts wait for workers only: each starts on the worker that is free first."""
         state, rules = self.state, self.state.rules
@@ -109,7 +102,11 @@ class Simulator:
         self.now = max(free)
 
     def work(self, keep: int) -> None:
-        """Go on until ``keep`` rollouts are done in all, or nothing is left to do."""
+        """Take up the queue, until ``keep`` rollouts are done in all, or nothing is left to do."""
+        if self.state.rules.workers_only:
+            self._one_after_another()
+        else:
+            self._begin(self._workers, self.now)
         state, heap, line, workers = self.state, self._heap, self._line, self._workers
         while self.ended < keep:
             if line and (freed := state.next_release()) >= 0 and (not heap or freed <= heap[0][0]):
@@ -214,9 +211,7 @@ class Simulator:
             state.hits += 1
             attempt = state.attempt(rollout, tries, warm=True)
             worker.attempt = attempt._replace(span=attempt.span + (state.rules.recycle_ns or 0))
-            self._place(worker, now)
-            return
-        if state.nodes is None or (not self._line and state.pods_free(now)):
+        if worker.used is not None or state.nodes is None or (not self._line and state.pods_free(now)):
             self._place(worker, now)
             return
         self._line.append(worker)
@@ -273,19 +268,15 @@ class Simulator:
         worker.sandbox = None
         if state.redone is not None:
             state.finished[state.prompt[worker.rollout]] += 1
-        if self._more is not None and (self.ended % state.rules.size == 0 or self.ended == keep):
-            self._train(now)
+        if self._more is not None and (self.ended % state.rules.size == 0 or self.ended == keep):  # train a batch
+            self._trained_ns = max(now, self._trained_ns) + state.rules.train_ns
+            self.trained.append(state.totals(now, self._trained_ns))
+            if state.rules.staleness:
+                heappush(self._heap, (self._trained_ns, len(self._workers), 0))
         if self.ended == keep:
             worker.rollout = NONE
             return False
         return self._take(worker, now)
-
-    def _train(self, now: int) -> None:
-        """Train a batch of a stream."""
-        self._trained_ns = max(now, self._trained_ns) + self.state.rules.train_ns
-        self.trained.append(self.state.totals(now, self._trained_ns))
-        if self.state.rules.staleness:
-            heappush(self._heap, (self._trained_ns, len(self._workers), 0))
 
     def _break(self, broken: SimulatedWorker, now: int) -> None:
         """End all rollouts of a failed rollout's prompt, and redo the prompt."""
@@ -333,7 +324,6 @@ def _in_turn(state: State, segment: Segment) -> list[StepTaken]:
         launched = rules.launched(keep)
         state.load(state.source.stream.step(number, launched), launched, number)
         crew = Simulator(state, start, min(rules.workers, launched))
-        crew.start()
         crew.work(keep)
         crew.cut()
         before, trained = trained, max(crew.now, trained) + rules.train_ns
@@ -357,6 +347,5 @@ def _stream(state: State, segment: Segment) -> list[StepTaken]:
 
     total = sum(segment.sizes)
     crew = Simulator(state, 0, min(rules.workers, total), more)
-    crew.start()
     crew.work(total)
     return crew.trained

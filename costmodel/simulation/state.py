@@ -278,14 +278,8 @@ class State:
     def pods_free(self, now: int) -> int:
         """Return the number of free pods; a pod released at this instant is not free yet."""
         assert self.nodes is not None
-        releases, freed = self._releases, []
-        while releases and releases[0][0] < now:
-            release = heappop(releases)
-            if self._void[release]:
-                self._void[release] -= 1
-            else:
-                freed.append(release[1])
-        self.nodes.let_go(freed)
+        while 0 <= self.next_release() < now:
+            self.release()
         return self.nodes.free
 
     def next_release(self) -> int:

@@ -85,7 +85,7 @@ BODY: Final = 32
 """Strata of equal weight; the last is divided again, so that the tail has the resolution of the body."""
 TAIL_OCTAVES: Final = 19
 _UNSEEN: Final = 1e-9
-_ROOT: Final = math.sqrt(2)
+ROOT: Final = math.sqrt(2)
 
 
 class Stratum(NamedTuple):
@@ -146,8 +146,8 @@ def _one_on_grid(cell: float, sigma: float) -> list[float]:
     below_share = below_part = 0.0  # P(X < x) and E[X; X < x]
     for index in range(CELLS - 1):
         where = log((index + 1) * cell) / sigma
-        share = 0.5 * (1.0 + erf(where / _ROOT))
-        part = mean * (0.5 * (1.0 + erf((where - sigma) / _ROOT)))
+        share = 0.5 * (1.0 + erf(where / ROOT))
+        part = mean * (0.5 * (1.0 + erf((where - sigma) / ROOT)))
         inside, moment = share - below_share, (part - below_part) / cell
         upper = moment - index * inside
         upper = 0.0 if upper < 0.0 else inside if upper > inside else upper

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import chain
 from statistics import variance
@@ -56,24 +56,18 @@ def least_count(p: float) -> int:
 
 @cache
 def _rank_below(count: int, p: float) -> int:
-    """Return the largest r with P(Bin(count, p) < r) ≤ ``TAIL``."""
+    """Return the largest r with P(Bin(count, p) < r) ≤ ``TAIL``; the mass below the first k is lost in rounding."""
+    first = max(0, math.floor(count * p - 12 * math.sqrt(count * p * (1 - p)) - 40))
+    choose = math.lgamma(count + 1) - math.lgamma(first + 1) - math.lgamma(count - first + 1)
+    mass = math.exp(choose + first * math.log(p) + (count - first) * math.log1p(-p))
     rank, below = 0, 0.0
-    for successes, mass in _binomial(count, p):
+    for successes in range(first, count + 1):
         below += mass
         if below > TAIL:
             break
         rank = successes + 1
+        mass *= (count - successes) / rank * p / (1 - p)
     return rank
-
-
-def _binomial(count: int, p: float) -> Iterator[tuple[int, float]]:
-    """Yield (k, P(Bin = k)) in ascending order, from the first k whose mass below is not lost in rounding."""
-    first = max(0, math.floor(count * p - 12 * math.sqrt(count * p * (1 - p)) - 40))
-    choose = math.lgamma(count + 1) - math.lgamma(first + 1) - math.lgamma(count - first + 1)
-    mass = math.exp(choose + first * math.log(p) + (count - first) * math.log1p(-p))
-    for successes in range(first, count + 1):
-        yield successes, mass
-        mass *= (count - successes) / (successes + 1) * p / (1 - p)
 
 
 def effective_count(clusters: Sequence[Sequence[int]], at: int) -> int:
@@ -134,7 +128,8 @@ def percentile_with_runs(
     if not within.value:
         return within
     if (spread := None if assume.by_user else spread_of(p, runs, reference_runs)) is not None:
-        factor = math.exp(student_t(spread.freedom) * spread.sd / math.sqrt(len(runs)))
+        sd, freedom = spread
+        factor = math.exp(student_t(freedom) * sd / math.sqrt(len(runs)))
         low = None if within.low is None else min(within.low, round(within.value / factor))
         return within._replace(
             low=low, high=None if within.high is None else max(within.high, round(within.value * factor))
@@ -148,15 +143,8 @@ def percentile_with_runs(
     )
 
 
-class RunSpread(NamedTuple):
-    """The sd of the logarithms of runs' own percentiles, with its degrees of freedom."""
-
-    sd: float
-    freedom: int
-
-
-def spread_of(p: float, *sides: Sequence[Sequence[Sequence[int]]]) -> RunSpread | None:
-    """Return the spread of the runs' percentiles about the mean of their side, pooled over sides.
+def spread_of(p: float, *sides: Sequence[Sequence[Sequence[int]]]) -> tuple[float, int] | None:
+    """Return the sd of the logarithms of the runs' percentiles with its degrees of freedom, pooled over sides.
 
     None: no side has three runs, or a percentile is 0 and has no logarithm.
     """
@@ -167,4 +155,4 @@ def spread_of(p: float, *sides: Sequence[Sequence[Sequence[int]]]) -> RunSpread 
         return None
     freedom = sum(max(0, len(side) - 1) for side in percentiles)
     squares = sum((len(side) - 1) * variance(map(math.log, side)) for side in percentiles if len(side) > 1)
-    return RunSpread(math.sqrt(squares / freedom), freedom)
+    return math.sqrt(squares / freedom), freedom

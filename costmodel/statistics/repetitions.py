@@ -20,13 +20,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from costmodel.statistics.intervals import (
-    LEVEL,
-    Interval,
-    correlation_time,
-    ratio_interval,
-    student_t,
-)
+from costmodel.statistics.intervals import LEVEL, Interval, correlation_time, ratio_interval, student_t
 from costmodel.toml import Document, Text
 
 MIN_RUNS: Final = 3
@@ -149,8 +143,10 @@ def estimate(
         parts.append(RunPart(run, run_total / total, ratio, variance_of_sum(deviations, correlation), deviations))
         residuals.append(deviations)
     within = ratio_interval(numerators, denominators, origins)
-    correlation = correlation if len(residuals) == 1 else correlation_time(residuals)
-    return Estimate(value, _stretched(within, correlation), tuple(parts), abs(value - idle))
+    if within.low is not None and within.high is not None:  # widen it to correlated trials
+        factor = math.sqrt(correlation if len(residuals) == 1 else correlation_time(residuals))
+        within = Interval(value, value - factor * (value - within.low), value + factor * (within.high - value))
+    return Estimate(value, within, tuple(parts), abs(value - idle))
 
 
 def variance_of_sum(deviations: Sequence[float], correlation: float) -> float:
@@ -159,15 +155,6 @@ def variance_of_sum(deviations: Sequence[float], correlation: float) -> float:
     if count < 2:
         return 0.0  # unknown: becomes part of the variance between runs
     return float(count / (count - 1) * math.fsum(map(mul, deviations, deviations)) * correlation)
-
-
-def _stretched(interval: Interval, correlation: float) -> Interval:
-    """Widen the interval of independent trials to correlated trials."""
-    if interval.low is None or interval.high is None:
-        return interval
-    factor = math.sqrt(correlation)
-    value = interval.value
-    return Interval(value, value - factor * (value - interval.low), value + factor * (interval.high - value))
 
 
 def basis(mean: Estimate, assume: Assumed) -> Basis:
@@ -193,23 +180,19 @@ def interval(mean: Estimate, assume: Assumed) -> Interval:
     interval within the run, and a run effect that is lognormal with the assumed sd; the two distances to each limit
     add in squares (Zou and Donner 2008). The result is never narrower than the interval within the runs.
     """
-    within, (sd, quantile) = mean.within, _spread([mean], assume)
-    if quantile is None:
-        return _with_assumed(mean, sd)
-    if within.low is None or within.high is None:
-        return within
-    half = _half_width(mean, sd, quantile)
-    return Interval(mean.value, min(within.low, mean.value - half), max(within.high, mean.value + half))
+    within, outer = mean.within.limits, _outer(mean, *_spread([mean], assume)).limits
+    if within is None or outer is None:
+        return mean.within
+    return Interval(mean.value, min(within[0], outer[0]), max(within[1], outer[1]))
 
 
-def _half_width(mean: Estimate, sd: float, quantile: float) -> float:
-    squares = (sd * mean.moving) ** 2 * sum(part.share**2 for part in mean.parts)
-    return quantile * math.sqrt(squares + sum(part.share**2 * part.variance for part in mean.parts))
-
-
-def _with_assumed(mean: Estimate, sd: float) -> Interval:
-    """Return the interval within the runs, widened by a run effect of an assumed relative ``sd``."""
+def _outer(mean: Estimate, sd: float, quantile: float | None) -> Interval:
+    """Return the interval by a measured relative ``sd`` between runs; without ``quantile`` the sd is assumed."""
     value, within = mean.value, mean.within
+    if quantile is not None:
+        squares = (sd * mean.moving) ** 2 * sum(part.share**2 for part in mean.parts)
+        half = quantile * math.sqrt(squares + sum(part.share**2 * part.variance for part in mean.parts))
+        return Interval(value, value - half, value + half)
     if within.low is None or within.high is None:
         return within
     factor = math.exp(NORMAL * sd * math.sqrt(sum(part.share**2 for part in mean.parts)))
@@ -261,14 +244,8 @@ def margins(first: Estimate, second: Estimate, assume: Assumed) -> tuple[Interva
     If either has three runs or more, both share a relative sd between runs, estimated from both: Student's t with the
     pooled degrees of freedom. Otherwise the sd is assumed.
     """
-    sd, quantile = _spread([first, second], assume)
-    if quantile is None:
-        return _with_assumed(first, sd), _with_assumed(second, sd)
-    ours, theirs = _half_width(first, sd, quantile), _half_width(second, sd, quantile)
-    return (
-        Interval(first.value, first.value - ours, first.value + ours),
-        Interval(second.value, second.value - theirs, second.value + theirs),
-    )
+    spread = _spread([first, second], assume)
+    return _outer(first, *spread), _outer(second, *spread)
 
 
 def measures(first: Estimate, second: Estimate) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from costmodel.statistics import intervals
@@ -159,31 +158,21 @@ def paired_log_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Inte
         parts.append(RunPart(mine.run, share, math.log(mine.value / yours.value), variance, ()))
     tau2 = between([Estimate(value, inside, tuple(parts), 1.0)])
     squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
-    freedom = _freedom(squares, (count - len(parts), len(parts) - 1))
+    # F. E. Satterthwaite, Biometrics Bull. 2, 1946:
+    degrees = count - len(parts), len(parts) - 1
+    fourths = sum(variance**2 / each for variance, each in zip(squares, degrees, strict=True) if variance)
+    freedom = max(1, int(sum(squares) ** 2 / fourths)) if fourths else max(degrees)
     half = max(half, student_t(freedom) * math.sqrt(sum(squares)))
     return Interval(value, value - half, value + half)
-
-
-def _freedom(variances: tuple[float, float], degrees: tuple[int, int]) -> int:
-    """Return the degrees of freedom of a sum of ``variances``, rounded down.
-
-    F. E. Satterthwaite, Biometrics Bull. 2, 1946.
-    """
-    squares = sum(variance**2 / count for variance, count in zip(variances, degrees, strict=True) if variance)
-    return max(1, int(sum(variances) ** 2 / squares)) if squares else max(degrees)
 
 
 def _stretches(mine: RunPart, yours: RunPart, factor: float, second_factor: float) -> list[float]:
     """Return the part of each stretch in the error of the logarithm. A factor makes a deviation relative."""
     count = min(len(mine.deviations), len(yours.deviations))
-    ours, theirs = _summed(mine.deviations, count, factor), _summed(yours.deviations, count, second_factor)
-    return [a - b for a, b in zip(ours, theirs, strict=True)]
-
-
-def _summed(deviations: Sequence[float], stretches: int, factor: float) -> list[float]:
-    sums = [0.0] * stretches
-    for index, deviation in enumerate(deviations):
-        sums[index * stretches // len(deviations)] += factor * deviation
+    sums = [0.0] * count
+    for deviations, weight in ((mine.deviations, factor), (yours.deviations, -second_factor)):
+        for index, deviation in enumerate(deviations):
+            sums[index * count // len(deviations)] += weight * deviation
     return sums
 
 

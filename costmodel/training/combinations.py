@@ -63,7 +63,11 @@ RULES: Final[tuple[Needs | Contradiction, ...]] = (
         "a group needs steps or a pool: add --prompts P (or --batch B), or --warm-pool P",
     ),
     Needs("think_correlation", "think_varies group_size", _THINK),
-    Needs("staleness", "is_stream step_rollouts", "staleness limits async rollouts: add --policy async --batch B"),
+    Needs(
+        "staleness",
+        "!effective_policy.barrier step_rollouts",
+        "staleness limits async rollouts: add --policy async --batch B",
+    ),
     Contradiction(
         lambda run: run.step_rollouts is not None and run.step_rollouts > run.trajectories > 0,
         "a batch of {run.step_rollouts} is more than the {run.trajectories} trajectories of the run",
@@ -114,7 +118,7 @@ RULES: Final[tuple[Needs | Contradiction, ...]] = (
     Needs("on_failure=keep", "!max_attempts !backoff_s", f"keep delivers a rollout with reward 0 {_CAPPED}"),
     Needs("on_failure=resample", "group_size", "resample redoes a whole group: add --prompts P --group-size G"),
     Needs("on_failure=resample", "!backoff_s", "a redone group does not wait: leave --backoff-seconds out"),
-    Needs("on_failure=resample", "!over_provision !is_stream !warm_pool", _RESAMPLE),
+    Needs("on_failure=resample", "!over_provision effective_policy.barrier !warm_pool", _RESAMPLE),
     # life cycle of a sandbox
     Needs(
         "suspend_s resume_s suspended_usd_hour",

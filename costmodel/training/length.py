@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import accumulate
 from typing import Final, NamedTuple, Self
@@ -45,11 +44,6 @@ class Length(NamedTuple):
     def between(cls, low: int, high: int) -> Self:
         """Give equal weight to ``low`` … ``high``, both included. Raises TrainingRunError for an empty range."""
         return cls.weighted(dict.fromkeys(range(low, high + 1), 1))
-
-    @classmethod
-    def of(cls, lengths: Iterable[int]) -> Self:
-        """Weight each length by frequency. Raises TrainingRunError without a length."""
-        return cls.weighted(Counter(lengths))
 
     @property
     def low(self) -> int:

@@ -60,13 +60,6 @@ class Suspension(NamedTuple):
     suspend_ns: int
     resume_ns: int
 
-    def split(self, pause_ns: float) -> tuple[float, float]:
-        """Return the delay of the next action, and the suspended time, in ns, for one pause."""
-        awake_ns = self.after_ns + self.suspend_ns
-        if pause_ns <= self.after_ns:
-            return 0.0, 0.0
-        return self.resume_ns + max(0.0, awake_ns - pause_ns), max(0.0, pause_ns - awake_ns)
-
 
 @dataclass(frozen=True, slots=True)
 class Images:
@@ -215,10 +208,6 @@ class TrainingRun:
     precision: Precision = USUAL
 
     def __post_init__(self) -> None:
-        self._check_numbers()
-        check_combinations(self)
-
-    def _check_numbers(self) -> None:
         for name, count, least in (("trajectories", self.trajectories, 0), ("workers", self.workers, 1)):
             if not isinstance(count, int) or isinstance(count, bool) or count < least:
                 raise TrainingRunError(f"{name} must be a whole number of at least {least}, not {count}")
@@ -242,6 +231,7 @@ class TrainingRun:
         for name, choices in (("policy", POLICIES), ("placement", PLACEMENTS), ("on_failure", ON_FAILURE)):
             if getattr(self, name) not in (None, *choices):
                 raise TrainingRunError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)}")
+        check_combinations(self)
 
     @property
     def step_model(self) -> bool:
@@ -301,11 +291,6 @@ class TrainingRun:
     @property
     def effective_policy(self) -> Policy:
         return POLICIES[self.policy] if self.policy else ASYNC if self.step_rollouts is None else SYNC
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether no step waits for the last rollout."""
-        return not self.effective_policy.barrier
 
     @property
     def usable_workers(self) -> int:

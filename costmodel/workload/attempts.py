@@ -67,13 +67,6 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
         """Remove the recorded throttled time."""
         return replace(self, held_ns=self.held_ns - self.queued_ns, queued_ns=0)
 
-    def warm(self, weight: int) -> Attempt:
-        """Remove create and ready, as from a warm pool; the provider bills the same time."""
-        cold_ns = self.cold_ns
-        return replace(
-            self, weight=weight, held_ns=self.held_ns - cold_ns, startup_ns=self.startup_ns - cold_ns, cold_ns=0
-        )
-
 
 FIRST_CYCLE: Final = (0.7, 1.05)
 """Range of a later cycle's cost as a share of the first. An assumption, from the shipped recordings:
@@ -101,7 +94,7 @@ def continued(column: Sequence[int], extra: int, cycle: int) -> int:
 
 def later_cycles(recorded: int, cycle: int) -> int:
     """Return the number of averaged cycles: half of the whole cycles, at least one."""
-    return max(1, recorded // cycle // 2) if cycle else 1
+    return max(1, recorded // cycle // 2)
 
 
 def later_change(trials: Iterable[RecordedTrial], cycle: int) -> float | None:
@@ -112,7 +105,7 @@ def later_change(trials: Iterable[RecordedTrial], cycle: int) -> float | None:
     later = before = 0.0  # mean cycle, summed over trials with two or more
     for trial in trials:
         recorded = len(trial.durations_ns)
-        if not trial.ok or cycle < 1 or recorded < 2 * cycle:
+        if not trial.ok or recorded < 2 * cycle:
             continue
         cycles = later_cycles(recorded, cycle)
         start = recorded - cycles * cycle

@@ -10,15 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from statistics import NormalDist, stdev
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from costmodel.recording.causes import KEPT, policy_of
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import LEVEL, Interval, ratio_interval, wilson_interval
 from costmodel.units import NS_PER_HOUR
-
-MAX_LOG: Final = 700.0
-"""Largest argument of ``exp``."""
 
 
 class ThinkLaw(NamedTuple):
@@ -62,18 +59,23 @@ def think_law(
     if not counts:
         return None
     mean_log = ratio_interval(log_totals, counts, clusters)
-    median = Interval(*(None if end is None else math.exp(min(end, MAX_LOG)) for end in mean_log))  # type: ignore[arg-type]
+    median = Interval(*(None if end is None else math.exp(min(end, 700.0)) for end in mean_log))  # type: ignore[arg-type]
     sigma = stdev(logs) if len(logs) > 1 else 0.0
     mean = ratio_interval(totals_s, counts, clusters)
     return ThinkLaw(len(logs), len(counts), median, Interval(sigma), mean)
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
-    """Return events per hour: the interval of a Poisson count, or of clusters where wider; None without an hour."""
+    """Return events per hour: the interval of a Poisson count, or of clusters where wider; None without an hour.
+
+    The interval of the count is Wilson and Hilferty's.
+    """
     exposure_h, count = math.fsum(hours), sum(events)
     if exposure_h <= 0:
         return None
-    low, high = (end / exposure_h for end in poisson_interval(count))
+    z, more = NormalDist().inv_cdf((1 + LEVEL) / 2), count + 1
+    low = count * max(0.0, 1 - 1 / (9 * count) - z / (3 * math.sqrt(count))) ** 3 / exposure_h if count else 0.0
+    high = more * (1 - 1 / (9 * more) + z / (3 * math.sqrt(more))) ** 3 / exposure_h
     clustered = ratio_interval(events, hours, clusters)
     if count and clustered.low is not None and clustered.high is not None:
         low, high = min(low, max(0.0, clustered.low)), max(high, clustered.high)
@@ -94,10 +96,3 @@ def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
         per_hour = hazard([int(each == end) for each in ends], hours, clusters)
         rates.append(CauseRate(end[0], count, wilson_interval(count, len(trials)), per_hour, end[1]))
     return tuple(rates)
-
-
-def poisson_interval(count: int) -> tuple[float, float]:
-    """Return the interval of a Poisson mean for an observed count, by Wilson and Hilferty."""
-    z, more = NormalDist().inv_cdf((1 + LEVEL) / 2), count + 1
-    low = count * max(0.0, 1 - 1 / (9 * count) - z / (3 * math.sqrt(count))) ** 3 if count else 0.0
-    return low, more * (1 - 1 / (9 * more) + z / (3 * math.sqrt(more))) ** 3

@@ -68,7 +68,17 @@ class Tally:
 
         ``needs`` counts trials. Versions of a trial are worth one trial.
         """
-        runs = self._successes_by_run()
+        by_run: dict[RunKey, list[list[int]]] = {}  # trajectories of each successful trial, versions by weight
+        versions_of: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        for attempt in self.attempts:
+            if attempt.ok:
+                versions_of[attempt.trial][attempt.trajectory_ns] += attempt.weight
+        divisor = math.gcd(*(weight for versions in versions_of.values() for weight in versions.values()))
+        limit = max((sum(versions.values()) // divisor for versions in versions_of.values()), default=0)
+        for trial, versions in sorted(versions_of.items()):
+            values = _quantiles(versions, divisor if limit <= MAX_VERSIONS else limit * divisor / MAX_VERSIONS)
+            by_run.setdefault(self._origins[trial][0], []).append(values)
+        runs = list(by_run.values())
         trials = sum(map(len, runs))
         ascending = sorted(chain.from_iterable(chain.from_iterable(runs)))
 
@@ -80,20 +90,6 @@ class Tally:
             return percentile_with_runs(limits._replace(needs=needs_trials), p, runs, self.assume)
 
         return list(map(at, ps))
-
-    def _successes_by_run(self) -> list[list[list[int]]]:
-        """Return trajectories by run and successful trial, with versions of a trial by weight."""
-        by_run: dict[RunKey, list[list[int]]] = {}
-        versions_of: defaultdict[int, Counter[int]] = defaultdict(Counter)
-        for attempt in self.attempts:
-            if attempt.ok:
-                versions_of[attempt.trial][attempt.trajectory_ns] += attempt.weight
-        divisor = math.gcd(*(weight for versions in versions_of.values() for weight in versions.values()))
-        limit = max((sum(versions.values()) // divisor for versions in versions_of.values()), default=0)
-        for trial, versions in sorted(versions_of.items()):
-            values = _quantiles(versions, divisor if limit <= MAX_VERSIONS else limit * divisor / MAX_VERSIONS)
-            by_run.setdefault(self._origins[trial][0], []).append(values)
-        return list(by_run.values())
 
     @property
     def failure(self) -> Fraction:

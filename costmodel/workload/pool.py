@@ -19,7 +19,7 @@ from costmodel.statistics.distribution import strata_of_sum
 from costmodel.statistics.intervals import Interval, mean_interval
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
-from costmodel.training.run import Think, TrainingRun
+from costmodel.training.run import TrainingRun
 from costmodel.workload.attempts import Attempt, continued
 
 MIN_DRAWS = 1_000
@@ -128,7 +128,7 @@ class Pool:
         """Lengths of successes, or of all trials without a success."""
         if self.identity.length == FIXED_LENGTH or not self.trials:
             return Length.constant(self.identity.actions)
-        return Length.of(len(trial.durations_ns) for trial in self.successes or self.trials)
+        return Length.weighted(Counter(len(trial.durations_ns) for trial in self.successes or self.trials))
 
     @property
     def waiting_ns(self) -> float | None:
@@ -164,7 +164,11 @@ class Pool:
 
 
 def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] | None = None) -> list[Pool]:
-    """Return a pool per group of cells, equal or with equal ``alike``, in the order of first appearance."""
+    """Return a pool per group of cells, equal or with equal ``alike``, in the order of first appearance.
+
+    Contention is the share of waiting in excess of the same cell at concurrency 1, if both are known: waiting for
+    sleep, a disk or a peer also occurs alone.
+    """
     by_key: dict[tuple[CellIdentity, str], Pool] = {}
     names: dict[str, str] = {}
     for recording in recordings:
@@ -179,22 +183,14 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             pool.trials += cell.trials
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
-    _set_contention(by_key.values())
-    return list(by_key.values())
-
-
-def _set_contention(cells: Iterable[Pool]) -> None:
-    """Set contention: the share of waiting in excess of the same cell at concurrency 1, if both are known.
-
-    Waiting for sleep, a disk or a peer also occurs alone and is no contention.
-    """
-    waits = [(pool, pool.waiting_ns) for pool in cells]
+    waits = [(pool, pool.waiting_ns) for pool in by_key.values()]
     alone = {pool.alone: waiting_ns for pool, waiting_ns in waits if pool.identity.concurrency == 1}
     for pool, waiting_ns in waits:
         alone_ns = alone.get(pool.alone)
         if waiting_ns is not None and alone_ns is not None:
             crowded = pool.identity.concurrency > 1 and waiting_ns > 0
             pool.contended = max(0.0, 1 - alone_ns / waiting_ns) if crowded else 0.0
+    return list(by_key.values())
 
 
 def nearest_length(series: Sequence[Pool], length: Length) -> Pool:
@@ -239,7 +235,10 @@ def versions(pool: Pool, length: Length | None, seed: int) -> list[Attempt]:
 
 
 def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> list[Attempt]:
-    """Return all trials at a length (None: as recorded), with the training run's think time and clean-up."""
+    """Return all trials at a length (None: as recorded), with the training run's think time and clean-up.
+
+    A distribution of think time gives a version of each attempt per stratum.
+    """
     recorded = versions(pool, length, training_run.precision.seed)
     if training_run.include_cleanup:
         cleanups = [trial.measures.cleanup_ns or 0 for trial in pool.trials]
@@ -247,7 +246,26 @@ def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> li
             replace(version, held_ns=version.held_ns + cleanups[version.trial], cleanup_ns=cleanups[version.trial])
             for version in recorded
         ]
-    return recorded if training_run.think is None else _with_think(recorded, training_run.think)
+    think = training_run.think
+    if think is None:
+        return recorded
+    per_octave = 4 if len(recorded) <= MANY_TRIALS else 1
+    thought = []
+    for attempt in recorded:
+        # One pause fewer than actions:
+        for weight, medians in strata_of_sum(max(0, attempt.actions - 1), think.sigma, per_octave):
+            new = round(medians * think.median_ns)
+            change = new - attempt.think_ns
+            thought.append(
+                replace(
+                    attempt,
+                    weight=attempt.weight * weight,
+                    think_ns=new,
+                    held_ns=attempt.held_ns + change,
+                    sandbox_ns=max(0, attempt.sandbox_ns + change),
+                )
+            )
+    return thought
 
 
 def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
@@ -267,12 +285,16 @@ def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
 
 
 def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
-    """Split each attempt into a cold and a warm version, with ``hits`` parts of ``HITS`` warm."""
+    """Split each attempt into a cold and a warm version, with ``hits`` parts of ``HITS`` warm.
+
+    The warm version lacks create and ready, but the provider bills the same time.
+    """
     mixed = []
     for attempt in recorded:
         weight = attempt.weight
         if hits:
-            mixed.append(attempt.warm(weight * hits))
+            held_ns, startup_ns = attempt.held_ns - attempt.cold_ns, attempt.startup_ns - attempt.cold_ns
+            mixed.append(replace(attempt, weight=weight * hits, held_ns=held_ns, startup_ns=startup_ns, cold_ns=0))
         if hits < HITS:
             mixed.append(replace(attempt, weight=weight * (HITS - hits)))
     return mixed
@@ -360,26 +382,3 @@ def at_length(
         sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),
         continued_ns=more_ns + more_gap_ns,
     )
-
-
-def _with_think(recorded: Sequence[Attempt], think: Think) -> list[Attempt]:
-    """Replace think time; a distribution gives a version of each attempt per stratum.
-
-    A pause lies between two actions, so a trajectory has one pause fewer than actions.
-    """
-    per_octave = 4 if len(recorded) <= MANY_TRIALS else 1
-    thought = []
-    for attempt in recorded:
-        for weight, medians in strata_of_sum(max(0, attempt.actions - 1), think.sigma, per_octave):
-            new = round(medians * think.median_ns)
-            change = new - attempt.think_ns
-            thought.append(
-                replace(
-                    attempt,
-                    weight=attempt.weight * weight,
-                    think_ns=new,
-                    held_ns=attempt.held_ns + change,
-                    sandbox_ns=max(0, attempt.sandbox_ns + change),
-                )
-            )
-    return thought

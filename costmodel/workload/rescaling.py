@@ -57,36 +57,28 @@ class LevelCurve(NamedTuple):
         """Return the value at a concurrency.
 
         Between levels the limits are the values of the neighbours, the only bounds of a curve that never falls; their
-        sampling error is added where known.
+        sampling error is added where known. Above the highest level its value stays, with the upper limit of a
+        bottleneck just above: time grows in proportion to the concurrency, or faster if it already did before.
         """
         last = self.levels[-1]
-        if at_a_time > last.at_a_time:
-            return self._further(at_a_time / last.at_a_time)
+        if (times := self.beyond(at_a_time)) > 1:
+            slope = 0.0
+            if len(self.levels) > 1 and (before := self.levels[-2]).value:
+                slope = math.log(last.value / before.value) / math.log(last.at_a_time / before.at_a_time)
+            off = student_t(1_000) * math.sqrt(last.variance)
+            high = None if times > FARTHEST else (last.value + off) * times ** max(1.0, slope)
+            return Interval(last.value, max(0.0, last.value - off), high)
         below = max((level for level in self.levels if level.at_a_time <= at_a_time), default=self.levels[0])
         above = min(level for level in self.levels if level.at_a_time >= at_a_time)
         value = below.value
         if above.at_a_time > below.at_a_time:
             share = math.log(at_a_time / below.at_a_time) / math.log(above.at_a_time / below.at_a_time)
-            value = _between(below.value, above.value, share)
-        low, high = (student_t(1_000) * math.sqrt(level.variance) for level in (below, above))
-        return Interval(value, max(0.0, below.value - low), above.value + high)
-
-    def _further(self, times: float) -> Interval:
-        """Return the value of the highest level, and the upper limit of a bottleneck just above that level.
-
-        Behind a bottleneck time grows in proportion to the concurrency, or faster if it already did before.
-        """
-        last, slope = self.levels[-1], 0.0
-        if len(self.levels) > 1 and (before := self.levels[-2]).value:
-            slope = math.log(last.value / before.value) / math.log(last.at_a_time / before.at_a_time)
-        off = student_t(1_000) * math.sqrt(last.variance)
-        high = None if times > FARTHEST else (last.value + off) * times ** max(1.0, slope)
-        return Interval(last.value, max(0.0, last.value - off), high)
-
-
-def _between(first: float, second: float, share: float) -> float:
-    """Interpolate the logarithm, or the value where a logarithm does not exist."""
-    return first ** (1 - share) * second**share if first > 0 and second > 0 else (1 - share) * first + share * second
+            if below.value > 0 and above.value > 0:
+                value = below.value ** (1 - share) * above.value**share
+            else:  # no logarithm exists
+                value = (1 - share) * below.value + share * above.value
+        under, over = (student_t(1_000) * math.sqrt(level.variance) for level in (below, above))
+        return Interval(value, max(0.0, below.value - under), above.value + over)
 
 
 def _rising(levels: Sequence[Level]) -> tuple[Level, ...]:
@@ -151,8 +143,13 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
     base = next((pool for pool in ordered if pool.identity.concurrency >= at_a_time), ordered[-1])
     whole = _curve(ordered, *_PARTS)
     limits_of_whole, base_ns = whole.at(at_a_time), whole.at(base.identity.concurrency).value
-    factors = {part: _factor(_curve(ordered, part), base, at_a_time) for part in _PARTS}
-    value = sum(factor * _mean(base, part) for part, factor in factors.items()) or 1.0
+    factors, value = {}, 0.0
+    for part in _PARTS:
+        curve, times = _curve(ordered, part), _values(base, part)
+        at_base_ns = curve.at(base.identity.concurrency).value
+        factors[part] = curve.at(at_a_time).value / at_base_ns if at_base_ns > 0 else 1.0
+        value += factors[part] * (sum(times) / len(times))
+    value = value or 1.0
     limits = [end for end in (limits_of_whole.low, limits_of_whole.high) if end is not None]
     ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
     exact = at_a_time == base.identity.concurrency
@@ -176,10 +173,6 @@ def _values(pool: Pool, *parts: str) -> list[int]:
     return [sum(getattr(trial.measures, part) for part in parts) for trial in pool.successes]
 
 
-def _mean(pool: Pool, part: str) -> float:
-    return sum(values := _values(pool, part)) / len(values)
-
-
 def _curve(pools: Sequence[Pool], *parts: str) -> LevelCurve:
     levels = []
     for pool in pools:
@@ -187,11 +180,6 @@ def _curve(pools: Sequence[Pool], *parts: str) -> LevelCurve:
         half = 0.0 if mean.low is None or mean.high is None else (mean.high - mean.low) / 4
         levels.append(Level(pool.identity.concurrency, mean.value, half**2))
     return LevelCurve.of(levels)
-
-
-def _factor(curve: LevelCurve, base: Pool, at_a_time: int) -> float:
-    base_ns = curve.at(base.identity.concurrency).value
-    return curve.at(at_a_time).value / base_ns if base_ns > 0 else 1.0
 
 
 def _scaled(base: Pool, factors: dict[str, float]) -> Pool:

@@ -35,8 +35,16 @@ IMAGES = {"images": Images.of([1.0] * 6), "placement": "prepulled", "nodes": 4, 
 
 @pytest.mark.parametrize("after_s", [0, 2, 20])
 def test_the_mean_suspension_is_that_of_many_pauses(after_s: int) -> None:
-    suspension, rng = Suspension(after_s * S, 3 * S, S // 2), Random(1)
-    splits = [suspension.split(rng.lognormvariate(math.log(4 * S), 1.0)) for _ in range(100_000)]
+    suspension, awake_ns, rng = Suspension(after_s * S, 3 * S, S // 2), (after_s + 3) * S, Random(1)
+
+    def split(pause_ns: float) -> tuple[float, float]:
+        if pause_ns <= after_s * S:
+            return 0.0, 0.0
+        return S // 2 + max(0.0, awake_ns - pause_ns), max(0.0, pause_ns - awake_ns)
+
+    splits = [split(rng.lognormvariate(math.log(4 * S), 1.0)) for _ in range(100_000)]
+    for pause_ns in (S, 4 * S, 22 * S, 40 * S):
+        assert suspended_parts(Think(pause_ns), 1, suspension, [pause_ns]) == [split(pause_ns)]
     [(delay_ns, suspended_ns)] = suspended_parts(THINK, 1, suspension, [round(THINK.mean_ns)])
     assert (delay_ns, suspended_ns) == pytest.approx([fmean(each) for each in zip(*splits, strict=True)], rel=0.05)
 

@@ -20,7 +20,7 @@ from costmodel import Interval, Length, RecordedTrial, Recording, TrainingRun, l
 from costmodel.errors import TrainingRunError
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.workload.attempts import FIRST_CYCLE
-from costmodel.workload.characterization import hazard, poisson_interval, think_law
+from costmodel.workload.characterization import hazard, think_law
 from costmodel.workload.pool import attempts, pools
 from taxtui.cli import app
 from taxtui.commands.report import command
@@ -68,7 +68,7 @@ def test_an_attempt_at_the_recorded_length_is_the_trial(tmp_path: Path, name: st
             assert attempt.sandbox_ns == recorded.sandbox_ns + (measures.cleanup_ns or 0)
 
 
-def test_a_recording_without_trials_is_a_pool(tmp_path: Path) -> None:
+def test_a_recording_without_trials_is_a_pool_and_an_unknown_run_makes_all_of_it_undivided(tmp_path: Path) -> None:
     found = load(write(tmp_path / "a", []))
     [pool] = pools([found])
     assert (found.trials, pool.length, pool.exposure, pool.waiting_ns) == (0, Length.constant(3), None, None)
@@ -199,7 +199,7 @@ def test_cells_of_other_lengths_are_not_ranked_against_each_other(tmp_path: Path
 
 
 def test_a_law_says_what_it_is() -> None:
-    law = Length.of([7, 31, 7, 9])
+    law = Length.weighted({7: 2, 31: 1, 9: 1})
     assert (law.low, law.high, law.mean) == (7, 31, Fraction(27, 2))
     assert law.draws(4) == [7, 7, 9, 31]
     assert law == Length.weighted({9: 2, 31: 2, 7: 4})
@@ -232,9 +232,9 @@ def failures_per_hour(trials: Sequence[RecordedTrial]) -> Interval | None:
     ("count", "low", "high"), [(0, 0.0, 3.689), (1, 0.0253, 5.572), (10, 4.795, 18.391), (100, 81.36, 121.63)]
 )
 def test_the_interval_of_a_count_is_about_garwood_s(count: int, low: float, high: float) -> None:
-    found = poisson_interval(count)
-    assert found == pytest.approx((low, high), abs=0.025)
-    assert found[0] <= low + 0.005
+    found = hazard([count], [1.0], [0])
+    assert found == pytest.approx((count, low, high), abs=0.025)
+    assert found.low <= low + 0.005
 
 
 def _covered(intervals: Sequence[Interval], truth: float) -> float:
