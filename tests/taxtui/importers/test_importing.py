@@ -373,8 +373,10 @@ def test_rows_of_a_trial_and_lines_of_csv_are_bounded(tmp_path: Path, monkeypatc
     assert "line 2 is larger than" in reasons("csv", path)
 
 
-def test_names_are_digests_unless_they_are_kept() -> None:
+def test_names_are_digests_unless_they_are_kept(tmp_path: Path) -> None:
     away, kept = Names(keep=False), Names(keep=True)
+    _, events = imported("csv", SAMPLES / "csv", tmp_path / "out")
+    assert starts(events)[0].task == away.of("fix")
     assert away.of("django__django-1") not in ("", "django__django-1")
     assert kept.of("swebench/x86.django_1:latest") == "swebench/x86.django_1:latest"
     for secret in ("/home/me/task", "fix the bug", "https://u:p@host/x", "a/../x", "a" * 121, "~/x", "a\nb"):
