@@ -13,10 +13,10 @@ import pytest
 
 from costmodel.recording import events as ev
 from tests.support.importing import events_of, of
+from tests.taxtui.substrates.harness.test_harness import LEAVE
 
 pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 FOLDER = "harbor:environment=unkind_harbor:FolderEnvironment,image=any"
 LOOK = """
 import asyncio, json, os
@@ -104,8 +104,7 @@ def test_faults_and_throttles_are_recorded_and_nothing_is_left(interpreter: str,
 
 
 def test_what_a_killed_process_has_left_is_named_with_where_to_look(interpreter: str, bare: dict[str, str]) -> None:
-    program = (ROOT / "tests/taxtui/substrates/harness/test_harness_killed.py").read_text().split('"""')[3]
-    killed = python(interpreter, bare, "-c", program, FOLDER, "k1")
+    killed = python(interpreter, bare, "-c", LEAVE, FOLDER, "k1")
     assert killed.returncode == -9, killed.stderr
     done = taxtui(interpreter, bare, "clean", "-s", FOLDER, "--run", "k1")
     assert done.returncode == 1

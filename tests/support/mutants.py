@@ -48,7 +48,7 @@ TESTS: Final = (
     "tests/taxtui/recording",
     "tests/taxtui/sandboxes",
     "tests/taxtui/report",
-    *(f"tests/taxtui/substrates/{name}" for name in ("daytona", "local", "ssh", "test_labels.py")),
+    *(f"tests/taxtui/substrates/{name}" for name in ("daytona", "local", "ssh", "test_shipped.py")),
 )
 PINNED: Final = "tests/costmodel/test_pinned.py"
 FIRST: Final = 20

@@ -10,10 +10,13 @@ from typing import Final, NamedTuple
 
 from costmodel.errors import SourceError
 from costmodel.recording.events import (
+    ACTION,
     CANCELLED,
     INTERRUPTED,
+    OK,
     OUTCOMES,
     Actions,
+    Cell,
     Event,
     RunFinished,
     TrialEnded,
@@ -110,12 +113,14 @@ def doubled(events: list[Event], trials: int) -> list[tuple[str, str]]:
         if isinstance(event, Actions):
             torn |= event.first != rows[event.trial, event.step]
             rows[event.trial, event.step] += len(event.duration_ns)
+    planned = {event.id: event.actions for event in events if isinstance(event, Cell)}
+    ok = [start for start in counted if outcomes.get(start.trial) == OK]
     [finished] = [event for event in events if isinstance(event, RunFinished)]
     holds = {
         "a start or an end": sorted(start.trial for start in starts) == sorted(end.trial for end in ends),
         "a trial": len(outcomes) == len(ends) and len(counted) - len(lost) == trials,
         "a second attempt": sum(start.attempt > 0 for start in counted) <= len(lost),
-        "a command": not torn,
+        "a command": not torn and all(rows[start.trial, ACTION] == planned[start.cell] for start in ok),
         "a count": finished.counts == Counter(outcomes.get(start.trial) for start in counted),
     }
     return [(DOUBLED, what) for what, once in holds.items() if not once]

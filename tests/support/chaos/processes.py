@@ -15,7 +15,7 @@ from typing import Final
 import taxtui
 from costmodel.recording.events import RunFinished, TrialStarted
 from tests.support.chaos import places
-from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, doubled, judged
+from tests.support.chaos.cases import DOUBLED, HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, doubled, judged
 from tests.support.chaos.strikes import KILLS, STRIKES, NotHere, Victim
 from tests.support.command_line import PLAIN, Home, containers
 
@@ -89,6 +89,7 @@ def _struck(case: Case, victim: Victim, blow: Callable[[], None]) -> Verdict:
     victim.process = home.start(*words, prefix=victim.prefix, **victim.streams)
     _await_moment(victim)
     in_time = victim.process.poll() is None
+    amid = in_time and 0 < _started(victim.path) < trials
     blow()
     try:
         _, err = victim.process.communicate(timeout=HANG_S)
@@ -103,6 +104,10 @@ def _struck(case: Case, victim: Victim, blow: Callable[[], None]) -> Verdict:
     ended = [event.outcome for event in events if isinstance(event, RunFinished)]
     if ended == ["finished"]:
         problems += doubled(events, trials)
+    if amid and case.kind in KILLS and not victim.struck:
+        problems.append((UNDOCUMENTED, "the strike has hit no process"))
+    if amid and case.kind == "killed: worker" and (code, ended) != (0, ["finished"]):
+        problems.append((DOUBLED, f"a killed worker has ended its run: exit {code}, {ended}"))
     how = f"{'' if in_time else 'too late: '}exit {code}{', ' + ended[0] if ended else ''}"
     return Verdict(case, problems, how)
 
@@ -117,10 +122,14 @@ def _await_moment(victim: Victim) -> None:
             return True
         if not victim.path.exists() or not victim.path.stat().st_size:
             return False
-        return sum(isinstance(event, TrialStarted) for event in judged(victim.path)[1]) >= begun
+        return _started(victim.path) >= begun
 
     _waited(lambda: victim.process.poll() is not None or there(), HANG_S)
     time.sleep(wait_s)
+
+
+def _started(path: Path) -> int:
+    return sum(isinstance(event, TrialStarted) for event in judged(path)[1])
 
 
 def _waited(holds: Callable[[], bool], limit_s: float) -> bool:

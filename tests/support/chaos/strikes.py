@@ -44,6 +44,8 @@ class Victim:
     """That may end it."""
     tampered: bool = False
     """Whether somebody else has written to its recording."""
+    struck: int = 0
+    """Processes that were killed."""
     mend: Blow = lambda: None
     """What somebody repairs once it has ended."""
 
@@ -73,7 +75,9 @@ def _argv(pid: int) -> bytes:
 def _kill(victim: Victim, which: str) -> Iterator[Blow]:
     def blow() -> None:
         for each in victim.source.sample(["runner", "watchdog"], 2) if which == "both" else [which]:
-            victim.send(signal.SIGKILL, *victim.which(each))
+            pids = victim.which(each)
+            victim.struck += len(pids)
+            victim.send(signal.SIGKILL, *pids)
 
     victim.signals.add(signal.SIGKILL)
     yield blow

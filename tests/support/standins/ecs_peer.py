@@ -12,6 +12,7 @@ import codecs
 import contextlib
 import json
 import os
+import random
 import shlex
 import signal
 import struct
@@ -150,6 +151,7 @@ class Behaviour:
 
     terminal_after_s: float = 0.0  # input before that is not acknowledged
     handshake: Literal["none", "plain", "kms"] = "none"
+    drop: float = 0.0  # share of frames that are lost, either way
     cut_after: int = 0  # frames from the client, then the connection is gone
     applets: str = ""  # a folder of BusyBox: its shell and its programs are the image's
 
@@ -178,6 +180,7 @@ class AgentSession:
         self._pty: Pty | None = None
         self._typed: asyncio.Queue[bytes] = asyncio.Queue()
         self._frames = 0
+        self._random = random.Random(5)
         self._acknowledged = asyncio.Event()
 
     @property
@@ -281,7 +284,7 @@ class AgentSession:
             await self._through(frame, to_client=True)
 
     async def _through(self, frame: bytes, *, to_client: bool) -> None:
-        if self._socket.closed or self._dead.is_set():
+        if self._socket.closed or self._dead.is_set() or self._random.random() < self._behaviour.drop:
             return
         if to_client:
             with contextlib.suppress(ConnectionError):

@@ -82,6 +82,24 @@ class SandboxClaim(Strict):
     spec: ClaimSpec
 
 
+class Told(Strict):
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: Annotated[str, Meta(max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
+    message: Annotated[str, Meta(max_length=32768)]
+    last_transition_time: WHEN
+
+
+class Given(Strict):
+    name: str = ""
+    pod_ips: list[str] = msgspec.field(default_factory=list, name="podIPs")
+
+
+class ClaimStatus(Strict):
+    conditions: list[Told] = []
+    sandbox: Given | None = None
+
+
 class PodTemplate(Strict):
     spec: dict[str, Any]  # a pod's, which the kubernetes package has a model of
     metadata: dict[str, dict[str, str]] = {}
@@ -334,6 +352,7 @@ class Sandboxes:
         ready["lastTransitionTime"] = before["lastTransitionTime"] if same else now()
         told = {"conditions": [ready], **({"sandbox": given} if given else {})}
         if claim.get("status") != told:
+            msgspec.convert(told, ClaimStatus)
             claim["status"] = told
             self.claims.emit("MODIFIED", claim)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from taxtui.plan.scenario import load_tier
+from taxtui.workloads.repository import clone
 from tests.support.command_line import Home, events
 
 pytestmark = pytest.mark.processes
@@ -56,6 +57,13 @@ def test_failing_tests_make_an_inspection_tier_alone(home: Home, repository: Pat
     assert done.code == 1
     assert "demo-test failed its trial on local: setup 1 (test): exit 3, expected 0; it was not written" in done.err
     assert sorted(path.name for path in home.cwd.glob("demo*")) == ["demo", "demo-inspect.toml", "demo.fixtures"]
+
+
+def test_a_large_file_is_not_read(repository: Path, tmp_path: Path) -> None:
+    (repository / "large.py").write_text("x = 1\n" * 20_000)
+    _commit(repository)
+    copy = clone(str(repository), tmp_path)
+    assert (copy.text("large.py"), copy.text("calc.py")) == ("", SOURCE)
 
 
 @pytest.mark.parametrize(

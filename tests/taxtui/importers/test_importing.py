@@ -19,6 +19,7 @@ from taxtui.importers import files, registry, zipped
 from taxtui.importers.files import Unreadable
 from taxtui.importers.formats import csv_rows
 from taxtui.importers.importing import import_files, reader_for
+from taxtui.importers.names import Names
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from taxtui.importers.trial import Unknown
 from tests.support.command_line import printed
@@ -362,3 +363,17 @@ def test_rows_of_a_trial_and_lines_of_csv_are_bounded(tmp_path: Path, monkeypatc
     monkeypatch.setattr(csv, "field_size_limit", lambda limit: None)  # it is the whole process's
     path.write_text("trial,phase,duration_s\n" + "a," * 60 + "\n")
     assert "line 2 is larger than" in reasons("csv", path)
+
+
+def test_names_are_digests_unless_they_are_kept(tmp_path: Path) -> None:
+    away, kept = Names(keep=False), Names(keep=True)
+    _, events = imported("csv", SAMPLES / "csv", tmp_path / "out")
+    assert starts(events)[0].task == away.of("fix")
+    assert away.of("django__django-1") not in ("", "django__django-1")
+    assert kept.of("swebench/x86.django_1:latest") == "swebench/x86.django_1:latest"
+    for secret in ("/home/me/task", "fix the bug", "https://u:p@host/x", "a/../x", "a" * 121, "~/x", "a\nb"):
+        assert kept.of(secret) not in ("", secret)
+    assert (away.substrate("Docker"), away.substrate("")) == ("docker", "unknown")
+    assert away.substrate("my.module:Environment") != "my.module:Environment"
+    assert away.error("harbor.errors.AgentTimeoutError") == "harbor.errors.AgentTimeoutError"
+    assert "secret" not in away.error("the secret is 1234")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from costmodel import percentile
 from taxtui.report.formats import Section, markdown_tables
 from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, health, trial, write
@@ -41,10 +42,19 @@ def test_a_table_prints_what_the_data_need_instead_of_what_they_do_not_support(t
     assert "n≥72" not in text
     assert "n≥368" in text
     found = records(path, "--table", "cold-start", "--run-sd", "0")[0]["cold_start_ns"]
-    p95 = {"value": sorted(cold_starts)[68], "low": sorted(cold_starts)[63], "high": max(cold_starts), "needs": 72}
-    assert (found["n"], found["p95"]) == (72, p95)
+    assert found["n"] == 72
     assert found["mean"]["value"] == pytest.approx(fmean(cold_starts))
     assert found["mean"]["low"] < found["mean"]["value"] < found["mean"]["high"]
+
+
+@pytest.mark.parametrize("count", [3, 72, 368])
+def test_json_has_exact_percentiles_with_their_intervals(tmp_path: Path, count: int) -> None:
+    path, cold_starts = spread(tmp_path, count)
+    found = records(path, "--table", "cold-start", "--run-sd", "0")[0]["cold_start_ns"]
+    for name, p, needs in (("p50", 0.5, 6), ("p95", 0.95, 72), ("p99", 0.99, 368)):
+        told = percentile(sorted(cold_starts), p)
+        assert found[name] == {"value": told.value, "low": told.low, "high": told.high, "needs": needs}
+        assert (told.high is None) == (count < needs)
 
 
 def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_path: Path) -> None:

@@ -154,11 +154,6 @@ def _core(check: Check) -> bool:
     return check.name in CORE
 
 
-def _of_its_own(check: Check) -> bool:
-    """Commands go the way that they go to a pod without a pool."""
-    return check.name in CORE or check.name not in COMMANDS
-
-
 def _core_without_sessions(check: Check) -> bool:
     return check.name in CORE and not (check.mode == "session" and check.name in COMMANDS)
 
@@ -171,7 +166,7 @@ PLACES: Final = (
     Place("runc", lambda: _docker("runc"), [docker], 4.0),
     Place("runsc", lambda: _docker("runsc"), [docker], 4.0, asked=_core),
     Place("kubernetes", lambda: _kubernetes(KubernetesStandin()), ttl_s=2.0),
-    Place("pool", lambda: _kubernetes(PoolStandin()), ttl_s=2.0, acquire=ACQUIRE, asked=_of_its_own),
+    Place("pool", lambda: _kubernetes(PoolStandin()), ttl_s=2.0, acquire=ACQUIRE),
     Place(
         "pool with volumes",
         lambda: _kubernetes(PoolStandin(volume=True), suspend=True),

@@ -104,6 +104,18 @@ def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int,
     assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
 
 
+async def test_results_of_failures_alone_say_so(tmp_path: Path) -> None:
+    told = [story.header([story.planned("docker", trials=12)]), story.clock(), story.cell(0, "docker", "runc")]
+    for number in range(12):
+        told += story.trial(
+            number, 0, number * 10**9, durations_ns=[], outcome="failed", phase="create", error="Throttled",
+            message="429",
+        )  # fmt: skip
+    async with looking_at(record(tmp_path / "failing.msgpack", told)).run_test(size=SMALL) as pilot:
+        await press("3")(pilot)
+        assert "No trajectory succeeded, so there is nothing to compare." in text(pilot)
+
+
 def test_projection(snap_compare: Compare, path: Path) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await press("4")(pilot)

@@ -139,7 +139,7 @@ async def test_a_busybox_image(ecs: EcsStandin, applets: Path, mode: str) -> Non
             await run(made, mode, Command(script="sleep 600", timeout_s=0.5))
 
 
-@pytest.mark.parametrize("behaviour", [Behaviour(terminal_after_s=0.5), Behaviour(handshake="plain")])
+@pytest.mark.parametrize("behaviour", [Behaviour(terminal_after_s=0.5), Behaviour(handshake="plain", drop=0.1)])
 async def test_every_command_arrives_once_and_whole(ecs: EcsStandin, behaviour: Behaviour) -> None:
     ecs.behaviour = behaviour
     async with sandbox(ecs) as made:

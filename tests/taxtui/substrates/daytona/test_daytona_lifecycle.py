@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from daytona import AsyncDaytona, CreateSandboxFromSnapshotParams, DaytonaConfig
 
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits
@@ -17,7 +18,7 @@ from taxtui.substrates.daytona import DaytonaOptions, client
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.sandboxes import RUN, ready, spec
-from tests.support.standins.daytona_standin import DaytonaStandin
+from tests.support.standins.daytona_standin import KEY, DaytonaStandin
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
@@ -125,6 +126,15 @@ async def test_an_answer_without_a_state_is_not_the_end(
     monkeypatch.setattr(substrate._opened.sandboxes, "get_sandbox", stateless)
     await sandbox.destroy()
     assert looks == 3
+
+
+async def test_daytonas_own_sdk_takes_the_stand_in_for_daytona(standin: DaytonaStandin) -> None:
+    async with AsyncDaytona(DaytonaConfig(api_key=KEY, api_url=standin.url, target="local")) as sdk:
+        box = await sdk.create(CreateSandboxFromSnapshotParams(name="by-the-sdk", ephemeral=True), timeout=10)
+        got = await box.process.exec("echo hello", timeout=5)
+        assert (got.exit_code, got.result) == (0, "hello\n")
+        await box.delete(timeout=10, wait=True)
+    assert standin.left() == (0, 0)
 
 
 # -- copies

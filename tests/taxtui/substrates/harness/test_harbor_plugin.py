@@ -221,6 +221,7 @@ async def test_one_recording_for_a_job_and_retried_attempts_are_counted(tmp_path
     assert (cell.substrate, cell.variant, cell.cpu_milli, cell.memory_mib) == ("harbor", "docker", 2000, 2048)
     assert {phase.phase for phase in of(events, PhaseEnded)} >= {"create", "preload", "verify"}
     assert [end.outcome for end in of(events, TrialEnded)] == ["ok", "ok"]
+    assert RESULT["task_name"] not in repr(events)
 
 
 async def test_a_second_recording_replaces_none(tmp_path: Path, factory: Any) -> None:

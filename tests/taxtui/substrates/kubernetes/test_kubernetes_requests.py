@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
@@ -27,6 +29,8 @@ SPEC = SandboxSpec(
     ttl_s=90.4,
     env={"LANG": "C.UTF-8"},
 )
+CRDS = os.environ.get("TAXTUI_AGENT_SANDBOX_CRDS", "")
+"""A folder with the published ``CustomResourceDefinition`` files, where there is one."""
 
 
 # -- a pod
@@ -115,6 +119,15 @@ def test_a_claim_is_ours_ends_itself_and_asks_for_nothing_that_needs_a_cold_star
         "warmPoolRef": {"name": "warm"},
         "lifecycle": {"shutdownTime": "2027-01-15T08:01:31Z", "shutdownPolicy": "DeleteForeground"},
     }
+
+
+@pytest.mark.skipif(not CRDS, reason="TAXTUI_AGENT_SANDBOX_CRDS names no folder with the published schemas")
+def test_the_published_schemas_take_what_is_sent_and_what_is_documented() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for plural, body in (("sandboxclaims", claim(SPEC, "warm", 0.0)), ("sandboxtemplates", documented_template())):
+        found = yaml.safe_load((Path(CRDS) / f"extensions.agents.x-k8s.io_{plural}.yaml").read_text())
+        (version,) = (each for each in found["spec"]["versions"] if each["name"] == "v1beta1")
+        jsonschema.validate(body, version["schema"]["openAPIV3Schema"])
 
 
 def said(status: str, reason: str, pod: str = "p", **about: str) -> Claim:
