@@ -223,7 +223,7 @@ def test_pool_in_the_steady_state_of_many_workers_is_erlangs_loss() -> None:
 def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
     times = [20 * S + n for n in range(0, 10**9, 10**8)]
     rate, workers, saved = 1.0, 40, 10
-    pool = {"workers": workers, "warm_pool": 50, "refill_rate": rate, "startup": saved * S}
+    pool = {"workers": workers, "warm_pool": 2000, "refill_rate": rate, "startup": saved * S}
     found = retried(times, [], trajectories=10**7, effort=0.5, **pool)
     cold = sum(times) / len(times) / S
     assert found.hits.value / found.attempts.value == pytest.approx(rate * cold / (workers + rate * saved), rel=0.02)
