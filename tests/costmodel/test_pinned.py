@@ -14,7 +14,7 @@ import tomllib
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
@@ -41,7 +41,9 @@ from costmodel.statistics.distribution import Distribution, strata_of_sum
 from costmodel.statistics.repetitions import RunKey, estimate
 from costmodel.workload.pool import Pool, pools
 from costmodel.workload.rescaling import Level, LevelCurve
+from tests.support.compared import noisy_cells
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.decision_worlds import RUN, candidate_at, measured, record, unmeasured
 from tests.support.cost_model.repeated import estimated
 
 TABLE: Final = Path(__file__).with_name("pinned.json")
@@ -158,7 +160,9 @@ def _rows(recording: cm.Recording, training_run: cm.TrainingRun, **more: Any) ->
     prices = cm.load_prices(Path(__file__).with_name("pinned_prices.toml"))
     rows = cm.project(recording, training_run, prices, **{"effort": 0.0, **more})
     names = [field.name for field in fields(rows[0]) if field.name not in UNPINNED]
-    return {f"{place} {name}": getattr(row, name) for place, row in enumerate(rows) for name in names}
+    answer = {f"{place} {name}": getattr(row, name) for place, row in enumerate(rows) for name in names}
+    lasting = [[flag for flag in row.flags if flag != "stale_prices"] for row in rows]  # it comes with the calendar
+    return answer | {f"{place} flags": flags for place, flags in enumerate(lasting)}
 
 
 def _projected(section: str, name: str) -> dict[str, object]:
@@ -187,6 +191,52 @@ def _of_other_recordings() -> dict[str, object]:
         }
     others["reference"] = _rows(unknown, _asked(), reference=cm.reference_of([_recording("measured")]))
     return {f"{name} {key}": value for name, answer in others.items() for key, value in answer.items()}
+
+
+# -- decisions and comparisons
+
+
+def _decided() -> dict[str, object]:
+    """Measured sides, unmeasured ones, whose inputs have ranges, with their thresholds, and ``--what-if``."""
+    with tempfile.TemporaryDirectory() as folder:
+        both = record(Path(folder) / "both", Random(1), [0.3, 0.3], [1.0, 1.4], 130)
+        alone = record(Path(folder) / "alone", Random(1), [0.3], [1.0], 130)
+    start, slower = (measured(both, name, RUN) for name in ("docker", "kubernetes"))
+    provider, limits = "daytona:slowdown=1,dispatch=300ms", replace(RUN, create_rate=10.0, create_burst=600)
+    stated = candidate_at(alone, provider, limits, frozenset({"create_rate", "failure_rate"}))
+    unstated = candidate_at(alone, provider, RUN)
+    sides = {"slower": (start, slower), "faster": (slower, start)}
+    sides |= {"stated": (start, unmeasured(stated)), "unstated": (start, unmeasured(unstated))}
+    found = {key: cm.decide_between(*pair, effort=0.01) for key, pair in sides.items()}
+    names = ("verdict", "unit", "saving", "saving_at_worst", "saving_at_best", "start_bill", "goal_bill", "open_points")
+    answer = {f"{key} {name}": getattr(each, name) for key, each in found.items() for name in names}
+    for key in ("stated", "unstated"):
+        for effect in cm.input_effects(found[key], rough=key == "unstated"):
+            answer[f"{key} {effect.input.name}"] = [effect.best, effect.worst, effect.at]
+    prices = cm.load_prices(Path(__file__).with_name("pinned_prices.toml"))
+    asleep = {"think": cm.Think(4 * S, 1.0), "suspend_after_s": 2.0, "suspended_usd_hour": 0.01, "workers": 4}
+    built = {"images": cm.Images.between(1, 5, 9), "placement": "prepulled", "build_s": 30.0, "builders": 1}
+    for more, actions in ((asleep | {"fork_s": 0.4}, ["suspend", "fork", "recycle"]), (built, ["prebuild"])):
+        [run, *_] = cm.behind([both], replace(RUN, trajectories=160, **more), prices, ())
+        answer |= {each.action: [each.usd, each.step_s, each.thresholds] for each in cm.what_if(run, actions)}
+    return answer
+
+
+def _compared() -> dict[str, object]:
+    """Cells that fail more, are faster, as before or slower, by limits of 10 % and zero; and a sweep of levels."""
+    [ladder] = cm.concurrency_sweep.ladders(pools([_recording("levels", 3, apart="concurrency")]))
+    answer: dict[str, object] = {f"level {level.concurrency}": level for level in ladder.levels}
+    answer["saturation"] = ladder.knee
+    pairs = {"failing": [_recording("measured"), _recording("failing more", fails=0.6)]}
+    for slower in (0.7, 1.0, 1.07, 1.3):
+        drawn = (("x", 1.0), ("y", slower))
+        pairs[f"{slower}"] = [noisy_cells(Random(name), 4, 0.02, by, name, 2, 0.1) for name, by in drawn]
+    for name, (before, after) in pairs.items():
+        for limit, asked in ((0.1, "mean:trajectory failure_rate"), (0.0, "mean:action p50:action p95:action")):
+            for each in cm.compare(before, after, [cm.parse_metric(one, limit) for one in asked.split()]).comparisons:
+                key = f"{name} {each.after.identity.substrate} {each.after.identity.tier} {each.metric.name}"
+                answer[key] = [each.change, each.verdict, each.beyond, each.needs, each.by_chance, each.reason]
+    return answer
 
 
 # -- the simulator
@@ -492,6 +542,8 @@ CASES: Final[dict[str, Callable[[], Mapping[str, object]]]] = {
     **{f"projected: {name}": partial(_projected, "projected", name) for name in QUESTIONS["projected"]},
     "other recordings": _of_other_recordings,
     **{f"attributed: {name}": partial(_projected, "attributed", name) for name in QUESTIONS["attributed"]},
+    "decided": _decided,
+    "compared": _compared,
 }
 
 

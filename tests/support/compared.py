@@ -30,9 +30,11 @@ class Rates(NamedTuple):
     worse: float
 
 
-def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[Metric]) -> Rates:
+def rates(
+    pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[Metric], run_sd: float | None = None
+) -> Rates:
     """Compare the first of each pair with the second."""
-    results = [compare([before], [after], metrics) for after, before in pairs]
+    results = [compare([before], [after], metrics, run_sd) for after, before in pairs]
     states = [result.beyond for result in results]
     worse = [[comparison.verdict == WORSE for comparison in result.comparisons] for result in results]
     passed, regressed = (states.count(state) / len(states) for state in (False, True))

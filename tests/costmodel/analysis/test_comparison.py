@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,16 +15,16 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Interval, TrainingRunError, read_recording
+from costmodel import Interval, Recording, TrainingRunError, read_recording
 from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare, parse_metric
 from costmodel.statistics.intervals import difference, ratio
 from costmodel.statistics.repetitions import assumed
 from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
 from tests.studies.study_power import best_power
-from tests.support.compared import metrics, noisy_checks, noisy_rates, rates, repetition_pairs
+from tests.support.compared import metrics, noisy_checks, noisy_rates, rates, recording_of, repetition_pairs
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.cost_model.repeated import AA
+from tests.support.cost_model.repeated import AA, measured
 
 
 def recorded(
@@ -220,6 +221,11 @@ def test_what_cannot_be_compared_is_refused_with_exit_2(tmp_path: Path, options:
     assert message in str(result.exception)
 
 
+def test_a_limit_is_a_percentage(tmp_path: Path) -> None:
+    refused = checked(new(tmp_path), base(tmp_path), "--fail-above", "10")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+
+
 def test_a_tier_selects_cells(tmp_path: Path) -> None:
     trials = [trial(n, cell=n % 2, create=S + n) for n in range(24)]
     one, other = (write(tmp_path / name, trials, cell(0), cell(1, tier="T0"), run_id=name) for name in ("a", "b"))
@@ -294,6 +300,20 @@ def test_equal_runs_raise_no_false_alarm_and_20_per_cent_are_found() -> None:
     found = noisy_checks(30, 3, 0.05, 1.2, limit=0.10, sigma=0.05)
     assert found.any_worse >= 0.7
     assert found.regressed >= found.any_worse - 0.04, "a check of one cell finds as much as a comparison"
+
+
+def test_equal_runs_on_a_drifting_machine_raise_no_false_alarm() -> None:
+    """Neighbouring trials correlate; alone, a run is as sure as they allow. As independent trials: .11 for .02."""
+
+    def pairs(rounds: int, runs: int, sd: float) -> Iterator[tuple[Recording, Recording]]:
+        for seed in range(rounds):
+            rng = Random(f"drift {seed}")
+            after, before = (recording_of(rng, measured(rng, runs, sd)["a"], name) for name in ("after", "before"))
+            yield after, before
+
+    for limit in (0.0, 0.10):
+        assert rates(pairs(40, 3, 0.05), metrics(limit)).regressed <= 0.05
+    assert rates(pairs(80, 1, 0.0), metrics(0.0, "mean:trajectory", "p50:action"), run_sd=0.0).worse <= 0.05
 
 
 @pytest.mark.parametrize("runs", [1, 3])

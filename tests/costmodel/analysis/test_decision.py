@@ -30,7 +30,6 @@ from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.workload.rescaling import Alternatives, Assumption
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
-from taxtui.report.decision.sections import doubts_of
 from taxtui.report.decision.sections import page as page_of
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from tests.support.cost_model.attributed import attribution
@@ -119,8 +118,6 @@ def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Row]
     back = decide_between(side(rows[1], PRICED, 1800), side(rows[0], PRICED, 3600))
     assert (back.verdict, back.saving.value) == (STAY, pytest.approx(-90))
     assert decided(rows, 3600, 3590).verdict == CANNOT_TELL
-    free = decided(rows, 3600, 1800, replace(DEMAND, node_usd_hour=0.0))
-    assert ("docker", "its sandboxes cost nothing here") in [(doubt.side, doubt.words) for doubt in doubts_of(free)]
 
 
 def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Row]) -> None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from costmodel import Alternatives, Basis, Images, Interval, Pool, load, load_pr
 from costmodel.attribution import replications
 from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.attribution.row import POISONED, REQUESTED, STEP_MODEL_RULES, assumptions
+from costmodel.attribution.shares import Amount
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import CAUSES, Attribution, Row, Share
 from costmodel.training.run import Think, TrainingRun
@@ -182,6 +184,29 @@ def test_nodes_are_paid_for_as_long_as_the_run_lasts(same: Path, tmp_path: Path)
     assert asked.cost.sandbox_usd.value == pytest.approx(1600 * 13)
 
 
+@pytest.mark.parametrize(("repetitions", "noise"), [(0, 0.4), (3, 0.05)])
+def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions: int, noise: float) -> None:
+    """Without n/(n − 1), t of n − 1, or the half of the variance that is no chance, .92, .83 and .86 do."""
+    rng, inside = Random(5), 0
+
+    def draws(count: int, sd: float) -> list[float]:
+        return [rng.gauss(0, sd) for _ in range(count)]
+
+    for _ in range(1000):
+        if repetitions:
+            own = draws(repetitions, repetitions**0.5)
+            off = -fmean(own)
+            left_open = [fmean(rng.choices(own, k=repetitions)) + off for _ in range(9)]
+        else:
+            off, *left_open = draws(10, 1.0)
+        plain = [draws(3, noise) for _ in range(9)]
+        twins = [[ns + one / 3 for ns in draws(3, noise)] for one in left_open]
+        sides = [[[steps] for steps in streams] for streams in (plain, twins)]
+        found = Amount(*sides, [[1.0] * 3], [], repetitions, signed=True).of(0)
+        inside += found.low <= off <= found.high
+    assert inside / 1000 > 0.93
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"nodes": 32, "pods_per_node": 8}, {"create_rate": 100.0}, {"warm_pool": 32, "refill_s": 5.0}]
 )
@@ -224,7 +249,7 @@ def test_intervals_hold_the_truth_where_repetitions_differ(tmp_path: Path) -> No
     found = [attributed_run(recorded(tmp_path, seed, 3, 0.05, trials=600), seed=seed) for seed in range(1, 8)]
     for amount in AMOUNTS:
         for unit in ("step_s", "worker_hours"):
-            assert sum(holds(one[amount], truth[amount], unit) for one in found) >= 5, (amount, unit)
+            assert sum(holds(one[amount], truth[amount], unit) for one in found) >= 6, (amount, unit)
     assert all(two_sided(one["sandbox"], "step_s") for one in found)
 
 

@@ -19,6 +19,7 @@ from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial
 
 ALL = ASKED | STEP_MODEL_ASKED
 USUAL: dict[str, Any] = {"trajectories": 120, "workers": 6, "precision": Precision(tolerance=0.1)}
+PRINTED: dict[str, Any] = {"trajectories": 1000, "workers": 5}
 SOME_FAIL = {"measured": 8.00000004, "composed": 5.65}
 """After which time some are killed and some are not."""
 UNCHANGED = {"precision"}
@@ -28,7 +29,9 @@ LIMITS = ("include_cleanup", "quota", "create_rate", "create_burst", "max_attemp
 
 
 def asked(name: str, kind: str) -> dict[str, Any]:
-    """A field with what it needs to matter to the row of a recorded or a composed cell."""
+    """A field with what it needs to matter to the row of a recorded, a published or a composed cell."""
+    if kind == "published":
+        return PRINTED | ALL[name] | ({"baseline": "ec2"} if name == "baseline" else {})
     late = {"timeout_s": SOME_FAIL[kind]}
     otherwise: dict[str, dict[str, Any]] = {
         "trajectories": {"trajectories": 80},
@@ -63,16 +66,18 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @cache
 def row(recording: Recording, kind: str, training_run: TrainingRun) -> Row:
-    """The docker cell's, or that of its work elsewhere. Many options are left out of the same training run.
+    """The docker cell's, that of its work elsewhere, or the essay's first.
 
-    As few worlds of a run in steps are simulated as there may be: that something changes is seen in these, too.
+    Many options are left out of the same training run. As few worlds of a run in steps are simulated as there may be:
+    that something changes is seen in these, too.
     """
     providers = [replace(load_provider("e2b"), profile=None)] if kind == "composed" else []
-    rows = project([recording], training_run, None, None, providers, effort=0.01)
+    sources = [load(SHIPPED / "essay.toml")] if kind == "published" else [recording]
+    rows = project(sources, training_run, None, None, providers, effort=0.01)
     return next(one for one in rows if one.provenance == kind)
 
 
-CASES = [(name, "measured") for name in ALL] + [(name, "composed") for name in LIMITS]
+CASES = [(name, kind) for kind in ("measured", "published") for name in ALL] + [(name, "composed") for name in LIMITS]
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
@@ -86,18 +91,19 @@ def test_an_option_changes_a_row_or_is_refused_by_name(recording: Recording, nam
     assert with_it.unused == ()
     if name in STEP_MODEL_ASKED and with_it.attribution is None:
         pytest.skip("only an attribution answers it")
-    if name not in UNCHANGED:
+    if name not in UNCHANGED and (name, kind) != ("actions", "published"):  # the printed length is the only one
         told = {one.name for one in fields(Row)} - {"evidence"}
         assert any(getattr(with_it, one) != getattr(without, one) for one in told)
 
 
 def _without(name: str, kind: str) -> TrainingRun:
     """The same training run without the field, and without what makes no sense then."""
+    usual = PRINTED if kind == "published" else USUAL
     rest = {field: value for field, value in asked(name, kind).items() if field != name}
     try:
-        return TrainingRun(**USUAL | rest)
+        return TrainingRun(**usual | rest)
     except TrainingRunError:
-        return TrainingRun(**USUAL)
+        return TrainingRun(**usual)
 
 
 def test_what_a_source_does_not_tell_is_named_by_the_row(tmp_path: Path) -> None:

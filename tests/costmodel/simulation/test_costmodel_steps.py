@@ -207,6 +207,26 @@ def test_a_burst_at_a_barrier_hits_the_stock_and_nothing_more() -> None:
     assert more.hits.value == 8  # all slots are taken when the second wave begins
 
 
+def test_pool_in_the_steady_state_of_many_workers_is_erlangs_loss() -> None:
+    rng = Random(3)
+    law = [round(S * rng.expovariate(1 / 40)) + 1 for _ in range(400)]
+    pool = {"workers": 400, "warm_pool": 30, "refill_s": 4.0}
+    found = retried(law, [], trajectories=10**7, effort=4.0, **pool)
+    load, lost = 400 / (sum(law) / len(law) / S) * 4.0, 1.0
+    for slot in range(1, 31):
+        lost = load * lost / (slot + load * lost)
+    assert found.hits.value / found.attempts.value == pytest.approx(1 - lost, abs=0.01)
+
+
+def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
+    times = [20 * S + n for n in range(0, 10**9, 10**8)]
+    rate, workers, saved = 1.0, 40, 10
+    pool = {"workers": workers, "warm_pool": 2000, "refill_rate": rate, "startup": saved * S}
+    found = retried(times, [], trajectories=10**7, effort=0.5, **pool)
+    cold = sum(times) / len(times) / S
+    assert found.hits.value / found.attempts.value == pytest.approx(rate * cold / (workers + rate * saved), rel=0.02)
+
+
 @few
 @given(durations, durations, st.integers(1, 5), st.integers(0, 10**10), st.integers(1, 60))
 @example([1, 1, 1], [2], 5, 0, 1)

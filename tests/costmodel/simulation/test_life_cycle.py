@@ -108,6 +108,17 @@ def test_recycling_without_reset_equals_a_warm_pool_of_hits(trial: Parts, worker
     assert recycled.usd * 3600 * S == pytest.approx(lived)
 
 
+@pytest.mark.parametrize("seed", [1, 2, 7, 8])
+def test_the_pod_of_a_recycled_sandbox_is_not_free_meanwhile(seed: int) -> None:
+    """Four pods, rollouts of 10 s and two images: a worker that changes the image waits for its clean-up of 7 s.
+
+    Only then is a pod free: the sandboxes that were recycled before have kept theirs.
+    """
+    places = IMAGES | {"images": Images.of([1.0] * 2), "nodes": 1, "pods_per_node": 4}
+    [step] = stepped(training_run(workers=4, recycle_s=0.0, **places), [parts(work=10, cleanup=7)], seed=seed)
+    assert (step.hits, step.wall_ns) == (10, (4 * 10 + 7) * S)
+
+
 @settings(max_examples=15, deadline=None)
 @given(trials=TRIALS, workers=WORKERS, seed=SEED, builders=st.sampled_from([1, 2, None]))
 def test_builds_only_delay_until_every_image_is_built(

@@ -36,6 +36,7 @@ AHEAD: dict[str, Any] = {"batch": 16, "policy": "async", "train_s": 30.0}
         (PARTED, {}, "throttle", [44]),
         (PARTED, {}, "create", [43]),
         (PARTED, {}, "dispatch", [40]),
+        (PARTED, {}, "slowdown", [39]),
         (PARTED, {}, "contention", [38]),
         (PARTED, {}, "harness", [37]),
         # think time is of the attempt and its pauses
@@ -124,6 +125,50 @@ def test_a_failure_that_is_kept_is_delivered_once_as_it_ended() -> None:
     assert sum(step.wall_ns for step in kept) < sum(step.wall_ns for step in retried)
     never = (training_run(batch=16, on_failure=how, failure_rate=0.0) for how in ("keep", "retry"))
     assert [stepped(one, TEN, steps=5) for one in never] == [stepped(training_run(batch=16), TEN, steps=5)] * 2
+
+
+def test_redoing_a_group_cuts_those_that_run_and_passes_over_those_that_wait() -> None:
+    """Two workers, one prompt of 4: the second rollout fails at 4 s, so that the first is cut then."""
+    asked = training_run(prompts=1, group_size=4, workers=2, on_failure="resample", max_attempts=1)
+    for step in stepped(asked, TEN, [parts(unexplained=4, weight=9)], steps=30):
+        assert step.wall_ns / S in (4, 10, 14, 20)
+        assert (step.delivered, step.held_ns / S) in {(0, 8), (0, 28), (4, 40), (0, 20)}
+
+
+def test_a_group_is_redone_when_the_worker_that_failed_goes_on() -> None:
+    """One of two fails at 4 s and is cleaned up until 7 s; the other, which takes 10 s, is cut then or never."""
+    trials = [parts(work=10, cleanup=3)], [parts(unexplained=4, cleanup=3)]
+    for include, until in ((False, 4), (True, 7)):
+        asked = training_run(prompts=1, group_size=2, workers=2, on_failure="resample", max_attempts=1)
+        found = stepped(replace(asked, include_cleanup=include), *trials, steps=40)
+        assert {step.wall_ns / S for step in found} == {until, 10 + 3 * include}
+        assert {step.held_ns / S for step in found if step.wall_ns / S == until} == {2 * until}
+
+
+def test_the_time_limit_is_over_clean_up_that_the_worker_waits_for() -> None:
+    limit = {"timeout_s": 12.0, "max_attempts": 1}
+    for include, delivered, held_s in ((False, 16, 10), (True, 0, 12)):
+        (step,) = stepped(training_run(include_cleanup=include, **limit), [parts(work=10, cleanup=4)])
+        assert (step.delivered, step.held_ns / S) == (delivered, 16 * held_s)
+        assert step.usd * 3600 == pytest.approx(16 * 14)
+    (late,) = stepped(training_run(include_cleanup=True, **limit), [parts(work=15, cleanup=4)])
+    assert (late.held_ns / S, late.usd * 3600) == (16 * 12, pytest.approx(16 * 16))
+
+
+def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
+    asked = training_run(workers=10, batch=2, over_provision=4.0, create_rate=1.0, train_s=96.0)
+    first, second = stepped(asked, [parts(work=3)], steps=2)
+    assert first.wall_ns == 100 * S  # begun at 0 and 1 s, done at 3 and 4 s
+    assert first.attempts in (4, 5)  # at 2, 3, and perhaps at 4 s, which is when the step ends
+    assert second.wall_ns == 100 * S  # nothing that was promised to the first step is still owed
+    assert first.waited_ns == pytest.approx(sum((1, 2, 3, *[4] * 6)) * S, rel=0.1)
+
+
+def test_the_last_of_a_step_is_the_order_statistic() -> None:
+    """Of n exponentials the longest has the mean Hₙ, the n-th harmonic number; as quantiles, well above the trials."""
+    quantiles = [parts(work=-math.log(1 - (n + 0.5) / 500)) for n in range(500)]
+    walls = wall_s(training_run(batch=16), quantiles, steps=2000)
+    assert sum(walls) / 2000 == pytest.approx(sum(1 / k for k in range(1, 17)), rel=0.03)
 
 
 def test_a_time_limit_ends_an_attempt_wherever_it_is() -> None:

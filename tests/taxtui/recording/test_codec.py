@@ -110,6 +110,7 @@ def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
         (framing.frame(msgspec.msgpack.encode([[9, 1, "info", "x"]])), "has no header"),
         (Sealer().seal([Header("taxtui", 2, "r", {}, {})])[0], "format version 2, this taxtui reads up to 1"),
         (framing.frame(b"\xc1\xc1"), "not a taxtui recording: "),
+        (framing.frame(msgspec.msgpack.encode([[0, "other", 1, "r", {}, {}]])), "header says otherwise"),
     ],
 )
 def test_what_is_not_a_recording_says_so(tmp_path: Path, content: bytes, words: str) -> None:
