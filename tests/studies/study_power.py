@@ -12,7 +12,7 @@ find +20 % in fewer than 80 %: the first for 30 trials a repetition, the second 
 
 The fourth draws means of repetitions and compares what could narrow an interval at three repetitions a side: an sd
 between repetitions that is known, one that is shrunk to the assumed 6 % with the weight of 2 or 4 degrees of freedom,
-and a control of 1 or 4 cells whose repetitions correlate .9 with those of the cell.
+and a control of 1 or 4 cells whose repetitions correlate .9 with those of the cell. The fifth has real repetitions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from random import Random
 from statistics import NormalDist, fmean, variance
 
 from costmodel.statistics.intervals import student_t
-from tests.support.compared import noisy_checks, noisy_rates
+from tests.support.compared import metrics, noisy_checks, noisy_rates, rates, repetition_pairs
+from tests.support.cost_model.repeated import AA
 
 ROUNDS = 300
 TRIALS, SIGMA, ASSUMED_SD = 30, 0.3, 0.06
@@ -120,6 +121,10 @@ def main(rounds: int) -> None:
         equal, slower = narrowed(sd, 1.0, 10 * rounds), narrowed(sd, 1.2, 10 * rounds)
         shares = "  ".join(f"{equal[name]:6.3f} | {slower[name]:.3f}" for name in names)
         print(f"sd {sd:<33.0%} {shares}")
+    print("\naa.msgpack, +20 %, --fail-above 10%:   exit 5    worse")
+    for repetitions in (1, 2, 3):
+        found = rates(repetition_pairs(AA, repetitions, planted=True), metrics(0.10, "mean:trajectory"))
+        print(f"{f'{repetitions} and {repetitions} repetitions':36} {found.regressed:8.3f} {found.worse:8.3f}")
 
 
 if __name__ == "__main__":

@@ -46,14 +46,17 @@ def metrics(limit: float, *names: str) -> list[Metric]:
     return [parse_metric(name, limit) for name in names or DEFAULT_METRICS]
 
 
-def repetition_pairs(path: Path, runs: int) -> Iterator[tuple[Recording, Recording]]:
-    """So many repetitions of one recording against as many others, in every way."""
+def repetition_pairs(path: Path, runs: int, *, planted: bool = False) -> Iterator[tuple[Recording, Recording]]:
+    """So many repetitions of one recording against as many others, in every way; planted: twins that take + 20 %."""
     whole = read_recording(path)
 
     def part(some: Collection[int], name: str) -> Recording:
         found = _recording(name)
         for cell in whole.cells:
-            own = copy.copy(cell)
+            own, tier = copy.copy(cell), f"{cell.identity.substrate}-20" if name == "after" else "sleep-0"
+            if planted and cell.identity.tier != tier:
+                continue
+            own.identity = cell.identity._replace(tier="", tier_digest="") if planted else cell.identity
             own.trials = [trial for trial in cell.trials if trial.run.repetition in some]
             found.cells += [own] if own.trials else []
         return found
