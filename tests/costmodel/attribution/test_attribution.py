@@ -202,7 +202,7 @@ def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions
         plain = [draws(3, noise) for _ in range(9)]
         twins = [[ns + one / 3 for ns in draws(3, noise)] for one in left_open]
         sides = [[[steps] for steps in streams] for streams in (plain, twins)]
-        found = Amount(*sides, [[1.0] * 3], [], repetitions, signed=True).of(0)
+        found = Amount(*sides, [[1.0] * 3], [], repetitions).of(0)
         inside += found.low <= off <= found.high
     assert inside / 1000 > 0.93
 
