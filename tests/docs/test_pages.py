@@ -109,8 +109,6 @@ def test_every_value_of_the_shipped_question_has_a_source() -> None:
     assert {key for table in tables for key in table} - {"compose"} == set(sources)
 
 
-# ---------------------------------------------------------------------------------------------- pages and code
-
 PAGE = re.compile(r"(?<![\w*./-])[\w./-]+\.md\b")
 
 

@@ -45,8 +45,6 @@ PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 SHEETS: Final = ROOT / "costmodel/pricing/data"
 WIDTH: Final = "80"
 
-# ---- commands
-
 
 def commands(group: click.Group = app, path: str = "taxtui") -> Iterator[tuple[str, click.Command]]:
     """Every command that the help lists, by its whole name."""
@@ -106,9 +104,6 @@ def training_file() -> str:
             lines.append(f"- `{key}={EXAMPLES[key]}`{typed}: {about}{choices}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
-
-
-# ---- structs: a field's comment is its description
 
 
 @cache
@@ -193,9 +188,6 @@ def profiles() -> str:
     return "\n".join(rows)
 
 
-# ---- columns and warnings
-
-
 def export_columns() -> str:
     """The columns of ``taxtui export``."""
     parts = []
@@ -243,8 +235,6 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "project-columns": lambda: csv_columns("taxtui project recordings/small.msgpack --format csv"),
     "warnings": warnings,
 }
-
-# ---- what commands and Python print
 
 
 @cache

@@ -141,9 +141,6 @@ def test_different_work_and_a_place_without_a_number_are_not_compared(rows: list
             decide_between(side(rows[0], PRICED, 60), other)
 
 
-# -- the page --------------------------------------------------------------------------------------------------
-
-
 def page(found: Decision) -> str:
     given = [Assumption("gpu_usd_hour", "2", "our contract"), Assumption("images", "500 of 2-8 GB", "a_b *c*")]
     return to_markdown(page_of(found, [], given, "taxtui decide lab.msgpack"))
@@ -253,9 +250,6 @@ def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path:
         assert [point.side for point in found.open_points] == (["docker", "local"] if workers == 500 else [])
     assert found.open_points[0].words == "measured with up to 8 at a time, and 500 share a host"
     assert found.open_points[0].do == "taxtui run --concurrency 500 there"
-
-
-# -- the command -----------------------------------------------------------------------------------------------
 
 
 def asked(*words: str, think: tuple[str, ...] = ("--think", "0s")) -> tuple[int, str]:

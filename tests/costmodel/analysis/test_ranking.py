@@ -158,9 +158,6 @@ def test_what_is_not_known_of_both_is_no_reason(tmp_path: Path) -> None:
     assert said.startswith("Daytona is cheapest for T2 x 50 (as published): Docker runs 1.09 times longer, ")
 
 
-# -- exec against session --------------------------------------------------------------------------------------
-
-
 def test_one_substrate_alone_has_its_modes_in_the_headline(tmp_path: Path) -> None:
     rows = rows_of(cells(tmp_path, ({}, 3), ({"mode": "session"}, 0)))
     found = answer_of(rows)

@@ -147,8 +147,6 @@ def test_nodes_that_never_fill_and_throttles_that_never_bind_change_nothing(
             assert one == pytest.approx(another)
 
 
-# -- long streams ------------------------------------------------------------------------------------------------------
-
 NODES = {"nodes": 8, "pods_per_node": 8}
 
 

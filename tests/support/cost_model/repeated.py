@@ -63,8 +63,6 @@ def rates(path: Path) -> Rates:
     return Rates(sum(verdicts) / len(verdicts), sum(inside) / len(inside), sum(twenty) / len(twenty), whole)
 
 
-# -- simulated: a run effect common to all cells, a machine state that drifts, independent noise -----------------------
-
 NEIGHBOURS: Final = 0.61
 """How residuals of neighbouring trials of a run correlate; what the shipped recordings showed."""
 GONE_AFTER: Final = 100

@@ -184,8 +184,6 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
-# -- faults
-
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOK_S = 0.05  # whether whoever waits for an answer is still there
 CUT = web.RequestKey("cut", bool)

@@ -182,8 +182,6 @@ def test_a_whole_run_and_its_time_by_whichever_worker_writes() -> None:
     assert state.remaining_ns(state.cells.values()) == 0
 
 
-# -- runs of any shape ---------------------------------------------------------------------------------------------
-
 durations = st.integers(0, 2**60)  # a create and four actions stay within what a recording holds
 outcomes = st.sampled_from([*events.OUTCOMES, "new-outcome"])
 

@@ -114,9 +114,6 @@ def test_a_writer_cuts_what_others_have_named(tmp_path: Path) -> None:
     assert told.variant == "x" * (MAX_LABEL - 1) + "…"
 
 
-# ------------------------------------------------------------------------------- what is full of beginnings of frames
-
-
 def test_looking_for_frames_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     sound = framing.zlib.crc32

@@ -215,8 +215,6 @@ def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refus
     assert read_back(path)[0] == sample()[:-1]
 
 
-# -- frames name the one before ---------------------------------------------------------------------------------------
-
 Frames = list[bytes]
 SPLICES: Final[dict[str, Callable[[Frames, Frames], Frames]]] = {
     "the slowest half removed": lambda own, _: own[:4] + own[9:],
@@ -300,9 +298,6 @@ def test_an_end_that_counts_other_trials_than_are_there_is_no_end(change: dict[s
     assert "incomplete (trials are missing" in said.stdout
 
 
-# -- the writing side -----------------------------------------------------------------------------------------------
-
-
 def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
     events: list[Event] = [Notice(0, "", "")] * (MAX_EVENTS + 3)
     written = Sealer().seal(events)
@@ -346,9 +341,6 @@ def test_what_others_do_to_the_file_is_noticed_at_the_next_write(harm: str, at_t
     with pytest.raises(WriteFailed, match=r"cannot continue .*; run again"):
         recorder.close() if at_the_end else recorder.add(TrialStarted(0, 0, "s", 0, 0))
     recorder.close()
-
-
-# -- frames at their bounds, between other bytes, and behind those of an earlier run ----------------------------------
 
 
 @pytest.mark.parametrize("more", [0, 1])

@@ -127,8 +127,6 @@ def test_wrapper_time(entered: bytes, last: bytes, outer: int, wrapper_ns: int) 
     assert unwrap(stderr, NONCE, "bash", 100_000, outer) == (b"err", 20_000, 0, wrapper_ns)
 
 
-# -- every path of a command ------------------------------------------------------------------------------------------
-
 CommandPath = Callable[[str, str], Awaitable[ExecResult]]
 
 

@@ -130,8 +130,6 @@ async def test_a_shell_that_never_answers() -> None:
     assert await stream.read() == (ENDED, b"")
 
 
-# -- streams that break ------------------------------------------------------------------------------------------
-
 LEFT = "a session's processes may still run"
 
 
@@ -215,8 +213,6 @@ async def test_a_forged_end_marker_is_no_answer(code: bytes) -> None:
     with pytest.raises(ExecFailed, match="garbled: no exit code follows"):
         await captured(Stream(None, b"MARKER " + code + b"\n"), b"MARKER ")
 
-
-# -- any bytes, however they are cut -----------------------------------------------------------------------------
 
 NOISE = st.binary(max_size=60) | st.sampled_from([b"", b"\n", b"{", b"}0\n", b"}", b"0123456789abcdef" * 2 + b"}0\n"])
 CUTS = st.lists(st.integers(1, 40), min_size=1, max_size=20)
@@ -309,9 +305,6 @@ def test_a_real_shell_behind_arbitrary_cuts(commands: list[tuple[bytes, int]], c
 def test_a_printed_time_is_read_to_the_microsecond(us: int, point: str) -> None:
     assert epoch_ns(f"{us // 10**6}{point}{us % 10**6:06}".encode()) == us * 1000
     assert epoch_ns(f"{us}".encode()) == UNKNOWN
-
-
-# -- how much is kept --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

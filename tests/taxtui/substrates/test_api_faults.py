@@ -33,9 +33,6 @@ def measure(provider: Provider, standin: Any, tmp_path: Path, monkeypatch: pytes
     return measuring(provider, standin, tmp_path, monkeypatch)
 
 
-# ------------------------------------------------------------------------------------------------------------ create
-
-
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
@@ -81,9 +78,6 @@ async def test_a_throttle_is_queued_and_not_latency(standin: Any, measure: Measu
     assert any("throttled" in text for text in got.notices)
 
 
-# -------------------------------------------------------------------------------------------------------------- exec
-
-
 async def test_a_throttled_exec_is_queued(standin: Any, measure: Measure) -> None:
     standin.fail("exec", skip=NO_OPS, status=429, retry_after_s=1)
     got = await measure("echo x")
@@ -100,8 +94,6 @@ async def test_an_exec_that_is_never_answered(
     assert told(got.end) == ("failed", "action", "ExecFailed")
     assert "may still run" in got.end.message
 
-
-# ----------------------------------------------------------------------------------------------------------- cleanup
 
 NOT_YET: list[dict[str, Any]] = [{"status": 500, "times": 2}, {"status": 429, "retry_after_s": 1}, {"reset": "after"}]
 
@@ -150,9 +142,6 @@ async def test_a_list_that_fails_once_does_not_stop_the_cleanup(
     got = await measure()
     assert told(got.end) == ("failed", "create", "CreateFailed")
     assert not got.cleanup_failed
-
-
-# ------------------------------------------------------------------------------------------------------------- scale
 
 
 @pytest.mark.slow

@@ -73,8 +73,6 @@ class Place(NamedTuple):
     asked: Callable[[Check], bool] = lambda check: True
 
 
-# -- places
-
 _SHARED = contextlib.ExitStack()
 
 
@@ -193,8 +191,6 @@ def asked(*, sharing: bool) -> list[Any]:
     ]
 
 
-# -- an image with SWE-ReX, from what this environment has of it: nothing is fetched
-
 _DOCKERFILE: Final = """FROM {base}
 USER 0
 COPY site /opt/harness
@@ -261,9 +257,6 @@ def swerex_image() -> str:
         argv = ["docker", "build", "--network=none", "--quiet", "--tag", name, folder]
         subprocess.run(argv, capture_output=True, check=True, timeout=300)
     return name
-
-
-# -- checks
 
 
 async def passes(check: Check, opened: Opened, factory: Factory, **how: Any) -> None:

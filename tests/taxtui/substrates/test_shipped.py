@@ -98,8 +98,6 @@ def test_a_substrate_declares_and_records_which_process_holds_its_deadline(name:
     assert {"server_side_deadline", "guest_deadline"} & set(capabilities.flags()) == {flag} - {""}
 
 
-# -- what labels say, whoever has written them
-
 DEADLINES = {
     "1700000000": 1_700_000_000,
     "0": 0,
@@ -127,8 +125,6 @@ def test_a_deadline_in_a_label_is_whole_seconds_or_nothing(text: str, deadline: 
         assert entry is not None
         assert entry.deadline_unix_s == deadline
 
-
-# -- a recording of a substrate that taxtui no longer has reads, reports and projects as before
 
 RECORDING = ROOT / "recordings/layers.msgpack"
 REMOVED = ("nspawn", "runsc:ptrace", "uml")

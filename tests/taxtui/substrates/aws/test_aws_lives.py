@@ -93,9 +93,6 @@ async def test_a_spot_interruption_is_its_own_outcome(account: Any, mode: str, t
             await running
 
 
-# -- check
-
-
 @pytest.mark.parametrize("refused", ["GetCallerIdentity", "try"])
 async def test_check_names_the_permission_that_is_missing(account: Any, refused: str) -> None:
     operation = words(account).get(refused, refused)
@@ -179,9 +176,6 @@ async def test_check_never_raises_when_nothing_answers() -> None:
             await connected.find()
 
 
-# -- throttled looks
-
-
 async def test_a_throttle_while_a_task_boots_is_part_of_the_cold_start(
     ecs: EcsStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,9 +223,6 @@ async def test_a_throttle_while_an_instance_boots_holds_nothing_up(ec2: Ec2Stand
         await made.destroy()
 
 
-# -- what was launched is not known yet, and what AWS never does
-
-
 @pytest.mark.parametrize("by", ["destroy", "reap"])
 async def test_what_is_not_known_yet_is_not_gone(account: Any, by: str) -> None:
     async with substrate(account) as connected:
@@ -262,9 +253,6 @@ async def test_a_removal_has_an_end_while_aws_throttles(
         await connected.reap(left)
         await connected.reap(left)
         assert await connected.find("r1") == []
-
-
-# -- ECS: definitions, batches, refusals
 
 
 async def test_hundreds_of_tasks_are_found_and_looked_up_in_batches(ecs: EcsStandin) -> None:
@@ -318,9 +306,6 @@ async def test_a_task_that_never_takes_commands_says_what_to_check(ecs: EcsStand
         ecs.stop(ecs.running()[0], "TaskFailedToStart", "CannotPullContainerError: pull access denied")
         with pytest.raises(CreateFailed, match="route to the registry"):
             await made.wait_ready(Marks())
-
-
-# -- EC2: logins and images
 
 
 @pytest.mark.sshd

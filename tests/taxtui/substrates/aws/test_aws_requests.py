@@ -44,9 +44,6 @@ from taxtui.substrates.aws.failure import (
 SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=90.4, env={"B": "2", "A": "1"})
 
 
-# -- AWS's own words: each row is what a service says, with why it means what it does
-
-
 def refusal(code: str, message: str = "") -> botocore.exceptions.ClientError:
     return botocore.exceptions.ClientError({"Error": {"Code": code, "Message": message}}, "RunTask")
 
@@ -136,9 +133,6 @@ def test_without_credentials_one_line_says_what_to_do(monkeypatch: pytest.Monkey
         open_clients(["ecs"], AwsOptions(region="us-east-1"))
     with pytest.raises(SubstrateUnavailable, match="nobody"):
         open_clients(["ecs"], AwsOptions(region="us-east-1", profile="nobody"))
-
-
-# -- EC2
 
 
 def ec2_request(**changed: Any) -> dict[str, Any]:
@@ -307,9 +301,6 @@ async def test_an_image_that_keeps_a_disk_after_the_instance_is_refused(
             await substrate._image()
     else:
         assert await substrate._image() == ("ami-1", "/dev/sda1")
-
-
-# -- ECS
 
 
 def options(**changed: Any) -> EcsOptions:

@@ -71,8 +71,6 @@ async def test_the_time_to_open_a_session_is_a_part_of_the_timeout(ecs: EcsStand
             await running
 
 
-# -- connections that are lost, and the slots of the agent that they hold
-
 CHATTER = Command(script="for i in $(seq 200); do echo $i; sleep 0.02; done", stdin=b"x" * 50_000, timeout_s=LATER_S)
 
 
@@ -113,9 +111,6 @@ async def test_a_kill_that_is_not_answered_is_said(ecs: EcsStandin, monkeypatch:
         with pytest.raises(SubstrateError, match="may still run"):
             await made.exec(Command(script="true", timeout_s=0.3))
         await first.close()
-
-
-# -- an image without GNU
 
 
 @pytest.fixture(scope="module")

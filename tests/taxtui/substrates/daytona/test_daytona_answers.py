@@ -85,8 +85,6 @@ def test_what_is_not_kept_is_counted() -> None:
     assert (result.stderr, result.stderr_dropped) == (b"ab", 0)
 
 
-# -- each row is what the API says, with why it means what it does
-
 KEY = "check DAYTONA_API_KEY and its permissions"
 CPU = "Total CPU limit exceeded. Maximum allowed: 10."
 TAKEN = "Sandbox with name x already exists"

@@ -29,9 +29,6 @@ def measure(standin: DaytonaStandin, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return measuring(DAYTONA, standin, tmp_path, monkeypatch)
 
 
-# -- ready
-
-
 async def test_a_sandbox_that_goes_to_error_is_deleted(standin: DaytonaStandin, measure: Measure) -> None:
     standin.fate = "error"
     got = await measure()
@@ -65,9 +62,6 @@ async def test_a_throttled_lookup_waits_as_long_as_it_is_told_and_that_is_queued
     assert marks.queued_ns >= 1_000_000_000
     [notice] = marks.notices
     assert notice.startswith("throttled while looking up states, waited 1.")
-
-
-# -- exec
 
 
 @pytest.mark.parametrize("status", [401, 404, 500])
@@ -111,9 +105,6 @@ async def test_a_sandbox_that_dies_under_a_command(
     assert told(got.end) == ("failed", "action", "SandboxLost")
     assert state in got.end.message
     assert reason in got.end.message
-
-
-# -- large data
 
 
 async def run(sandbox: DaytonaSandbox, mode: str, command: Command) -> ExecResult:

@@ -137,8 +137,6 @@ async def test_daytonas_own_sdk_takes_the_stand_in_for_daytona(standin: DaytonaS
     assert standin.left() == (0, 0)
 
 
-# -- copies
-
 COPY = f"taxtui-{RUN}-1.copy"
 LABELS = spec().labels
 

@@ -137,9 +137,6 @@ async def test_a_stream_that_is_cut_with_its_container_has_ended(
             assert await running.read() == (ENDED, b"")
 
 
-# -- containers
-
-
 def connected(client: Daemon) -> DockerSubstrate:
     """A substrate whose daemon this is."""
     substrate = DockerSubstrate(DockerOptions(image="registry.example/team/image:1"))
@@ -219,9 +216,6 @@ async def test_missing_figures_are_unknown(stats: bytes, tmp_path: Path) -> None
         assert await connected(client).containers.usage("c") == Usage()
 
 
-# -- commands that are to be killed
-
-
 async def test_a_killer_that_fails_is_not_killed_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container that lost its working folder, or its shell: whatever is run begins and fails."""
     started: list[tuple[str, str]] = []
@@ -276,9 +270,6 @@ async def test_a_start_cancelled_before_the_answer_is_awaited_before_the_kill(re
         await daemon.close()
 
 
-# -- the address
-
-
 def test_a_docker_context_is_used_as_the_docker_command_uses_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -331,8 +322,6 @@ async def test_a_daemon_that_goes_away_between_requests(tmp_path: Path) -> None:
         await daemon.request("GET", "/three")
     await daemon.close()
 
-
-# -- what the daemon, its socket and a runtime say
 
 GONE = "No such container: 4f2a"
 REMOVING = "Container 4f2a is not running"

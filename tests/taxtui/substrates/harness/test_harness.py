@@ -143,8 +143,6 @@ def test_the_limits_in_force_are_those_that_the_environment_declares() -> None:
     assert enforcement(None) == "unknown"
 
 
-# -- without the harness: a cancelled start, and a script too long for an argument
-
 SPEC = spec()
 
 
@@ -246,8 +244,6 @@ async def test_a_long_script_runs_from_its_file_and_not_with_a_missing_piece(tmp
         await sandbox.exec(command)
     assert len(sandbox.scripts) == asked + 2
 
-
-# -- a killed process
 
 LEAVE = """
 import asyncio, os, signal, sys

@@ -329,8 +329,6 @@ def test_marks_follow_from_conditions_and_container_states() -> None:
     assert running.reached() == ["scheduled", "initialized", "running"]
 
 
-# -- the watch of a server that forgets its resource versions: the load that it makes
-
 REAL_SLEEP = asyncio.sleep
 TIMES = 8
 

@@ -43,9 +43,6 @@ async def begun(standin: KubernetesStandin) -> None:
     await until(lambda: any(place.begun() for place in standin.pods.places.values()), "the command has begun")
 
 
-# -- ready
-
-
 @pytest.mark.parametrize(
     ("fate", "words"), [("unschedulable", "3 Insufficient cpu"), ("image_pull_backoff", "ImagePullBackOff")]
 )
@@ -131,9 +128,6 @@ async def test_without_the_right_to_read_events_nobody_asks_twice(
     await made.destroy()
 
 
-# -- exec
-
-
 @pytest.mark.parametrize(
     ("fault", "words"),
     [({"status": 404}, ""), ({"reset": "before"}, ""), ({"status": 500, "message": BACKEND}, BACKEND)],
@@ -196,9 +190,6 @@ async def test_a_pod_that_dies_under_a_command(
     await striking
     assert told(got.end) == ("failed", "action", "SandboxLost")
     assert reason in got.end.message
-
-
-# -- restarts: an API server that refuses for a while what it had allowed, or for good
 
 
 async def beside(strike: Coroutine[Any, Any, None], run: Coroutine[Any, Any, Recorded]) -> Recorded:
@@ -302,9 +293,6 @@ async def test_finding_outlasts_a_restart_but_not_a_missing_right(
     monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.0)
     with pytest.raises(SubstrateUnavailable, match="cannot list pods"):
         await substrate.find()
-
-
-# -- a tight quota, at which a run does not burn itself
 
 
 async def test_what_our_own_pods_use_up_is_waited_for_and_queued(

@@ -125,8 +125,6 @@ async def test_find_reads_every_page(substrate: KubernetesSubstrate, monkeypatch
     assert len(await substrate.find(RUN)) == 5
 
 
-# -- a pull: asking for it costs no command and no removal
-
 MS = 1_000_000
 PULL = {"pulling", "pulled"}
 

@@ -109,9 +109,6 @@ async def test_a_cluster_without_claims_or_the_right_to_list_them_is_swept_of_po
     assert await substrate.find(RUN) == []
 
 
-# ----------------------------------------------------------------------------------------------------- before anything
-
-
 async def refusal(substrate: KubernetesSubstrate, acquire: str = ACQUIRE, limits: Limits | None = None) -> str:
     with pytest.raises(SubstrateUnavailable) as caught:
         await substrate.check_acquire(acquire, limits or Limits())
@@ -146,9 +143,6 @@ async def test_a_template_of_something_else(standin: PoolStandin, substrate: Kub
     assert "names no image" in await refusal(substrate)
 
 
-# ------------------------------------------------------------------------------------------------------------- create
-
-
 async def test_the_quota_of_claims(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
     standin.claims_quota = 0
     with pytest.raises(QuotaExceeded, match="count/sandboxclaims"):
@@ -160,9 +154,6 @@ async def test_the_quota_of_claims(standin: PoolStandin, substrate: KubernetesSu
     await first.destroy()
     await (await second).destroy()
     assert marks.queued_ns > 0
-
-
-# -------------------------------------------------------------------------------------------- as a command of its own
 
 
 @pytest.mark.parametrize("kill", [0, 2])
@@ -178,9 +169,6 @@ async def test_a_run_that_is_killed_leaves_no_claim(standin: PoolStandin, home: 
     await until(lambda: not home.processes(), "its watchdog has ended")
     assert standin.left() == (0, 0)
     assert home.ledger() == []
-
-
-# -------------------------------------------------------------------------------------------------------------- ready
 
 
 @pytest.mark.parametrize("obstacle", ["does agent-sandbox run", "exceeded quota"])
@@ -235,9 +223,6 @@ async def test_a_pod_that_goes_before_its_claim_is_ready(
     assert standin.left() == (0, 0)
 
 
-# ----------------------------------------------------------------------------------------------------------------- use
-
-
 @pytest.mark.parametrize(
     ("end", "session"),
     [("evict", False), ("oom_kill", True), ("vanish", False), ("vanish", True), ("replace", True), ("expire", False)],
@@ -288,9 +273,6 @@ async def test_an_api_server_that_restarts_loses_no_trial(standin: PoolStandin, 
     await until(lambda: standin.requests.count("exec") > NO_OPS, "the first command runs")
     await standin.restart(refuses_s=0.5)
     assert (await trial).end.outcome == "ok"
-
-
-# ---------------------------------------------------------------------------------------------------------- suspension
 
 
 def suspending(standin: PoolStandin) -> KubernetesSubstrate:

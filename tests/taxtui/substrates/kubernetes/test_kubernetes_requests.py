@@ -33,9 +33,6 @@ CRDS = os.environ.get("TAXTUI_AGENT_SANDBOX_CRDS", "")
 """A folder with the published ``CustomResourceDefinition`` files, where there is one."""
 
 
-# -- a pod
-
-
 def pod(**options: Any) -> dict[str, Any]:
     made = manifest(KubernetesOptions(**options), SPEC)
     assert made["metadata"] == {"name": "taxtui-r-1", "labels": {LABEL_RUN: "r", "taxtui.network": "none"}}
@@ -108,9 +105,6 @@ def test_a_malformed_option_is_refused_before_anything_is_contacted(options: dic
         KubernetesSubstrate(KubernetesOptions(**options))
 
 
-# -- a claim
-
-
 def test_a_claim_is_ours_ends_itself_and_asks_for_nothing_that_needs_a_cold_start() -> None:
     made = claim(SPEC, "warm", 1_800_000_000.2)
     check(made)
@@ -162,8 +156,6 @@ def test_what_waiting_does_not_help_is_refused_and_what_is_no_more_has_ended() -
     assert said("True", "DependenciesReady", deletionTimestamp="2026-01-01T00:00:00Z").ended() == "is being deleted"
 
 
-# -- a template
-
 ONE_GIB: dict[str, Any] = {"limits": {"cpu": "1000m", "memory": "1024Mi"}}
 
 
@@ -206,9 +198,6 @@ def test_a_pool_has_a_name(text: str) -> None:
     with pytest.raises(UsageError, match="--acquire pool:NAME"):
         named(text)
     assert named("pool:warm-1") == "warm-1"
-
-
-# -- where the cluster is
 
 
 def config(folder: Path, name: str) -> str:

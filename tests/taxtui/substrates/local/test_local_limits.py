@@ -57,9 +57,6 @@ def test_groups_of_killed_probes_are_removed_and_a_probe_in_progress_is_not(tmp_
     assert (killed.exists(), probing.exists()) == (False, True)
 
 
-# -- the choice, on directories that look like a cgroup file system
-
-
 def test_version_2_takes_the_nearest_ancestor_with_all_controllers_and_writes_the_limits(tmp_path: Path) -> None:
     own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")

@@ -33,9 +33,6 @@ def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LocalSubstrate:
     return LocalSubstrate(LocalOptions(isolation="plain"))
 
 
-# -- search and removal
-
-
 async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
     monkeypatch: pytest.MonkeyPatch, plain: LocalSubstrate
 ) -> None:
@@ -124,9 +121,6 @@ async def test_concurrent_clean_ups_of_a_sandbox_all_succeed(plain: LocalSubstra
         assert not top.exists()
 
 
-# -- what a command inherits
-
-
 async def test_a_command_begins_with_the_signals_of_a_fresh_login() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -160,8 +154,6 @@ def test_a_command_inherits_no_descriptor_of_taxtui_s_caller(tmp_path: Path) -> 
     assert length == 0
     assert code != 0
 
-
-# -- its own bash enters the sandbox, and the command notices nothing of it
 
 SCRIPTS = {
     "nothing": "",
