@@ -74,7 +74,7 @@ class Ladder(NamedTuple):
 def ladders(pools: Iterable[Pool]) -> list[Ladder]:
     """Return the ladders of all cells with two or more levels and full slots."""
     full = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
-    found = []
+    result = []
     for group in filter(lambda group: len(group) > 1, map(one_per_level, by_levels(full))):
         levels = tuple(map(_level, group))
         limit_ns = WITHIN * levels[0].completion_ns
@@ -82,8 +82,8 @@ def ladders(pools: Iterable[Pool]) -> list[Ladder]:
         last = levels[-1 if beyond is None else beyond - 1]
         at = None if beyond is None else last.concurrency
         knee = SaturationPoint(at, last.throughput_per_s, *_whose(levels, beyond))
-        found.append(Ladder(tuple(group), levels, knee))
-    return found
+        result.append(Ladder(tuple(group), levels, knee))
+    return result
 
 
 def _level(pool: Pool) -> LadderLevel:

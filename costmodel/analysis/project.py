@@ -205,8 +205,9 @@ def rows_of(
         from costmodel.attribution.row import attributed
 
         for place, (alternative, pool) in enumerate(cells):
-            asked = effort or alternative.training_run.step_model
-            if asked and (wanted is None or wanted(alternative.value.identity)):
+            if (effort or alternative.training_run.step_model) and (
+                wanted is None or wanted(alternative.value.identity)
+            ):
                 share = effort * (1.0 if pool is alternative.value else ENDS)
                 rows[place] = attributed(rows[place], alternative._replace(value=pool), share, causes=causes)
     remaining = iter(rows)
@@ -224,8 +225,8 @@ def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
     if not ends and not alternatives.at_least:
         return row
     results, names = [row, *ends], [field.name for field in fields(Row) if field.name not in _KEPT]
-    least = alternatives.at_least
-    return replace(row, **{name: _merged([getattr(each, name) for each in results], least) for name in names})
+    merged = {name: _merged([getattr(end, name) for end in results], alternatives.at_least) for name in names}
+    return replace(row, **merged)
 
 
 def _merged(results: Sequence[Any], at_least: bool) -> Any:

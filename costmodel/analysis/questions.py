@@ -129,8 +129,8 @@ def _side(
     identity, full_speed, references = inputs.value.identity, inputs.training_run.full_speed, list[Alternatives]()
     if full_speed is not None:
         groups = [group for group in by_levels(cells) if matches_spec(group[0].identity, full_speed)]
-        others = inputs_of(groups, cells, (), inputs.training_run, inputs.prices)
-        references = [item for item in others if item.value.identity != identity]
+        alternatives = inputs_of(groups, cells, (), inputs.training_run, inputs.prices)
+        references = [item for item in alternatives if item.value.identity != identity]
     row, *_ = rows_of([inputs, *references], effort=effort, wanted=lambda cell: cell == identity, causes=causes)
     return Side(row=row, inputs=inputs, candidate=candidate)
 

@@ -215,8 +215,8 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
             columns[Place(label, provenance)] = members
             continue
         common = (*WORK_FIELDS, "actions", "length", "substrate", "variant")
-        others = [name for name in CellIdentity._fields if name not in common]
-        fields = [name for name in others if len({getattr(row.identity, name) for row in members}) > 1]
+        fields = [name for name in CellIdentity._fields if name not in common]
+        fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
         by_place: dict[tuple[object, ...], list[Row]] = {}
         for row in members:
             by_place.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)

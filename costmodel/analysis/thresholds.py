@@ -152,8 +152,8 @@ def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
     ends = [{latency.field: getattr(latency, end) for latency in assumed} for end in ("low", "high")]
     differences = [difference(values) for values in ({}, *(ends if assumed else ()))]
     steps = math.ceil(requested.trajectories / (requested.step_rollouts or 1))
-    usd = across(*(each.usd and each.usd.times(1 / steps) for each in differences))
-    step_s = across(*(each.step_s for each in differences))
+    usd = across(*(saving.usd and saving.usd.times(1 / steps) for saving in differences))
+    step_s = across(*(saving.step_s for saving in differences))
     highest: dict[str, float] = {}  # value up to which a threshold is searched, by input
     if action == "suspend" and run.prices is not None:
         identity = run.value.identity

@@ -185,8 +185,8 @@ class OpenTrial:
         trial, count = self.trial, len(event.duration_ns)
         if event.step not in (events.SETUP, events.ACTION):
             return
-        known = self.setup_commands if event.step == events.SETUP else len(trial.durations_ns)
-        trial.complete &= event.first == known
+        expected = self.setup_commands if event.step == events.SETUP else len(trial.durations_ns)
+        trial.complete &= event.first == expected
         if trial.cpu_ns is not None:
             all_known = len(event.cpu_ns) == count and UNKNOWN not in event.cpu_ns
             trial.cpu_ns = trial.cpu_ns + sum(event.cpu_ns) if all_known else None

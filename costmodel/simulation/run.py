@@ -89,7 +89,7 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
         if len(totals) < wanted:
             continue
         outcome = SimulatedRun(*map(expected, zip(*totals, strict=True)))
-        walls = [each[0] for each in totals]
+        walls = [amounts[0] for amounts in totals]
         # A duration that no random stream shows is in no spread, so that the law says what it may change.
         shortest, longest = _surely_drawn(law, len(totals) * sample.rollouts(0))
         missed = max(sooner(law, stream.trajectories, walls), expected_max(law, stream.trajectories, longest) - longest)
@@ -121,10 +121,10 @@ def expected(values: Sequence[float], possible: float = 0.0) -> SimulatedValue:
 
 
 def _surely_drawn(law: Distribution, drawn: int) -> tuple[int, int]:
-    """Return a short and a long duration: so many drawn rollouts go as far with 99.7 % probability each."""
+    """Return a short and a long duration: one of the drawn rollouts goes as far with 99.7 % probability each."""
     share = math.pow(1 - CONFIDENCE, 1 / drawn)
     return law.quantile(1 - share), law.quantile(share)
 
 
-def _at_least(found: SimulatedValue, error: float) -> SimulatedValue:
-    return found._replace(error=max(found.error, error))
+def _at_least(amount: SimulatedValue, error: float) -> SimulatedValue:
+    return amount._replace(error=max(amount.error, error))

@@ -73,8 +73,8 @@ def judge(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
     kind = _decided(delta)
     if kind == TIE and not measures(first, second) and _decided(within) == DIFFERS:
         kind = CANNOT_TELL
-    apart = spread_under_no_change(first, second, assume)
-    return Difference(delta, Finding(kind, apart, (len(first.parts), len(second.parts))))
+    runs_apart = spread_under_no_change(first, second, assume)
+    return Difference(delta, Finding(kind, runs_apart, (len(first.parts), len(second.parts))))
 
 
 def _together(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
@@ -160,7 +160,7 @@ def paired_log_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Inte
     squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
     # F. E. Satterthwaite, Biometrics Bull. 2, 1946:
     degrees = count - len(parts), len(parts) - 1
-    fourths = sum(variance**2 / each for variance, each in zip(squares, degrees, strict=True) if variance)
+    fourths = sum(variance**2 / freedom for variance, freedom in zip(squares, degrees, strict=True) if variance)
     freedom = max(1, int(sum(squares) ** 2 / fourths)) if fourths else max(degrees)
     half = max(half, student_t(freedom) * math.sqrt(sum(squares)))
     return Interval(value, value - half, value + half)

@@ -169,5 +169,5 @@ def check_combinations(run: Any) -> None:
         for setting in filter(is_set, rule.settings.split()):
             for needed in rule.needed.split():
                 if not any(map(is_set, needed.split("|"))):
-                    other = needed.lstrip("!").replace("=", " ")
-                    raise TrainingRunError(rule.message.format(run=run, setting=setting, other=other))
+                    missing = needed.lstrip("!").replace("=", " ")
+                    raise TrainingRunError(rule.message.format(run=run, setting=setting, other=missing))

@@ -208,9 +208,9 @@ class TrainingRun:
     precision: Precision = USUAL
 
     def __post_init__(self) -> None:
-        for name, count, least in (("trajectories", self.trajectories, 0), ("workers", self.workers, 1)):
-            if not isinstance(count, int) or isinstance(count, bool) or count < least:
-                raise TrainingRunError(f"{name} must be a whole number of at least {least}, not {count}")
+        for name, count, minimum in (("trajectories", self.trajectories, 0), ("workers", self.workers, 1)):
+            if not isinstance(count, int) or isinstance(count, bool) or count < minimum:
+                raise TrainingRunError(f"{name} must be a whole number of at least {minimum}, not {count}")
         for name in (*_COUNTS, *["actions"] * (not isinstance(self.actions, Length))):
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):

@@ -93,6 +93,6 @@ def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
     counts = Counter(end for end in ends if end[0])
     rates = []
     for end, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        per_hour = hazard([int(each == end) for each in ends], hours, clusters)
+        per_hour = hazard([int(trial_end == end) for trial_end in ends], hours, clusters)
         rates.append(CauseRate(end[0], count, wilson_interval(count, len(trials)), per_hour, end[1]))
     return tuple(rates)

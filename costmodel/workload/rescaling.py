@@ -83,10 +83,10 @@ class LevelCurve(NamedTuple):
 
 def _rising(levels: Sequence[Level]) -> tuple[Level, ...]:
     """Replace falling neighbours by their mean, weighted by inverse variances where all are known."""
-    known = all(level.variance > 0 for level in levels)
+    all_known = all(level.variance > 0 for level in levels)
     blocks: list[list[tuple[Level, float]]] = []
     for level in levels:
-        weight = 1 / level.variance if known else 1 / level.value**2 if level.value else 1.0
+        weight = 1 / level.variance if all_known else 1 / level.value**2 if level.value else 1.0
         blocks.append([(level, weight)])
         while len(blocks) > 1 and _pooled(blocks[-2]) > _pooled(blocks[-1]):
             blocks[-2:] = [blocks[-2] + blocks[-1]]
