@@ -154,8 +154,6 @@ def _one_on_grid(cell: float, sigma: float) -> list[float]:
         weights[index] += inside - upper
         weights[index + 1] += upper
         below_share, below_part = share, part
-        if share == 1.0:
-            break
     return weights
 
 

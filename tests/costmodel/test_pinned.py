@@ -25,6 +25,7 @@ import pytest
 
 import costmodel as cm
 from costmodel.projection.wall_clock import tail_limits
+from costmodel.recording.breakdown import Measures
 from costmodel.recording.causes import CAUSE_POLICIES, cause_of, policy_of, recorded_cause
 from costmodel.recording.events import Health
 from costmodel.recording.runner_health import WorkerFitness
@@ -511,6 +512,7 @@ def _read() -> dict[str, object]:
         answer[f"{name} ends"] = _digest([_ends(each) for each in trials])
         fitness = next(iter(recording.workers.values()))
         answer[f"{name} seconds"] = [fitness.problems, len(fitness.within(900 * S, 2001 * S)), fitness.share(0, 9 * S)]
+    answer["nothing measured"] = [str(Measures())]
     for cause in (*CAUSE_POLICIES, "unheard of"):
         policies = [policy_of(cause, error) for error in ("", *ERRORS)]
         answer[cause] = [[*policy, policy.treatment] for policy in policies]

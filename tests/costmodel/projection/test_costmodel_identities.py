@@ -31,15 +31,12 @@ def a_trial(actions: list[int], startup: int, *, ok: bool = True, run_id: str = 
     return trial
 
 
-def tally(trials: list[RecordedTrial], actions: int) -> Tally:
-    return Tally([at_length(trial, index, actions, 1) for index, trial in enumerate(trials)], trials)
-
-
 @many
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.booleans()), min_size=1, max_size=50))
 def test_the_retry_identity_is_exact(outcomes: list[tuple[int, bool]]) -> None:
     """Σ held / successes is E[held of a success] + E[held of a failure] · f / (1 − f)."""
-    sums = tally([a_trial([], held, ok=ok) for held, ok in outcomes], 0)
+    trials = [a_trial([], held, ok=ok) for held, ok in outcomes]
+    sums = Tally([at_length(trial, index, 0, 1) for index, trial in enumerate(trials)], trials)
     good, bad = [held for held, ok in outcomes if ok], [held for held, ok in outcomes if not ok]
     assume(good)
     failure = Fraction(len(bad), len(outcomes))

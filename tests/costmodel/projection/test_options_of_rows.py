@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from costmodel import Prices, Recording, Row, answer_of, load, load_prices, load_provider, project, warnings
-from costmodel.errors import PriceError, SourceError, TrainingRunError
+from costmodel import Prices, Recording, Row, load, load_prices, load_provider, project, warnings
+from costmodel.errors import PriceError, TrainingRunError
 from costmodel.projection.diagnostics import option, used_by
 from costmodel.training.run import Precision, TrainingRun
-from taxtui.report.headline import sentence
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
 
@@ -120,9 +119,6 @@ def test_what_a_source_does_not_tell_is_named_by_the_row(tmp_path: Path) -> None
     assert "option_unused" not in plain.flags
 
 
-PUBLISHED = 'provenance = "published"\n'
-ROW = f'{PUBLISHED}\n[[rows]]\nsubstrate = "x"\nactions = 7\ntrajectory_s = 5\n'
-SECOND = ROW.replace(PUBLISHED, "\n\n")
 SHIPPED = Path(__file__).parents[3] / "scenarios" / "published"
 ESSAY = {  # latency, wall-clock hours, worker-hours, versus Kubernetes: as printed
     "Docker": (14.1, 0.1, 39, -17),
@@ -181,32 +177,3 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
     assert {"billed_at_mean", "stale_prices"} <= set(row.flags)
     with pytest.raises(PriceError, match=r"no price for docker.*\[\[sandbox\]\]"):
         project([essay], asked, load_prices("aws-fargate"))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('name = "a scenario"', "not a file of published latencies"),
-        (PUBLISHED, r"no \[\[rows\]\]; each needs"),
-        (f'{PUBLISHED}[[rows]]\nsubstrat = "x"', r":3: rows\[1\].substrat: unknown key; did you mean 'substrate'\?"),
-        (ROW + SECOND.replace("= 5", "= -1"), r":13: rows\[2\].trajectory_s: expected `float` >= 1e-09"),
-        (ROW + SECOND.replace("= 7", "= 0"), r":12: rows\[2\].actions: expected `int` >= 1"),
-        (ROW.replace('substrate = "x"\n', ""), "missing required field `substrate`; add substrate = "),
-        (f"{PUBLISHED}cpu = 2\n{SECOND}", r":2: cpu: unknown key; did you mean 'cpus'\?"),
-        (ROW + SECOND, r"bad\.toml: rows: row 2 is x x 7 once more; keep one of them"),
-    ],
-)
-def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_text(text)
-    with pytest.raises(SourceError, match=message) as error:
-        load(path)
-    assert "\n" not in str(error.value)
-
-
-def test_the_same_row_in_two_files_is_no_pair_to_compare(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.toml").write_text(ROW)
-    files = [load(tmp_path / f"{name}.toml") for name in ("a", "b")]
-    rows = project(files, TrainingRun(trajectories=10, workers=2))
-    assert "nothing to compare it with" in sentence(answer_of(rows))

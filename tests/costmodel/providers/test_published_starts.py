@@ -12,6 +12,7 @@ import pytest
 
 from costmodel import (
     Recording,
+    answer_of,
     known_profiles,
     load,
     load_prices,
@@ -24,6 +25,7 @@ from costmodel.errors import SourceError, TrainingRunError
 from costmodel.providers import plausible_ranges
 from costmodel.providers.plausible_ranges import Candidate, Input, figures
 from costmodel.training.run import TrainingRun
+from taxtui.report.headline import sentence
 from tests.support.cost_model.decision_worlds import RUN, candidate_at, record
 
 FACTS = {facts.name: facts for facts in published_figures()}
@@ -55,7 +57,7 @@ def test_a_range_of_a_decision_is_within_the_figures_of_its_provider() -> None:
 
 
 def test_starts_and_figures_answer_nothing_alone_and_say_what_they_are_for(tmp_path: Path) -> None:
-    starts = "[[starts]]\nsubstrate = 'x'\np50 = 1\n"
+    starts = "[[starts]]\nsubstrate = 'x'\np50 = 9_223_372_036\n"  # the longest that there is
     for rest, said in (
         (starts, r"acme\.toml holds no latency of a trajectory .* --compose x"),
         (f"{FIGURE}value = 1\n", r"acme\.toml has figures for the page of taxtui site only, and no latency"),
@@ -75,41 +77,53 @@ def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path)
 
 
 FIGURE = '[[figures]]\nsubstrate = "x"\nquantity = "dispatch"\nunit = "s"\nmeasure = "round trip"\n'
-HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
+PUBLISHED = 'provenance = "published"\n'
+ROW = f'{PUBLISHED}\n[[rows]]\nsubstrate = "x"\nactions = 7\ntrajectory_s = 5\n'
+SECOND = ROW.replace(PUBLISHED, "\n\n")
+HEAD = f"{PUBLISHED}date = 2026-01-01\n"
+SOURCED = f"{HEAD}source = 'a'\n"
+START = f"{SOURCED}[[starts]]\nsubstrate = 'x'\n"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('name = "a scenario"', "not a file of published latencies"),
+        (PUBLISHED, r"no \[\[rows\]\]; each needs"),
+        (f'{PUBLISHED}[[rows]]\nsubstrat = "x"', r":3: rows\[1\].substrat: unknown key; did you mean 'substrate'\?"),
+        (ROW + SECOND.replace("= 5", "= -1"), r":13: rows\[2\].trajectory_s: expected `float` >= 1e-09"),
+        (ROW + SECOND.replace("= 7", "= 0"), r":12: rows\[2\].actions: expected `int` >= 1"),
+        (ROW.replace('substrate = "x"\n', ""), "missing required field `substrate`; add substrate = "),
+        (f"{PUBLISHED}cpu = 2\n{SECOND}", r":2: cpu: unknown key; did you mean 'cpus'\?"),
+        (ROW + SECOND, r"bad\.toml: rows: row 2 is x x 7 once more; keep one of them"),
         ('provenance = "published"\n[[starts]]\nsubstrate = "x"\np50 = 1', "each needs its date; add date"),
-        (f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 0", "start is a time above 0"),
-        (f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 300\nunit = 'ms'", "start is a time above 0"),
-        (f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 1e-12\np95 = 1e15", "from 1 ns to 292 years"),
-        (
-            f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\nquantity = 'scale'\nunit = 'ms'\np50 = 300",
-            "each is a start; write other quantities under",
-        ),
-        (
-            f"{HEAD}source = 'a'\n[[starts]]\nsubstrate = 'x'\np50 = 1\nburst = 3",
-            r":7: starts\[1\].burst: unknown key; known: substrate, quantity",
-        ),
+        (f"{START}p50 = 0", "start is a time above 0"),
+        (f"{START}p50 = 300\nunit = 'ms'", "start is a time above 0"),
+        (f"{START}p50 = 1e-12\np95 = 1e15", "from 1 ns to 292 years"),
+        (f"{START}quantity = 'scale'\nunit = 'ms'\np50 = 300", "each is a start; write other quantities under"),
+        (f"{START}p50 = 1\nburst = 3", r":7: starts\[1\].burst: unknown key; known: substrate, quantity"),
         (f"{HEAD}{FIGURE}value = 1", "a figure needs its source; add source = "),
-        (f"{HEAD}source = 'a'\n{FIGURE}", "no figure; give value, low and high, mean, or one of min, p50"),
-        (f"{HEAD}source = 'a'\n{FIGURE}p50 = 2\np95 = 1", "min, p50, p90, p95, p99, max must ascend"),
-        (f"{HEAD}source = 'a'\n{FIGURE}low = 2", "low and high must both be given"),
-        (f"{HEAD}source = 'a'\n{FIGURE}value = 1".replace('"s"', '"ms"'), "dispatch is a time above 0"),
-        (
-            f"{HEAD}source = 'a'\n{FIGURE}value = 2".replace('"s"', '"share"').replace("dispatch", "failures"),
-            "a share must be at most 1",
-        ),
+        (f"{SOURCED}{FIGURE}", "no figure; give value, low and high, mean, or one of min, p50"),
+        (f"{SOURCED}{FIGURE}p50 = 2\np95 = 1", "min, p50, p90, p95, p99, max must ascend"),
+        (f"{SOURCED}{FIGURE}low = 2", "low and high must both be given"),
+        (f"{SOURCED}{FIGURE}value = 1".replace('"s"', '"ms"'), "dispatch is a time above 0"),
+        (f"{SOURCED}{FIGURE}value = 2".replace('"s"', '"share"').replace("dispatch", "failures"), "must be at most 1"),
     ],
 )
-def test_bad_figures_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(SourceError, match=message) as error:
         load(path)
     assert "\n" not in str(error.value)
+
+
+def test_the_same_row_in_two_files_is_no_pair_to_compare(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text(ROW)
+    files = [load(tmp_path / f"{name}.toml") for name in ("a", "b")]
+    rows = project(files, TrainingRun(trajectories=10, workers=2))
+    assert "nothing to compare it with" in sentence(answer_of(rows))
 
 
 @pytest.mark.parametrize("name", known_profiles())

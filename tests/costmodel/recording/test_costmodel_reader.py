@@ -18,11 +18,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "run.msgpack"
 
 
-def raw(file: Path, *batches: list[Any]) -> Path:
-    file.write_bytes(b"".join(frame(batch) for batch in batches))
-    return file
-
-
 def test_a_trial_becomes_what_it_held(file: Path) -> None:
     events = trial(
         1,
@@ -37,6 +32,7 @@ def test_a_trial_becomes_what_it_held(file: Path) -> None:
         queued=7 * S,
         cleanup=4 * S,
     )
+    events.insert(2, [4, 1, "started", events[1][3], 0])
     recording = load(write(file, [events]))
     assert recording.complete
     assert (recording.run_id, recording.skipped, recording.torn_bytes) == ("run-1", 0, 0)
@@ -45,7 +41,7 @@ def test_a_trial_becomes_what_it_held(file: Path) -> None:
     assert found.held_ns == (7 + 2 + 1 + 3 + 6 + 2) * S + 60  # ready_again is outside, queued and think inside
     assert found.queued_ns == 7 * S
     assert found.cold_start_ns == 3 * S
-    assert found.cleanup_ns == 4 * S
+    assert (found.cleanup_ns, found.orchestration_ns) == (4 * S, 0)
     assert one.sandbox_ns == found.held_ns - found.queued_ns  # from the request that succeeded
     assert one.setup == Split(2 * S, S)
     assert (found.work_ns, found.dispatch_ns) == (2 * S + 5 * S // 2, S + 7 * S // 2)
@@ -108,7 +104,8 @@ def test_columns_of_different_lengths_are_damage(file: Path, column: int) -> Non
 
 def test_a_busy_runner_is_noticed(file: Path) -> None:
     def problems(*seconds: list[Any]) -> list[str]:
-        return load(raw(file, [header()], [cell(), *seconds])).workers[0].problems
+        file.write_bytes(frame([header()]) + frame([cell(), *seconds]))
+        return load(file).workers[0].problems
 
     assert not problems(*[health()] * 50)
     assert problems(*[health()] * 50, health(lag_p99=6_000_000)) == ["loop lag"]

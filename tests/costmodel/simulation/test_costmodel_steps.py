@@ -161,6 +161,14 @@ def test_a_duration_that_no_stream_drew_is_in_the_error(rare: int) -> None:
             assert abs(amount.value - law.mean) <= amount.error + S // 1000
 
 
+def test_equal_durations_have_no_error_and_others_at_most_half_the_tolerance() -> None:
+    assert expect(Distribution.of([5 * S]), 7, 2).wall_ns == (20 * S, 0.0)
+    asked = TrainingRun(trajectories=2000, workers=20, precision=Precision(effort=9.0, tolerance=0.01))
+    law = Distribution.of(range(S, 20 * S, S))
+    wall = simulate_run(trials_of(parts_of(law)), asked, law).wall_ns
+    assert wall.error <= 0.005 * wall.value
+
+
 @few
 @given(laws, st.integers(1, 60), st.integers(1, 20), st.integers(1, 10**9), st.integers(1, 20))
 def test_no_create_is_let_through_before_the_bucket_has_a_token(

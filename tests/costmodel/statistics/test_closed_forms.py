@@ -85,15 +85,12 @@ def test_more_at_a_time_is_never_faster(levels: list[tuple[int, float, float]], 
     assert found.high is None or found.value <= found.high * (1 + 1e-9)
 
 
-def test_students_quantiles() -> None:
+def test_student_wilson_and_quantiles() -> None:
     tabulated = {1: 12.7062, 2: 4.3027, 3: 3.1824, 10: 2.2281, 30: 2.0423, 200: 1.9719, 1000: 1.9623}
     for freedom, value in tabulated.items():
         assert student_t(freedom) == pytest.approx(value, abs=1e-4)
-
-
-def test_wilson_and_quantiles() -> None:
     assert wilson_interval(0, 100) == pytest.approx((0, 0, 0.0370), abs=1e-4)
-    assert wilson_interval(100, 100).high == 1
+    assert {wilson_interval(n, n).high for n in range(1, 400)} == {1.0}
     assert {wilson_interval(0, n).low for n in range(1, 400)} == {0.0}, "and no 7e-16, as rounding would have it"
     assert [quantile([1, 2, 3, 4], p) for p in (0, 0.25, 0.5, 0.51, 1)] == [1, 1, 2, 3, 4]
 

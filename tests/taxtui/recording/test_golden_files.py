@@ -77,7 +77,7 @@ _TOLD: Final[list[Event]] = [
     OTHER,
     Health(1, 2, 3, 4, 50, 0, 0, 900_000),
     # A warm-up, after which the cell is announced again with the cost of its bracket.
-    TrialStarted(0, 0, "taxtui-g-0", 10, 12, warm_up=True),
+    TrialStarted(0, 0, "taxtui-g-0", 10, 12, warm_up=True, repetition=0),
     *_phases(0, ("create", 12, 100), ("ready", 112, 50), ("ready_again", 162, 9)),
     msgspec.structs.replace(CELL, bracket_cost_ns=77),
     Actions(0, "action", 0, [1, 1, 1], [], [9, 9, 9], [8, 8, 8], [], [], []),

@@ -24,6 +24,7 @@ def test_a_header_can_be_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     (cell,) = described["cells"]
     assert cell["substrate"]["options"]["region"] == "eu-west-1"
     assert cell["substrate"]["options"]["cluster"] == f"sha256:{identity.digest('secret-name')}"
+    assert len(identity.digest("secret-name")) == 16
     assert (cell["mode"], cell["concurrency"], cell["tier"]["digest"]) == ("session", 2, TIER.digest)
     text = msgspec.json.encode([described, identity.client_facts(), identity.host_digest()]).decode()
     assert "secret-name" not in text

@@ -63,6 +63,13 @@ async def test_a_killed_subshell_prints_nothing(shell: FramedShell) -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (137, b"", b"")
 
 
+async def test_a_single_command_needs_no_session_and_exits_the_shell() -> None:
+    process = shell_process()
+    result = await FramedShell(process).only(Command(script="cat; exit 3", stdin=b"one"))
+    await process.output()
+    assert (result.exit_code, result.stdout, process.returncode) == (3, b"one", 0)
+
+
 HALVES = "grep -oE '[0-9a-f]{16} [0-9a-f]{16}' | head -1 | tr -d ' '"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
-from unittest.mock import ANY
+from unittest.mock import ANY, Mock
 
 import pytest
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from taxtui.sandboxes.kit.retry import Retry, StatePoller
 from taxtui.sandboxes.kit.shell import frames
 from taxtui.sandboxes.kit.shell.captured_command import captured, wrap_command
 from taxtui.sandboxes.kit.shell.frames import STDOUT
+from taxtui.sandboxes.kit.shell.over_ssh import BUFFERED_BYTES, Program
 from taxtui.sandboxes.lifecycle import Usage
 from tests.support.waiting import until
 
@@ -82,9 +83,22 @@ async def test_a_child_waits_for_a_slow_reader() -> None:
     child = Process(["/bin/sh", "-c", "head -c 20000000 /dev/zero; echo end >&2; kill -9 $$"], ENV, stdin=False)
     await until(lambda: child._ahead > _READ_AHEAD, "more than is read ahead")
     await asyncio.sleep(0.05)
-    assert child._ahead <= _READ_AHEAD + 2 * _CHUNK
+    assert child._ahead <= (4 << 20) + 2 * _CHUNK
     out, err = await child.output()
     assert (out.length, err.kept, child.returncode, child._ahead) == (20_000_000, b"end\n", 137, 0)
+
+
+async def test_a_far_program_waits_for_a_slow_reader_and_says_its_signal() -> None:
+    program, channel = Program(0), Mock()
+    program.connection_made(channel)
+    for chunk in (b"x", bytes(BUFFERED_BYTES + 1)):
+        program.data_received(chunk, None)
+    await program.read()
+    assert [call[0] for call in channel.method_calls] == ["pause_reading"]
+    await program.read()
+    assert [call[0] for call in channel.method_calls] == ["pause_reading", "resume_reading"]
+    program.exit_signal_received("KILL", False, "", "")
+    assert program.exit_code == 137
 
 
 async def test_a_program_that_cannot_be_started_leaves_no_descriptor() -> None:

@@ -110,6 +110,7 @@ async def test_many_failed_creates_share_two_lists_and_each_sees_its_own_sandbox
 
     await asyncio.gather(*(failed_create(number) for number in range(50)))
     assert len(lists) <= 2
+    assert removal._FINDERS[substrate].interval_ns == 0, "nobody waits for the next list"
     substrate.alive["late"] = "r1"
     assert "late" in {entry.name for entry in await find_together(substrate, "r1")}
 

@@ -238,6 +238,7 @@ async def test_a_long_script_runs_from_its_file_and_not_with_a_missing_piece(tmp
     command = Command(script=f": {'x' * 200_000}\necho ran; exit 3")
     done = await sandbox.exec(command)
     assert (done.exit_code, done.stdout) == (3, b"ran\n")
+    assert (done.started_ns, done.ended_ns) == (0, 0), "not known"
     asked = len(sandbox.scripts)
     sandbox.refused = asked + 2
     with pytest.raises(ExecFailed, match=r"cannot write a long script to /tmp/\.taxtui-\w+\.64: exit code 1"):

@@ -15,7 +15,7 @@ from taxtui.options.training import OPTIONS, TYPED
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
-from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector
+from taxtui.tui.projection.model import ProjectionAsked, Projector
 from tests.taxtui.tui import story
 from tests.taxtui.tui.story import S, record
 
@@ -34,10 +34,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("families") / "families.msgpack", told)
 
 
-def parts_of(path: Path, **typed: str) -> list[Answered]:
-    return list(Projector().answers(ProjectionAsked((path,), {"trajectories": "2k", **typed})))
-
-
 def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: Path) -> None:
     first = next(Projector().answers(ProjectionAsked((path,), {"think": "lognormal:8s,0.6"})))
     known = project([load(path)], first.training_run)
@@ -50,7 +46,7 @@ def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: P
 
 @pytest.mark.parametrize("more", [{}, {"actions": "15"}, {"full_speed": "local"}, {"create_rate": "2"}])
 def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
-    *parts, last = parts_of(path, **more)
+    *parts, last = Projector().answers(ProjectionAsked((path,), {"trajectories": "2k", **more}))
     assert [part.coarse for part in parts] == [True] * len(parts)
     assert len(parts) == (2 if "create_rate" in more else 0)  # at once, then after each tier and mode
     assert [record_of(row) for row in last.rows] == [record_of(row) for row in project([load(path)], last.training_run)]

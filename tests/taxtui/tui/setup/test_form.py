@@ -19,10 +19,6 @@ from taxtui.tui.setup.form import Choices
 from taxtui.tui.setup.screen import FREE_HERE
 
 
-def planned(form: Choices) -> Plan:
-    return scenario.plan(msgspec.convert(form.scenario(), ScenarioFile), Path())
-
-
 def commanded(words: Sequence[str]) -> Plan:
     """The plan that ``taxtui run`` makes of a command line: by its own parser, which knows its options' names."""
     options = run_command.command.make_context("run", list(words)).params
@@ -69,7 +65,8 @@ def test_the_copied_command_the_form_and_the_launched_run_are_one_plan(
     plans = [commanded(words), launched(form, ["--yes", *limits], tmp_path_factory.mktemp("launched"))]
     assert msgspec.structs.replace(plans[0], name="") == msgspec.structs.replace(plans[1], name="")
     unlimited = msgspec.structs.replace(plans[0], name="setup", max_sandboxes=None, max_cost_usd=None)
-    assert unlimited == planned(form) == form.plan()
+    planned = scenario.plan(msgspec.convert(form.scenario(), ScenarioFile), Path())
+    assert unlimited == planned == form.plan()
 
 
 @given(form=FORMS)
