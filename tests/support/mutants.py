@@ -48,7 +48,8 @@ TESTS: Final = (
     "tests/taxtui/recording",
     "tests/taxtui/sandboxes",
     "tests/taxtui/report",
-    *(f"tests/taxtui/substrates/{name}" for name in ("daytona", "local", "ssh", "test_shipped.py")),
+    "tests/taxtui/runner/test_identity.py",
+    *(f"tests/taxtui/substrates/{name}" for name in ("daytona", "harness", "local", "ssh", "test_shipped.py")),
 )
 PINNED: Final = "tests/costmodel/test_pinned.py"
 FIRST: Final = 20
@@ -165,11 +166,10 @@ class Tests:
     def __init__(self, checkout: Path, workers: int) -> None:
         """Run all of ``TESTS`` once. Tests that fail or are skipped without a mutant are left out."""
         (checkout / ".rooms").write_text(f"[run]\nsource = {', '.join(ROOMS)}\n", encoding="utf-8")
-        present = [test for test in TESTS if (checkout / test).exists()]
         command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "worksteal"]
         command += ["-m", "not slow and not real_tools", "--junitxml=times.xml"]
         command += [f"--cov={room}" for room in ROOMS]
-        command += ["--cov-config=.rooms", "--cov-context=test", "--cov-report=", *present]
+        command += ["--cov-config=.rooms", "--cov-context=test", "--cov-report=", *TESTS]
         subprocess.run(command, cwd=checkout, check=False, env=_environment(checkout) | {ALL: "1"})
         self._seconds = _passed(checkout / "times.xml")
         self._tests: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
