@@ -48,7 +48,12 @@ def leftovers(home: Home, run: str) -> list[str]:
 def measuring(home: Home) -> list[int]:
     """The runner and its watchdog, without the sandboxes' processes."""
     python = Path(sys.executable).resolve()
-    return [pid for pid in home.processes() if Path(f"/proc/{pid}/exe").resolve() == python]
+    pids = []
+    for pid in home.processes():
+        with contextlib.suppress(OSError):  # it has ended
+            if Path(f"/proc/{pid}/exe").resolve() == python:
+                pids.append(pid)
+    return pids
 
 
 def strike(home: Home, source: Random) -> list[str]:
