@@ -102,11 +102,15 @@ if TYPE_CHECKING:
     from costmodel.workload.rescaling import Alternatives, Assumption, MeasuredLevels
 
 
-_BODY: Final = ast.parse(Path(__file__).read_text(encoding="utf-8")).body
-[_BLOCK] = [node for node in _BODY if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-_IMPORTS: Final = (node for node in _BLOCK.body if isinstance(node, ast.ImportFrom))
-_HOMES: Final = {alias.name: str(node.module) for node in _IMPORTS for alias in node.names}
-"""Public name → its module or package, as the block above imports it."""
+def _homes() -> dict[str, str]:
+    """Return the module or package of each public name, as the block above imports it."""
+    body = ast.parse(Path(__file__).read_text(encoding="utf-8")).body
+    [block] = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = (node for node in block.body if isinstance(node, ast.ImportFrom))
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+_HOMES: Final = _homes()
 
 __all__ = sorted(_HOMES)
 

@@ -122,7 +122,7 @@ def complaint(error: msgspec.ValidationError, kind: Any) -> tuple[list[str | int
         fix = _to_write(missing[1], _at(kind, [*steps, missing[1]]))
     elif word := re.fullmatch(r"Invalid enum value '(.*)'", text, re.DOTALL):
         literals = [option for option in _options(_at(kind, steps)) if get_origin(option) is Literal]
-        fix = hint(word[1], [str(word) for option in literals for word in get_args(option) if word])
+        fix = hint(word[1], [str(value) for option in literals for value in get_args(option) if value])
     return steps, f"{text[0].lower()}{text[1:]}", fix
 
 

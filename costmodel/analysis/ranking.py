@@ -154,6 +154,7 @@ def answer_of(
     for row in rows:
         works.setdefault(Work.of(row), []).append(row)
     named = _named(works)
+    order = {place: number for number, place in enumerate(placed)}
     lines = []
     for work, members in sorted(works.items()):
         ranked = {id(row): row for row in members if row.provenance == ground and _comparable(row, measure)}
@@ -169,7 +170,7 @@ def answer_of(
                 another = row.identity.environment != reference.identity.environment
                 entry = entry._replace(ratio=ratio, verdict=verdict, another_environment=another)
             entries.append(entry)
-        ordered = tuple(sorted(entries, key=lambda entry: list(placed).index(entry.place)))
+        ordered = tuple(sorted(entries, key=lambda entry: order[entry.place]))
         reference_place = None if reference is None or len(ranked) < 2 else columns[id(reference)]
         lines.append(WorkLine(work, named[work], ordered, reference_place))
     modes = tuple(_modes(lines, ground, measure, run_sd))

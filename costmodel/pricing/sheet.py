@@ -22,6 +22,8 @@ PROVISIONED: Final = "provisioned"
 ACTIVE: Final = "active"
 GREATER: Final = "greater"
 FREE: Final = "free"
+CpuBasis = Literal["provisioned", "active", "greater"]
+"""Measure of vCPU-hours: requested vCPUs, used CPU time, or the larger."""
 
 
 class Size(NamedTuple):
@@ -110,9 +112,7 @@ class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     date: datetime.date | None = None  # date of the price; default: the sheet's
     title: str = ""  # name of the price; default: the sheet's
     sizes: str = ""  # sold sizes: `fargate` or `vercel`; a request is billed as the next larger size
-    cpu: Literal["provisioned", "active", "greater"] = (
-        PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
-    )
+    cpu: CpuBasis = PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
     idle: Literal["billed", "free"] = "billed"  # `free` where time without a request is not billed
     usd_per_hour: UsdSpan | None = None  # sandbox of any size
     usd_per_vcpu_hour: UsdSpan | None = None  # vCPU

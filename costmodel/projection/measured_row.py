@@ -89,7 +89,7 @@ def measured_row(
     median = (reference or {}).get(pool.identity.substrate)
     between = None if bounded else _tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
-    low_s, high_s = (None if hours is None else hours * 3600 for hours in step[:2])
+    low_s, high_s = (None if end is None else end * 3600 for end in step[:2])
     # The limits do not know how rollouts and training overlap, the value does.
     wall, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
     low = None if whole.low is None else min(whole.low, wall - error)

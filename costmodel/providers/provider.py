@@ -203,8 +203,8 @@ def load_provider(spec: str) -> Provider:
             case "prices":
                 provider = replace(provider, prices=load_prices(value))
             case _:
-                options = "dispatch=…, slowdown=…, profile=…, prices=…"
-                raise TrainingRunError(f"--compose {spec}: {option!r} is none of {options}")
+                expected = "dispatch=…, slowdown=…, profile=…, prices=…"
+                raise TrainingRunError(f"--compose {spec}: {option!r} is none of {expected}")
         provider = replace(provider, stated=provider.stated | {key})
     return provider
 

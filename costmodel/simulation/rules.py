@@ -76,9 +76,7 @@ class StepRules:
         self.include_cleanup = training_run.include_cleanup
         self.staleness = training_run.staleness or 0  # 0: no limit
         self.on_failure = training_run.on_failure or RETRY
-        self.forks = (
-            training_run.fork_s is not None and creates
-        )  # snapshots are prepared and billed before the rollouts
+        self.forks = training_run.fork_s is not None and creates  # snapshots are made and billed before the rollouts
         recycle_s = training_run.recycle_s
         self.recycle_ns = None if recycle_s is None else _ns(recycle_s) * creates  # None: no recycling
         shared = self.cluster, self.pool, self.recycle_ns, training_run.suspend_after_s
