@@ -31,24 +31,24 @@ def lower(index: int) -> int:
 
 @dataclass(slots=True)
 class LogHistogram:
-    """Counts of durations in ns in at most 1,920 buckets; exact count, sum, least and greatest."""
+    """Counts of durations in ns in at most 1,920 buckets; exact count, sum, shortest and longest."""
 
     counts: dict[int, int] = field(default_factory=dict)
     n: int = 0
     total: int = 0
-    least: int = 0
-    greatest: int = 0
+    shortest: int = 0
+    longest: int = 0
 
     def add(self, values: Sequence[int]) -> None:
         """Count values in ns; negative values, of a clock set back, count as 0."""
         if not values:
             return
         values = [max(0, value) for value in values]
-        lowest, greatest = min(values), max(values)
+        lowest, longest = min(values), max(values)
         for index in map(bucket, values):
             self.counts[index] = self.counts.get(index, 0) + 1
-        self.least = min(self.least, lowest) if self.n else lowest
-        self.greatest = max(self.greatest, greatest)
+        self.shortest = min(self.shortest, lowest) if self.n else lowest
+        self.longest = max(self.longest, longest)
         self.n += len(values)
         self.total += sum(values)
 
@@ -65,7 +65,7 @@ class LogHistogram:
         for index, reached in zip(indices, accumulate(self.counts[i] for i in indices), strict=True):
             if reached >= rank:
                 middle = (lower(index) + lower(index + 1) - 1) // 2
-                return min(max(middle, self.least), self.greatest)
+                return min(max(middle, self.shortest), self.longest)
         raise AssertionError("the counts add up to n")
 
     def columns(self, number: int, low_ns: float, high_ns: float) -> list[float]:
@@ -79,7 +79,7 @@ class LogHistogram:
         shares = [0.0] * number
 
         def position(value: int) -> float:
-            inside = min(max(value, self.least, 1), max(self.greatest, 1))
+            inside = min(max(value, self.shortest, 1), max(self.longest, 1))
             return (math.log(inside) - start) / width if width > 0 else 0.0
 
         for index, count in self.counts.items():

@@ -125,8 +125,8 @@ class RunState:
         for key, plan in enumerate(planned if isinstance(planned, list | tuple) else ()):
             if isinstance(plan, Mapping):  # the rest of the plan is in the events of cells
                 cell = self._cell(key)
-                known = "trials" in plan and not open_end
-                cell.planned = self.repetitions * _whole(plan["trials"]) if known else None
+                limited = "trials" in plan and not open_end
+                cell.planned = self.repetitions * _whole(plan["trials"]) if limited else None
                 cell.planned_warm_ups = self.repetitions * _whole(plan.get("warmup"))
 
     def _describe(self, event: events.Cell) -> None:

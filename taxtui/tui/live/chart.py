@@ -96,8 +96,8 @@ def outlines(histograms: Sequence[LogHistogram]) -> list[list[tuple[float, float
         return [[] for _ in histograms]
     most = max(histogram.n for histogram in filled)
     number = min(MOST_COLUMNS, max(LEAST_COLUMNS, round(8 * math.sqrt(most))))  # few values need wide columns
-    low = max(1.0, min(histogram.least for histogram in filled))
-    high = max(1.0, max(histogram.greatest for histogram in filled))
+    low = max(1.0, min(histogram.shortest for histogram in filled))
+    high = max(1.0, max(histogram.longest for histogram in filled))
     if high / low < 1.1:  # a single value is in the middle
         low, high = low / 1.05, high * 1.06
     step = (high / low) ** (1 / number)

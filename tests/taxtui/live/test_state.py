@@ -257,16 +257,16 @@ def test_columns_over_the_whole_range_hold_every_value_and_none_outside(values: 
     whole = LogHistogram()
     whole.add(values)
     assert histogram == whole
-    columns = histogram.columns(number, histogram.least, histogram.greatest)
+    columns = histogram.columns(number, histogram.shortest, histogram.longest)
     assert sum(columns) == pytest.approx(len(values))
     assert min(columns) >= 0
-    assert sum(histogram.columns(number, 2 * histogram.greatest + 2, 4 * histogram.greatest + 4)) == 0
+    assert sum(histogram.columns(number, 2 * histogram.longest + 2, 4 * histogram.longest + 4)) == 0
 
 
 def test_columns_share_wide_buckets_by_area() -> None:
     histogram = LogHistogram()
     histogram.add([10**6 + step for step in range(0, 10**6, 1_000)])
-    assert min(histogram.columns(300, histogram.least, histogram.greatest)) > 0  # else narrow columns show a comb
+    assert min(histogram.columns(300, histogram.shortest, histogram.longest)) > 0  # else narrow columns show a comb
 
 
 def test_a_clock_that_stepped_counts_as_zero() -> None:
