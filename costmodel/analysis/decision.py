@@ -116,7 +116,9 @@ def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
                 "add --think lognormal:8s,1 (--think 0s: it takes none)"
             )
     unit = USD if all(usd_of(side.row) is not None for side in (start, goal)) else WORKER_HOURS
-    saved = Savings(start, goal, unit, effort * PAIRED)
+    # The same trials bound neither side nor their difference.
+    bounded = all(bill(side, unit).whole.high is not None for side in (start, goal))
+    saved = Savings(start, goal, unit, effort * PAIRED, limits=bounded)
     saving = saved.at({})
     first, second = start_row.attribution, goal_row.attribution
     if saved.first is not None and first is not None and second is not None:  # so that both tables agree
@@ -127,8 +129,7 @@ def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
     ends: list[Interval | None] = [saving, saving]
     if goal.candidate is not None:
         ends = [saved.end("worst"), saved.end("best")]
-    if any(side_bill.whole.high is None for side_bill in bills):
-        # The same trials bound neither side nor their difference.
+    if not bounded:
         saving, ends = Interval(saving.value), [None if end is None else Interval(end.value) for end in ends]
     points = _open_points(start, bills[0])
     actions = {point.do for point in points}  # an unmeasured goal has the trials of the start
@@ -163,10 +164,11 @@ class Savings:
     common to both, mostly generation, cancels.
     """
 
-    def __init__(self, start: Side, goal: Side, unit: str, effort: float) -> None:
-        """``effort``: budget of both simulations, relative to a row."""
+    def __init__(self, start: Side, goal: Side, unit: str, effort: float, *, limits: bool) -> None:
+        """``effort``: budget of both simulations, relative to a row. Without ``limits`` simulated savings have none."""
         self._start, self._goal, self._unit = start, goal, unit
         self._effort = effort / (1 if goal.candidate is None else PARTS)
+        self._limits = limits
         self._shared: Shared = {}
         self.first: Share | None = None  # first simulated difference
 
@@ -182,7 +184,7 @@ class Savings:
             ends += [(start.inputs, goal._replace(value=end)) for end in goal.ends]
             pairs = [(start.inputs, goal), *ends]
             effort = self._effort / len(pairs)
-            differences = [run_difference(*pair, effort, self._shared) for pair in pairs]
+            differences = [run_difference(*pair, effort, self._shared, limits=self._limits) for pair in pairs]
             complete = [difference for difference in differences if difference is not None]
             if len(complete) == len(pairs):
                 self.first = self.first or complete[0]

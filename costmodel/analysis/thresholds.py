@@ -132,13 +132,13 @@ def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
         usual["suspend_after_s"] = sum(usual.values()) if after_s is None else after_s
         usual["suspended_usd_hour"] = requested.suspended_usd_hour
 
-    def difference(values: dict[str, float]) -> Share:
+    def difference(values: dict[str, float], *, limits: bool = True) -> Share:
         after = run._replace(training_run=replace(base, **usual | values))
         if action == "prebuild":  # without the builds
             built = replace(base, build_s=None, builders=None, built_images=0)
-            result = run_difference(after, run._replace(training_run=built), EFFORT)
+            result = run_difference(after, run._replace(training_run=built), EFFORT, limits=limits)
         else:
-            result = run_difference(before, after, EFFORT, shared)
+            result = run_difference(before, after, EFFORT, shared, limits=limits)
         if result is None:
             raise TrainingRunError(f"{action} cannot be compared: no attempt succeeds, or the steps differ")
         return result
@@ -146,7 +146,7 @@ def _saving(run: Alternatives, base: TrainingRun, action: str) -> Saving:
     priced = Rates.of(run).priced
 
     def saved(field: str, value: float) -> float:
-        result = difference({field: value})
+        result = difference({field: value}, limits=False)
         return (result.usd if priced and result.usd else result.step_s).value
 
     ends = [{latency.field: getattr(latency, end) for latency in assumed} for end in ("low", "high")]
@@ -210,7 +210,7 @@ def input_effects(decision: Decision, *, rough: bool = False) -> list[InputEffec
     """
     if not decision.inputs:
         return []
-    savings = Savings(decision.start, decision.goal, decision.unit, QUICK if rough else SWEPT)
+    savings = Savings(decision.start, decision.goal, decision.unit, QUICK if rough else SWEPT, limits=False)
     saving, assumed_saving, effects = decision.saving.value, savings.at({}).value, []
     for unmeasured in decision.inputs:
 

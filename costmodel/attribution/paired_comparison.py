@@ -22,19 +22,26 @@ from costmodel.workload.rescaling import Alternatives
 
 ALIKE: Final = 1e-3
 """Precision of a difference as a share of the run."""
-Shared = dict[int, tuple[Pool, Replications]]
-"""Simulated runs by identity of their pool, so that pairs with a common run simulate the run once."""
+Shared = dict[tuple[int, bool], tuple[Pool, Replications]]
+"""Simulated runs by identity of their pool, and whether they have limits. Pairs with a common run simulate it once."""
 
 
 def run_difference(
-    first: Alternatives, second: Alternatives, effort: float = 1.0, shared: Shared | None = None
+    first: Alternatives,
+    second: Alternatives,
+    effort: float = 1.0,
+    shared: Shared | None = None,
+    *,
+    limits: bool = True,
 ) -> Share | None:
     """Return first − second, each without its ends. None: the steps differ, or no attempt succeeds.
+
+    Without ``limits`` the amounts have none, in half the time.
 
     Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. Calls with the same
     ``shared`` simulate the same first run once.
     """
-    begun = _both(first, second, effort, {} if shared is None else shared)
+    begun = _both(first, second, effort, {} if shared is None else shared, limits=limits)
     if begun is None:
         return None
 
@@ -62,7 +69,7 @@ def with_difference(first: Attribution, second: Attribution, less: Share) -> Att
 
 
 def _both(
-    run: Alternatives, other_run: Alternatives, effort: float, shared: Shared
+    run: Alternatives, other_run: Alternatives, effort: float, shared: Shared, *, limits: bool
 ) -> tuple[Replications, Replications] | None:
     """Both, to be simulated for the same steps."""
     swapped = run.training_run.images is None and other_run.training_run.images is not None
@@ -70,13 +77,14 @@ def _both(
     runs = run.training_run, other_run.training_run
     if len({(training_run.trajectories, training_run.step_rollouts) for training_run in runs}) > 1:
         return None
-    if id(first.value) not in shared:
+    key, twin_rounds = (id(first.value), limits), None if limits else 0
+    if key not in shared:
         trials = Trials(first.value, first.training_run)
         if not trials.successes:
             return None
-        begun = Replications(first, trials, effort=effort, unchanged=True)
-        shared[id(first.value)] = first.value, begun
-    first_run = shared[id(first.value)][1]
+        begun = Replications(first, trials, effort=effort, unchanged=True, twin_rounds=twin_rounds)
+        shared[key] = first.value, begun
+    first_run = shared[key][1]
     sampling = first_run.sampling
     scale, training_run = smaller(second.training_run, sampling.scale)
     sample: StepSample | None = sampling.sample
@@ -88,7 +96,9 @@ def _both(
     keys = [" ".join(sorted({str(trial.run) for trial in side.value.trials})) for side in (first, second)]
     salt = 0 if keys[0] == keys[1] else zlib.crc32(keys[1].encode())
     sampling = sampling._replace(sample=sample, salt=salt)
-    second_run = Replications(second, other_trials, effort=effort, unchanged=True, sampling=sampling)
+    second_run = Replications(
+        second, other_trials, effort=effort, unchanged=True, twin_rounds=twin_rounds, sampling=sampling
+    )
     return (first_run, second_run) if first is run else (second_run, first_run)
 
 

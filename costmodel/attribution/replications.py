@@ -2,7 +2,8 @@
 
 Each stream draws from the recorded trials. Its twin draws from a resample of the trials with the same random numbers:
 of repetitions, and of stretches of neighbouring trials. With fewer than three repetitions a repetition effect is
-assumed. Rounds are added until the simulation error is small. ``shares`` computes the results.
+assumed. Rounds are added until the simulation error is small; twins join only as many as the limits need. ``shares``
+computes the results.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ ATTEMPTS: Final = 48_000_000
 """Largest number of attempts in a round: a larger system is simulated smaller. Half a minute to a minute."""
 TOO_MANY: Final = 4 * ATTEMPTS
 """Attempts of a round that is refused: more than two minutes."""
-BUDGET: Final = 12_000_000
-"""Attempts of a row: about fifteen seconds. The interval contains the remaining error."""
+BUDGET: Final = 6_000_000
+"""Attempts of a row on the recorded trials: about twenty seconds with those of the twins. The interval contains the
+remaining error."""
 FIRST: Final = 600_000
 """Approximate attempts of the first round, for any number of causes, so that all rows have the same draws."""
 SHARED: Final = 4
@@ -44,7 +46,9 @@ SHARED: Final = 4
 MOST_STEPS: Final = 16
 """Steps of a stream in a round."""
 ROUGH: Final = 0.2
-"""Below this effort there are as few streams as can be."""
+"""Below this effort there are no more than the least streams."""
+QUICK: Final = (0.01, 4)
+"""Below the first, an effort, there are only so many streams."""
 BEFORE: Final = 8
 """Growth of the number of rounds before the error is checked again."""
 CHANCE_STEP: Final = 1 << 19
@@ -131,6 +135,7 @@ class Replications:
         *,
         causes: bool = True,
         unchanged: bool = False,
+        twin_rounds: int | None = None,
         sampling: Sampling | None = None,
     ) -> None:
         """Prepare a run without simulating. ``effort`` 1 is usual.
@@ -139,7 +144,8 @@ class Replications:
         causes are removed together only.
 
         ``unchanged``: no cause is removed, and resamples have half of the trials, because the longest trajectory of a
-        step decides a difference. ``sampling``: given size of the simulation. Raises ``StepTooLong``.
+        step decides a difference. ``twin_rounds``: first rounds with twins; 0: no limits; None: every round.
+        ``sampling``: given size of the simulation. Raises ``StepTooLong``.
         """
         pool, training_run = self.pool, self.training_run = run.value, run.training_run
         self.rates = Rates.of(run)
@@ -166,7 +172,7 @@ class Replications:
             problem = f"a step of {step:,} rollouts on {workers:,} workers takes too long to simulate"
             raise StepTooLong(f"{problem}: give a smaller batch, or fewer prompts")
         if sampling is None:
-            rules, streams = StepRules(training_run), STREAMS[effort >= ROUGH]
+            rules, streams = StepRules(training_run), QUICK[1] if effort < QUICK[0] else STREAMS[effort >= ROUGH]
             highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
             sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest))
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
@@ -183,14 +189,16 @@ class Replications:
         self.rounds = [0] * len(self._without)  # of each counterfactual
         self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
         self._budget = effort * BUDGET * len(self._without) / cost_per_rollout
+        self.twin_rounds = twin_rounds
         spread = assumed(pool.identity.substrate, training_run.run_sd)
         runs = 0 if spread.by_user else len(pool.runs)
         self.repetitions = runs if runs >= MIN_RUNS else 0  # drawn whole by resamples
         seeds = [training_run.precision.seed + (number + 1 << 32) for number in range(sampling.streams)]
         drawn: list[tuple[Sequence[int] | None, float]] = [(None, 1.0)] * len(seeds)
-        drawn += [self._resampled(spread.sd, Random(seed + (sampling.salt << 64)), halved=unchanged) for seed in seeds]
+        for seed in seeds if twin_rounds != 0 else ():
+            drawn.append(self._resampled(spread.sd, Random(seed + (sampling.salt << 64)), halved=unchanged))
         self._streams = [
-            Stream(seed, *sample, [[] for _ in self._without]) for seed, sample in zip(seeds * 2, drawn, strict=True)
+            Stream(seed, *sample, [[] for _ in self._without]) for seed, sample in zip(seeds * 2, drawn, strict=False)
         ]
         steps = [stream.steps for stream in self._streams]
         self.plain, self.twins = steps[: len(seeds)], steps[len(seeds) :]  # the same streams on resampled trials
@@ -256,14 +264,15 @@ class Replications:
         return max(1, self.rounds[0] + int(self._budget / self._cost(self.rounds[0] or 1)))
 
     def _cost(self, number: int) -> int:
-        """Return the rollouts of a further round, over all streams and counterfactuals."""
-        return self.sampling.sample.rollouts(number) * len(self._streams) * len(self.active)
+        """Return the rollouts of a further round on the recorded trials, over all streams and counterfactuals."""
+        return self.sampling.sample.rollouts(number) * len(self.plain) * len(self.active)
 
     def simulate(self, number: int) -> None:
         """Simulate round ``number`` unless finished."""
         if number < self.rounds[0]:
             return
-        for stream in self._streams:
+        twins = self.twin_rounds is None or number < self.twin_rounds
+        for stream in self._streams if twins else self._streams[: len(self.plain)]:
             random_stream = RandomStream(self._simulated_run, self._trials, self._thinking, stream.seed, stream.times)
             for index in self.active:
                 without = self._without[index]

@@ -66,7 +66,9 @@ def attributed(row: Row, inputs: Alternatives, effort: float, *, causes: bool = 
         return row
     separate = causes and effort > 0
     try:
-        simulated = Replications(inputs, trials, full_speed, effort or COARSE, causes=separate)
+        # Where the trials give a time no limits, twins are for the limits of worker-hours alone:
+        rounds = None if _bounds_slow_rollouts(row) else 1
+        simulated = Replications(inputs, trials, full_speed, effort or COARSE, causes=separate, twin_rounds=rounds)
     except StepTooLong:
         if training_run.step_model:
             raise
@@ -93,11 +95,9 @@ def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) ->
     The simulation draws recorded trials only; the limits of the wall-clock include slower trajectories. If the trials
     cannot bound slower trajectories, amounts of causes have no limits: a slow rollout hides and adds delays.
     """
-    wall, evidence = row.wall_clock_hours, row.evidence
+    wall = row.wall_clock_hours
     assert wall is not None
-    assert evidence is not None
-    unseen = wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS)
-    if unseen:
+    if not _bounds_slow_rollouts(row):
         attribution = _without_limits(attribution)
     error = wall.error or 0.0  # error of the row's simulation
     below = None if wall.low is None else max(0.0, wall.value - error - wall.low)
@@ -119,6 +119,14 @@ def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) ->
             usd=run.usd and widened(run.usd, usd_hour),
         )
     )
+
+
+def _bounds_slow_rollouts(row: Row) -> bool:
+    """Whether the trials of a row bound trajectories slower than all of them."""
+    wall, evidence = row.wall_clock_hours, row.evidence
+    assert wall is not None
+    assert evidence is not None
+    return wall.high is not None and (not evidence.tail.later_ns or evidence.successes >= LEAST_TRIALS)
 
 
 def _without_limits(attribution: Attribution) -> Attribution:

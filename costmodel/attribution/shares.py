@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from costmodel.attribution.replications import Replications
 from costmodel.projection.row import Attribution, GpuWaiting, Share
 from costmodel.simulation.state import StepTaken
+from costmodel.simulation.step_sampling import StepSample
 from costmodel.statistics.intervals import Interval, student_t
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 
@@ -41,33 +42,39 @@ ANOTHER: Final = math.sqrt(2)
 """Factor for other random numbers, which have the same error."""
 
 
+class Weights(NamedTuple):
+    """Weights of the simulated steps in the run."""
+
+    steps: list[Steps]  # of each step, by counterfactual
+    level: Steps  # for the ideal step time; []: as of the run
+
+
 class Amount(NamedTuple):
     """A unit of a share, by stream, counterfactual and simulated step."""
 
     plain: list[list[Steps]]
-    twins: list[list[Steps]]
-    stands_for: list[Steps]  # weight of each step in the run, by counterfactual
-    level: Steps  # weights for the ideal step time; []: as of the run
+    twins: list[list[Steps]]  # of the first rounds; []: no limits
+    weights: Weights
+    paired: Weights  # in the rounds with twins
     repetitions: int = 0  # that twins draw whole; 0: none
     signed: bool = False  # whether it is a difference of two runs
 
     def of(self, index: int) -> Interval:
         """Return the amount of the run in a counterfactual."""
-        return self._interval(self._amounts(index), self.stands_for[index])
+        return self._interval(partial(self._amounts, index), index)
 
     def saved(self, index: int) -> Interval:
         """Return the saving of a counterfactual."""
-        return self._interval(self._saved(index), self.stands_for[index])
+        return self._interval(partial(self._saved, index), index)
 
     def together(self, indexes: Sequence[int]) -> Interval:
         """Return the saving of an ideal sandbox less the sum of these savings."""
-        saves = [self._saved(index) for index in (IDEAL, *indexes)]
 
-        def steps_of(stream: list[Steps]) -> Steps:
-            ideal, *alone = (math.fsum(saving(stream)) for saving in saves)
+        def steps_of(weights: Weights, stream: list[Steps]) -> Steps:
+            ideal, *alone = (math.fsum(self._saved(index, weights, stream)) for index in (IDEAL, *indexes))
             return [ideal - math.fsum(alone)]
 
-        return self._interval(steps_of, [1.0])
+        return self._interval(steps_of)
 
     def less(self, other: Amount) -> Amount:
         """Return an amount whose saving of counterfactual 1 is the difference of two runs, stream by stream."""
@@ -75,35 +82,31 @@ class Amount(NamedTuple):
             [[mine[RUN], theirs[RUN]] for mine, theirs in zip(*both, strict=True)]
             for both in ((self.plain, other.plain), (self.twins, other.twins))
         )
+        weights, paired = (Weights([both.steps[RUN]] * 2, []) for both in (self.weights, self.paired))
         fewest = min((count for count in (self.repetitions, other.repetitions) if count), default=0)
-        return Amount(plain, twins, [self.stands_for[RUN]] * 2, [], fewest, signed=True)
+        return Amount(plain, twins, weights, paired, fewest, signed=True)
 
     def error(self, index: int = RUN) -> float:
         """Return the simulation's standard error of a saving, or of the run."""
-        steps = self._amounts(RUN) if index == RUN else self._saved(index)
-        return standard_error([math.fsum(steps(stream)) for stream in self.plain])
+        steps = self._amounts if index == RUN else self._saved
+        return standard_error([math.fsum(steps(index, self.weights, stream)) for stream in self.plain])
 
-    def _amounts(self, index: int) -> Callable[[list[Steps]], Steps]:
-        times, level = self.stands_for[index], self.level
+    def _amounts(self, index: int, weights: Weights, stream: list[Steps]) -> Steps:
+        """Return the amount of each step with a weight."""
+        times, level = weights.steps[index], weights.level
         if not level:
-            return lambda stream: [w * step for w, step in zip(times, stream[index], strict=True)]
+            return [w * step for w, step in zip(times, stream[index], strict=False)]
         if index == THINKLESS:  # whose steps are as alike
-            return lambda stream: [v * step for v, step in zip(level, stream[index], strict=False)]
+            return [v * step for v, step in zip(level, stream[index], strict=False)]
+        columns = zip(times, level, stream[index], stream[IDEAL], strict=False)
+        return [w * (step - ideal) + v * ideal for w, v, step, ideal in columns]
 
-        def steps_of(stream: list[Steps]) -> Steps:
-            columns = zip(times, level, stream[index], stream[IDEAL], strict=True)
-            return [w * (step - ideal) + v * ideal for w, v, step, ideal in columns]
+    def _saved(self, index: int, weights: Weights, stream: list[Steps]) -> Steps:
+        columns = zip(weights.steps[index], stream[RUN], stream[index], strict=False)
+        return [w * (step - less) for w, step, less in columns]
 
-        return steps_of
-
-    def _saved(self, index: int) -> Callable[[list[Steps]], Steps]:
-        times = self.stands_for[index]
-        return lambda stream: [
-            w * (step - less) for w, step, less in zip(times, stream[RUN], stream[index], strict=False)
-        ]
-
-    def _interval(self, value_of: Callable[[list[Steps]], Steps], stands_for: Steps) -> Interval:
-        """Return the mean over streams with its limits.
+    def _interval(self, value_of: Callable[[Weights, list[Steps]], Steps], index: int | None = None) -> Interval:
+        """Return the mean over streams with its limits; without ``index`` all steps of a stream are one.
 
         Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
         uncertainty of the trials. Nothing is subtracted from a ``signed`` difference, which a few longest trials
@@ -111,13 +114,16 @@ class Amount(NamedTuple):
         limit where no stream is negative. Twins of n whole ``repetitions`` differ by (n − 1)/n of the variance between
         repetitions, and Student's t has n − 1 degrees of freedom.
         """
-        plain, twins = ([value_of(stream) for stream in streams] for streams in (self.plain, self.twins))
-        totals = list(map(math.fsum, plain))
+        totals = [math.fsum(value_of(self.weights, stream)) for stream in self.plain]
         value = math.fsum(totals) / len(totals)
+        if not self.twins:
+            return Interval(value)
+        plain, twins = ([value_of(self.paired, stream) for stream in streams] for streams in (self.plain, self.twins))
         differences = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(twins, plain, strict=True)]
         left_open = differing = variance(map(math.fsum, differences))
         if not self.signed:
-            left_open = max(differing - _from_step_to_step(differences, stands_for), (1 - CHANCE_AT_MOST) * differing)
+            times = [1.0] if index is None else self.paired.steps[index]
+            left_open = max(differing - _from_step_to_step(differences, times), (1 - CHANCE_AT_MOST) * differing)
         freedom = len(twins) - 1
         if self.repetitions:
             left_open *= self.repetitions / (self.repetitions - 1)
@@ -233,16 +239,23 @@ def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -
         [[[value(step) for step in steps] for steps in stream] for stream in streams]
         for streams in (replications.plain, replications.twins)
     )
-    stands_for = [replications.sample._replace(rounds=rounds).stands_for for rounds in replications.rounds]
-    return Amount(plain, twins, stands_for, _level(replications, plain), replications.repetitions)
+    rounds, twin_rounds = replications.rounds[RUN], replications.twin_rounds
+    weights = _weights(replications, plain, rounds)
+    paired = _weights(replications, plain, twin_rounds) if twin_rounds and twin_rounds < rounds else weights
+    return Amount(plain, twins, weights, paired, replications.repetitions)
 
 
-def _level(replications: Replications, plain: list[list[Steps]]) -> Steps:
+def _weights(replications: Replications, plain: list[list[Steps]], most: int) -> Weights:
+    """Return the weights of the first rounds, at ``most`` so many."""
+    samples = [replications.sample._replace(rounds=min(rounds, most)) for rounds in replications.rounds]
+    level = _level(samples[RUN], plain) if replications.ideal_alike else []
+    return Weights([sample.stands_for for sample in samples], level)
+
+
+def _level(sample: StepSample, plain: list[list[Steps]]) -> Steps:
     """Return step weights for the ideal step time. They cover the fewest precise rounds, common to rows with different
     numbers of rounds."""
-    if not replications.ideal_alike:
-        return []
-    sample, rounds = replications.sample, 1
+    rounds = 1
     pulls = any(any(segment.disks) for segment in sample.segments)  # stretches along the run, alike without pulls
     while True:
         level = sample._replace(rounds=min(rounds, sample.rounds)).stands_for

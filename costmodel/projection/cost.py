@@ -126,6 +126,9 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
         exists_ns, cpu_ns = zip(*(_usage(price, pool, attempt, lowest=lowest) for attempt in sample), strict=True)
         bills.add((price.meter(pool.identity, lowest=lowest), sum(exists_ns) / whole_ns, sum(cpu_ns) / whole_ns))
 
+    if not any(meter.exists or meter.cpu or meter.create for meter, *_ in bills):
+        return lambda clocks_ns: 0.0
+
     def bill(clocks_ns: Iterable[int]) -> float:
         clocks = list(clocks_ns)
         billed = (meter.billed(round(ns * exists), round(ns * cpu)) for meter, exists, cpu in bills for ns in clocks)

@@ -14,14 +14,11 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes, Trials, suspended_parts
-from costmodel.statistics.distribution import ROOT, WHOLE, strata_of_sum
+from costmodel.statistics.distribution import ROOT, WHOLE, strata_of_sums
 from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.units import NS_PER_HOUR
 
 PER_OCTAVE: Final = 4
-APART: Final = 1.25
-"""Distance between numbers of pauses with a computed distribution of their sum. Quantiles between two are interpolated
-linearly, which keeps the mean exact."""
 
 
 class Pauses(NamedTuple):
@@ -39,25 +36,13 @@ class ThinkQuantiles:
     """Quantiles of the pauses of an attempt, by their number."""
 
     def __init__(self, think: Think, trials: Trials, suspension: Suspension | None = None) -> None:
-        wanted = sorted({attempt.pauses for attempt in (*trials.successes, *trials.failures)})
-        anchors = wanted[:1]
-        while anchors[-1] < wanted[-1]:
-            anchors.append(min(wanted[-1], max(anchors[-1] + 1, int(anchors[-1] * APART))))
-        laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in anchors if number}
-        strata = next(iter(laws.values()), strata_of_sum(0, 0.0, PER_OCTAVE))
-        self.edges = [edge / WHOLE for edge in accumulate(stratum.weight for stratum in strata)]
-        self.edges.pop()
-        nothing = [0.0] * (len(self.edges) + 1)
-        means = {0: nothing} | {number: [stratum.mean for stratum in law] for number, law in laws.items()}
+        numbers = {attempt.pauses for attempt in (*trials.successes, *trials.failures)}
+        laws = strata_of_sums(numbers, think.sigma, PER_OCTAVE)
+        weights = [stratum.weight for stratum in next(iter(laws.values()))]
+        self.edges = [edge / WHOLE for edge in accumulate(weights)][:-1]
         self.by_pauses: dict[int, list[Pauses]] = {}
-        for number in wanted:
-            upper = min(anchor for anchor in means if anchor >= number)
-            lower = max(anchor for anchor in means if anchor <= number)
-            share = (number - lower) / (upper - lower) if upper > lower else 0.0
-            sums = [
-                round(think.median_ns * (low + share * (high - low)))
-                for low, high in zip(means[lower], means[upper], strict=True)
-            ]
+        for number, law in laws.items():
+            sums = [round(think.median_ns * stratum.mean) for stratum in law]
             parts = [(0, 0)] * len(sums) if suspension is None else suspended_parts(think, number, suspension, sums)
             self.by_pauses[number] = [Pauses(whole, *part) for whole, part in zip(sums, parts, strict=True)]
 

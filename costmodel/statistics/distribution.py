@@ -84,6 +84,8 @@ WHOLE: Final = 1 << 26
 BODY: Final = 32
 """Strata of equal weight; the last is divided again, so that the tail has the resolution of the body."""
 TAIL_OCTAVES: Final = 19
+APART: Final = 1.25
+"""Ratio of numbers of pauses with a computed distribution of their sum."""
 _UNSEEN: Final = 1e-9
 ROOT: Final = math.sqrt(2)
 
@@ -123,6 +125,29 @@ def strata_of_sum(pauses: int, sigma: float, per_octave: int) -> tuple[Stratum, 
     mean = math.fsum(stratum.weight * stratum.mean for stratum in strata) / WHOLE
     exact = pauses * math.exp(sigma**2 / 2)
     return tuple(stratum._replace(mean=stratum.mean * exact / mean) for stratum in strata)
+
+
+def strata_of_sums(numbers: Iterable[int], sigma: float, per_octave: int) -> dict[int, list[Stratum]]:
+    """Return ``strata_of_sum`` for each number of pauses, all with the same weights.
+
+    Few of the numbers are computed, ``APART`` of each other. Means between two are interpolated linearly, which keeps
+    the mean of the sum exact.
+    """
+    wanted = sorted(set(numbers))
+    computed = wanted[:1]
+    while computed and computed[-1] < wanted[-1]:
+        computed.append(min(wanted[-1], max(computed[-1] + 1, int(computed[-1] * APART))))
+    laws = {number: strata_of_sum(number, sigma, per_octave) for number in computed if number}
+    weights = [stratum.weight for stratum in next(iter(laws.values()), strata_of_sum(0, sigma, per_octave))]
+    laws[0] = tuple(Stratum(weight, 0.0) for weight in weights)
+    sums: dict[int, list[Stratum]] = {}
+    for number in wanted:
+        upper = min(other for other in laws if other >= number)
+        lower = max(other for other in laws if other <= number)
+        share = (number - lower) / (upper - lower) if upper > lower else 0.0
+        pairs = zip(laws[lower], laws[upper], strict=True)
+        sums[number] = [Stratum(low.weight, low.mean + share * (high.mean - low.mean)) for low, high in pairs]
+    return sums
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ from costmodel.recording.breakdown import OPEN, UNKNOWN, Split
 from costmodel.recording.reader import RecordedCell, Recording
 from costmodel.recording.runner_health import DISTURBED_SHARE
 from costmodel.recording.trial import CellIdentity, RecordedTrial
-from costmodel.statistics.distribution import strata_of_sum
+from costmodel.statistics.distribution import strata_of_sums
 from costmodel.statistics.intervals import Interval, mean_interval
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
@@ -250,10 +250,11 @@ def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> li
     if think is None:
         return recorded
     per_octave = 4 if len(recorded) <= MANY_TRIALS else 1
+    pauses = [max(0, attempt.actions - 1) for attempt in recorded]  # one fewer than actions
+    laws = strata_of_sums(pauses, think.sigma, per_octave)
     thought = []
-    for attempt in recorded:
-        # One pause fewer than actions:
-        for weight, medians in strata_of_sum(max(0, attempt.actions - 1), think.sigma, per_octave):
+    for attempt, number in zip(recorded, pauses, strict=True):
+        for weight, medians in laws[number]:
             new = round(medians * think.median_ns)
             change = new - attempt.think_ns
             thought.append(

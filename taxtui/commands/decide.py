@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL."""
-ROUGH: Final = 0.01
+ROUGH: Final = 0.005
 """Share of the usual simulation of each row with ``--quick``; causes are not separated."""
 ROW_EFFORT: Final = 0.3
 """Share of the usual simulation of each row without ``--quick``."""
@@ -52,7 +52,9 @@ UNUSED: Final = ("baseline",)
     type=click.Choice(["text", "markdown", "json"]),
     help="Output format.  [text; with -o Markdown, or JSON for FILE.json]",
 )
-@click.option("--quick", is_flag=True, help="Simulate roughly, and leave out the inputs that could change the verdict.")
+@click.option(
+    "--quick", is_flag=True, help="Simulate in seconds: wider intervals, causes together, thresholds interpolated."
+)
 @click.pass_context
 def command(
     context: click.Context,

@@ -45,7 +45,7 @@ PRICED = replace(DEMAND, node_usd_hour=1.0)
 @pytest.fixture(autouse=True)
 def not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bills of rows are compared, as where both sides have different steps."""
-    monkeypatch.setattr(paired_comparison, "run_difference", lambda *_: None)
+    monkeypatch.setattr(paired_comparison, "run_difference", lambda *_, **_options: None)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from costmodel import Alternatives, Basis, Images, Interval, Pool, load, load_pr
 from costmodel.attribution import replications
 from costmodel.attribution.paired_comparison import Shared, run_difference
 from costmodel.attribution.row import POISONED, REQUESTED, STEP_MODEL_RULES, assumptions
-from costmodel.attribution.shares import Amount
+from costmodel.attribution.shares import Amount, Weights
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import CAUSES, Attribution, Row, Share
 from costmodel.training.run import Think, TrainingRun
@@ -202,7 +202,8 @@ def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions
         plain = [draws(3, noise) for _ in range(9)]
         twins = [[ns + one / 3 for ns in draws(3, noise)] for one in left_open]
         sides = [[[steps] for steps in streams] for streams in (plain, twins)]
-        found = Amount(*sides, [[1.0] * 3], [], repetitions).of(0)
+        weights = Weights([[1.0] * 3], [])
+        found = Amount(*sides, weights, weights, repetitions).of(0)
         inside += found.low <= off <= found.high
     assert inside / 1000 > 0.93
 

@@ -109,4 +109,4 @@ def planted(folder: Path, seed: int, trials: int = 150, effort: float = 0.02) ->
         drawn[one.name] = float(round(value)) if one.name in ("limits", "failure_burst") else value
     found = decide_between(measured(sample, "docker", training_run), unmeasured(candidate), effort=effort)
     true = [measured(law, "docker", training_run), unmeasured(candidate_at(law, provider, asked, stated))]
-    return World(found, Savings(true[0], true[1], USD, 0.02).at(drawn).value)
+    return World(found, Savings(true[0], true[1], USD, 0.02, limits=False).at(drawn).value)
