@@ -52,7 +52,8 @@ suite: $(VENV)/.test
 
 # The tests whose behaviour depends on docker, bubblewrap, sshd and other tools of the machine; .ci/run hides these.
 bare: $(VENV)/.test
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not real_tools" --ignore=tests/taxtui/tui tests/taxtui tests/suite $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not real_tools" tests/taxtui/test_*.py \
+		$(addprefix tests/taxtui/,commands runner sandboxes substrates workloads) tests/suite $(ARGS)
 
 # mkdocs-material's note on its own future is no warning about this site.
 docs: $(VENV)/.test
