@@ -47,8 +47,9 @@ MOST_STEPS: Final = 16
 """Steps of a stream in a round."""
 ROUGH: Final = 0.2
 """Below this effort there are no more than the least streams."""
-QUICK: Final = (0.01, 4)
-"""Below the first, an effort, there are only so many streams."""
+QUICK: Final = 0.01
+"""Below this effort there are ``QUICK_STREAMS``."""
+QUICK_STREAMS: Final = 4
 BEFORE: Final = 8
 """Growth of the number of rounds before the error is checked again."""
 CHANCE_STEP: Final = 1 << 19
@@ -172,7 +173,7 @@ class Replications:
             problem = f"a step of {step:,} rollouts on {workers:,} workers takes too long to simulate"
             raise StepTooLong(f"{problem}: give a smaller batch, or fewer prompts")
         if sampling is None:
-            rules, streams = StepRules(training_run), QUICK[1] if effort < QUICK[0] else STREAMS[effort >= ROUGH]
+            rules, streams = StepRules(training_run), QUICK_STREAMS if effort < QUICK else STREAMS[effort >= ROUGH]
             highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
             sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest))
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:

@@ -325,6 +325,8 @@ def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> Non
     shared: Shared = {}
     assert run_difference(one, other, shared=shared) == pulls
     assert run_difference(other, one, shared=shared) == back, "what both have is simulated once, and is the same"
+    values = run_difference(one, other, limits=False)
+    assert values == Share(*(amount and Interval(amount.value) for amount in pulls))
 
 
 def test_other_steps_or_other_nodes_are_not_paired(cells: list[Pool]) -> None:
