@@ -43,6 +43,8 @@ _NOT_ASSUMED: Final = ("trajectories", "workers", "baseline", "full_speed", "run
 """Fields of the training run that are no assumptions."""
 COARSE: Final = 0.01
 """Effort for a row without attribution that has no closed form."""
+HOURS_ROUNDS: Final = 4
+"""Rounds with resamples where the trials give durations no limits, so that worker-hours alone have limits."""
 LEAST_TRIALS: Final = 149
 """Successes that contain an event of 2 % with 95 % probability."""
 NOTHING: Final = Interval(0.0, 0.0, 0.0)
@@ -66,8 +68,7 @@ def attributed(row: Row, inputs: Alternatives, effort: float, *, causes: bool = 
         return row
     separate = causes and effort > 0
     try:
-        # Where the trials give a time no limits, twins are for the limits of worker-hours alone:
-        rounds = None if _bounds_slow_rollouts(row) else 1
+        rounds = None if _bounds_slow_rollouts(row) else HOURS_ROUNDS
         simulated = Replications(inputs, trials, full_speed, effort or COARSE, causes=separate, twin_rounds=rounds)
     except StepTooLong:
         if training_run.step_model:
