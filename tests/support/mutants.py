@@ -252,7 +252,7 @@ def _copy(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Draw mutants, try each, and print survivors and counts."""
+    """Draw mutants, try each, and print each survivor at once, and the counts."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--count", type=int, default=200, help="Number of mutants.")
     options.add_argument("--seed", type=int, default=1, help="Seed of the sample.")
@@ -272,11 +272,11 @@ def main() -> None:
             finally:
                 free.put(checkout)
 
-        found = list(pool.map(noticed, mutants))
-    survivors = [mutant for mutant, killed in zip(mutants, found, strict=True) if not killed]
-    for mutant in survivors:
-        print(f"survived: {mutant.file}:{mutant.line}: {mutant.change}")
-    killed = len(mutants) - len(survivors)
+        killed = 0
+        for tried, (mutant, died) in enumerate(zip(mutants, pool.map(noticed, mutants), strict=True), 1):
+            killed += died
+            if not died:
+                print(f"survived, of {tried}: {mutant.file}:{mutant.line}: {mutant.change}", flush=True)
     print(f"{killed} of {len(mutants)} mutants killed, {100 * killed / len(mutants):.1f} %")
 
 
