@@ -227,9 +227,9 @@ class AttemptStream:
 
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
         """Whether an earlier attempt was the rollout's success, ended by the time limit."""
-        first = draws.chances[rollout] if draws.chances else 1.0
         later = (self.stream.attempt_draw(draws, rollout, before).chance for before in range(1, tries))
-        return first >= self._failure or any(chance >= self._failure for chance in later)
+        first_succeeds = not draws.chances or draws.chances[rollout] >= self._failure
+        return first_succeeds or any(chance >= self._failure for chance in later)
 
     def _struck(self, attempt: AttemptTimes, patience_h: float) -> AttemptTimes:
         """Return the attempt, failed if the hazard strikes before its end."""

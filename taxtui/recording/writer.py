@@ -160,8 +160,8 @@ class Sealer:
     """Makes the frames of one file, each linked to the last."""
 
     def __init__(self) -> None:
-        self._frame = 0
-        self._before = 0
+        self._frames = 0
+        self._link: events.Link | None = None  # to the last frame
 
     def seal(self, batch: Sequence[events.Event | msgspec.Raw]) -> list[bytes]:
         """Return events as frames, as few as the bounds on size and count allow.
@@ -169,7 +169,7 @@ class Sealer:
         Raises:
             RecordingError: a single event is too large.
         """
-        links = [events.Link(self._frame, self._before)] if self._frame else []
+        links = [] if self._link is None else [self._link]
         if len(batch) < framing.MAX_EVENTS:
             payload = _encode([*links, *batch])
             if len(payload) + framing.CRC_BYTES <= framing.MAX_LENGTH:
@@ -184,8 +184,8 @@ class Sealer:
 
     def add(self, payload: bytes) -> None:
         """Count a written frame: the next frame has a link to the last."""
-        self._frame += 1
-        self._before = zlib.crc32(payload)
+        self._frames += 1
+        self._link = events.Link(self._frames, zlib.crc32(payload))
 
 
 def bounded(event: _E) -> _E:

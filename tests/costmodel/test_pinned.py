@@ -21,6 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 import costmodel as cm
@@ -38,7 +39,7 @@ from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import simulate_steps
 from costmodel.simulation.step_sampling import following, is_alike, rollouts_of, sample_steps, settling, smaller
 from costmodel.statistics import intervals, quantiles, repetitions, verdict
-from costmodel.statistics.distribution import Distribution, strata_of_sum
+from costmodel.statistics.distribution import Distribution, strata_of_sum, strata_of_sums
 from costmodel.statistics.repetitions import RunKey, estimate
 from costmodel.workload.pool import Pool, pools
 from costmodel.workload.rescaling import Level, LevelCurve
@@ -174,6 +175,7 @@ def _projected(section: str, name: str) -> dict[str, object]:
 def _of_other_recordings() -> dict[str, object]:
     """Repetitions 1, 2 and 6, unknown in-sandbox times, no failures, a few trials, concurrencies and lengths."""
     unknown, levels = _recording("unknown", known=False), _recording("levels", 3, apart="concurrency")
+    essay = cm.load(PUBLISHED / "essay.toml")
     others = {
         **{f"{runs} runs": _rows(_recording(f"runs {runs}", 1, runs, 24, 0.1), _asked()) for runs in (1, 2, 6)},
         "few": _rows(_recording("few", 1, 1, 4, fails=0.0), _asked(actions=40)),
@@ -183,6 +185,8 @@ def _of_other_recordings() -> dict[str, object]:
         "lengths": _rows(_recording("lengths", apart="actions"), _asked(actions=8)),
         "untold": _rows(_recording("untold", 1, known=False), _asked()),
         "provider": _rows(_recording("measured"), _asked(), providers=[cm.load_provider("e2b")]),
+        "nothing": _rows(_recording("measured"), _asked(trajectories=0, batch=60)),
+        "printed": _rows(msgspec.structs.replace(essay, rows=essay.rows[:1]), _asked()),
     }
     for name in ("essay", "paper"):
         rows = cm.project(cm.load(PUBLISHED / f"{name}.toml"), cm.TrainingRun(trajectories=10_000, workers=500))
@@ -484,6 +488,7 @@ def _curves() -> dict[str, object]:
         answer[name] = [curve, [curve.at(count) for count in at], [curve.beyond(count) for count in at]]
     for pauses, sigma, fine in ((0, 0.5, 4), (1, 0.5, 4), (5, 1.2, 1), (40, 0.3, 2), (3, 0.0, 4)):
         answer[f"{pauses} pauses of {sigma}"] = strata_of_sum(pauses, sigma, fine)
+    answer["0 to 20 pauses"] = strata_of_sums((0, 3, 9, 11, 20), 0.7, 2)
     return answer
 
 

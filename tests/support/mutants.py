@@ -51,6 +51,10 @@ TESTS: Final = (
     "tests/taxtui/runner/test_identity.py",
     *(f"tests/taxtui/substrates/{name}" for name in ("daytona", "harness", "local", "ssh", "test_shipped.py")),
 )
+LARGE: Final = 1000
+"""Numbers from here on are doubled, as one more is too little to notice; smaller ones are increased by one."""
+FALSE: Final = (None, False)
+"""Constants that are returned as well as None."""
 PINNED: Final = "tests/costmodel/test_pinned.py"
 FIRST: Final = 20
 """Tests that follow the pinned numbers: with the fewest lines of the rooms."""
@@ -130,12 +134,12 @@ def _change(node: ast.AST) -> str | None:
             node.value = not value
             return f"{value} -> {not value}"
         case ast.Constant(value=int(value) | float(value)):
-            node.value = value + 1
-            return f"{value} -> {value + 1}"
+            node.value = value + 1 if abs(value) < LARGE else 2 * value
+            return f"{value} -> {node.value}"
         case ast.If(test=test):
             node.test = ast.UnaryOp(op=ast.Not(), operand=test)
             return "condition negated"
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value in FALSE):
             node.value = ast.Constant(value=None)
             return "returns None"
     return None

@@ -144,6 +144,7 @@ def test_sandboxes_in_a_folder_are_found_by_their_records_and_else_by_their_name
     labels = {LABEL_RUN: "forged", LABEL_DEADLINE: "1700000000"}
     spec = SandboxSpec(name="taxtui-r1-7", labels=labels, limits=Limits(), ttl_s=60.0)
     folder = private_folder.make(tmp_path, spec)
+    assert folder.stat().st_mode & 0o777 == 0o700
     with pytest.raises(CreateFailed, match="taxtui-r1-7 exists already; taxtui clean --run forged --force removes it"):
         private_folder.make(tmp_path, spec)
     (tmp_path / "taxtui-r2-1").mkdir()

@@ -62,6 +62,8 @@ def test_version_2_takes_the_nearest_ancestor_with_all_controllers_and_writes_th
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
     (tmp_path / own.lstrip("/")).mkdir(parents=True, exist_ok=True)
     assert local_limits._version_2(tmp_path) is None
+    (tmp_path / "cgroup.subtree_control").write_text("cpu memory io\n")
+    assert local_limits._version_2(tmp_path) is None
     for handed_down in ("cpu memory pids io\n", "pids memory cpu\n"):
         (tmp_path / "cgroup.subtree_control").write_text(handed_down)
         limiter = local_limits._version_2(tmp_path)
