@@ -153,10 +153,7 @@ class KubernetesStandin(Leaves):
             "clusters": [{"name": "stand-in", "cluster": cluster}],
             "users": [{"name": "tester", "user": {"token": TOKEN}}],
             "contexts": [
-                {
-                    "name": "stand-in",
-                    "context": {"cluster": "stand-in", "user": "tester", "namespace": self.namespace},
-                }
+                {"name": "stand-in", "context": {"cluster": "stand-in", "user": "tester", "namespace": self.namespace}}
             ],
         }
 

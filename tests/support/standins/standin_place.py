@@ -41,13 +41,7 @@ class Place:
         return (self.folder / "begun").exists()
 
     async def start(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        *,
-        stdin: bool,
-        merged: bool = False,
-        quiet: bool = False,
+        self, argv: Sequence[str], env: Mapping[str, str], *, stdin: bool, merged: bool = False, quiet: bool = False
     ) -> Process:
         """Start a program as the leader of a session and process group of its own. Raises ``OSError``."""
         self._must_exist()

@@ -117,12 +117,7 @@ BOTH_ENDS = {
     ],
 )
 def test_times_of_an_agents_steps_are_believed_where_the_agent_measured_them(
-    tmp_path: Path,
-    agent: str,
-    steps: list[dict[str, Any]],
-    actions: list[float],
-    thinks: list[float] | None,
-    said: str,
+    tmp_path: Path, agent: str, steps: list[dict[str, Any]], actions: list[float], thinks: list[float] | None, said: str
 ) -> None:
     source = _chat(tmp_path, json.dumps({"agent": {"name": agent}, "steps": steps}))
     result, events = imported("harbor", source, tmp_path / "out")
@@ -142,8 +137,7 @@ def test_a_harbor_trial_that_failed_says_where(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "end"),
-    [("RuntimeRequestError", ("failed", "action")), ("AgentTimeoutError", ("ok", ""))],
+    ("error", "end"), [("RuntimeRequestError", ("failed", "action")), ("AgentTimeoutError", ("ok", ""))]
 )
 def test_an_exception_of_a_step_is_of_its_trial(tmp_path: Path, error: str, end: tuple[str, str]) -> None:
     running = {"started_at": "2026-11-21T22:00:20.000000Z", "finished_at": None}
