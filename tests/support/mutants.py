@@ -6,7 +6,8 @@ tests that run the changed line, the most specific first, for a minute of their 
 import has the tests of its module. A mutant that no test notices is listed as a survivor, with file and line.
 
 Left out of the draw: annotations, docstrings, decorators, messages (``raise``, f-strings), assertions (``assert``, and
-``strict`` of ``zip``), and the keywords of a class that change no result (``frozen``, ``slots``, ``gc``).
+``strict`` of ``zip``), the keywords of a class that change no result (``frozen``, ``slots``, ``gc``), the comparison of
+``a if a > b else b``, and the return of None in place of False.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import Final, TypeGuard
 from xml.etree import ElementTree
 
 from coverage import CoverageData
@@ -102,6 +103,9 @@ def _mutable(tree: ast.Module) -> Iterator[ast.AST]:
             continue
         if isinstance(node, ast.keyword) and node.arg in NO_RESULT:
             continue
+        if _is_tie(node):
+            stack += [node.body, node.orelse]
+            continue
         yield node
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "decorator_list", "type_params", "args") and not isinstance(
@@ -111,6 +115,14 @@ def _mutable(tree: ast.Module) -> Iterator[ast.AST]:
             stack.extend(
                 child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST)
             )
+
+
+def _is_tie(node: ast.AST) -> TypeGuard[ast.IfExp]:
+    """Whether it is ``a if a > b else b``, where an equal ``b`` is as good as ``a``."""
+    if not isinstance(node, ast.IfExp) or not isinstance(node.test, ast.Compare):
+        return False
+    compared = {ast.unparse(node.test.left), ast.unparse(node.test.comparators[0])}
+    return compared == {ast.unparse(node.body), ast.unparse(node.orelse)}
 
 
 def _change(node: ast.AST) -> str | None:
