@@ -121,8 +121,8 @@ def _is_tie(node: ast.AST) -> TypeGuard[ast.IfExp]:
     """Whether it is ``a if a > b else b``, where an equal ``b`` is as good as ``a``."""
     if not isinstance(node, ast.IfExp) or not isinstance(node.test, ast.Compare):
         return False
-    compared = {ast.unparse(node.test.left), ast.unparse(node.test.comparators[0])}
-    return compared == {ast.unparse(node.body), ast.unparse(node.orelse)}
+    compared = (node.test.left, *node.test.comparators)
+    return {*map(ast.unparse, compared)} == {*map(ast.unparse, (node.body, node.orelse))}
 
 
 def _change(node: ast.AST) -> str | None:
