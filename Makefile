@@ -44,16 +44,16 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tests start hundreds of interpreters, which would all compile everything anew.
-suite bare: export PYTHONDONTWRITEBYTECODE =
+# Tests, studies and benchmarks start hundreds of interpreters, which would all compile everything anew.
+export PYTHONDONTWRITEBYTECODE =
 suite: $(VENV)/.test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --fail-under=95 --skip-covered --include=$(COVERED)
 
 # The tests whose behaviour depends on docker, bubblewrap, sshd and other tools of the machine; .ci/run hides these.
 bare: $(VENV)/.test
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not real_tools" tests/taxtui/test_*.py \
-		$(addprefix tests/taxtui/,commands runner sandboxes substrates workloads) tests/suite $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not real_tools" \
+		$(addprefix --ignore=tests/taxtui/,importers live plan recording report tui) tests/taxtui tests/suite $(ARGS)
 
 # mkdocs-material's note on its own future is no warning about this site.
 docs: $(VENV)/.test
@@ -113,6 +113,8 @@ lock:
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--no-emit-index-url --all-extras --group dev pyproject.toml .ci/build.in --output-file .ci/constraints.txt
+	echo uv | $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--no-emit-index-url - --output-file .ci/uv.txt
 
 clean:
 	rm -rf $(VENV) dist build site .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -128,8 +130,8 @@ $(VENV)/.run: pyproject.toml
 $(VENV)/.test: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "taxtui needs Python 3.11 or newer: make PYTHON=python3.12 test")'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r .ci/constraints.txt || \
+	{ $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .ci/uv.txt && \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r .ci/constraints.txt; } || \
 		$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .ci/constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/.run

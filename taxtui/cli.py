@@ -18,6 +18,7 @@ import click
 
 from taxtui import starting
 from taxtui.errors import TaxtuiError, UsageError
+from taxtui.gc_tuning import COLLECT_AFTER
 from taxtui.terminal_text import clean_lines
 
 FIRST: Final = {
@@ -109,7 +110,7 @@ def main() -> None:
     Raises:
         KeyboardInterrupt: Ctrl-C; ``taxtui.__main__`` handles the exception.
     """
-    gc.set_threshold(50_000)  # a simulation makes millions of tuples, and no cycles
+    gc.set_threshold(*COLLECT_AFTER)  # a simulation makes millions of tuples, and no cycles
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a locale may lack a character, and a file name may be no UTF-8

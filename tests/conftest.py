@@ -20,7 +20,7 @@ import hypothesis
 import pytest
 from pytest_timeout import Settings
 
-from taxtui.runner.gc_tuning import COLLECT_AFTER
+from taxtui.gc_tuning import COLLECT_AFTER
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
 from tests.support.loop_guard import LoopGuard

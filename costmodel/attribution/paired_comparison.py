@@ -36,7 +36,7 @@ def run_difference(
 ) -> Share | None:
     """Return first − second, each without its ends. None: the steps differ, or no attempt succeeds.
 
-    Without ``limits`` the amounts have none, in half the time.
+    Without ``limits`` the amounts have none, in about half of the time.
 
     Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. Calls with the same
     ``shared`` simulate the same first run once.

@@ -63,6 +63,11 @@ class Amount(NamedTuple):
         """Return the amount of the run in a counterfactual."""
         return self._interval(partial(self._amounts, index), index)
 
+    def mean(self, index: int) -> float:
+        """Return the amount of the run in a counterfactual, without limits."""
+        totals = [math.fsum(self._amounts(index, self.weights, stream)) for stream in self.plain]
+        return math.fsum(totals) / len(totals)
+
     def saved(self, index: int) -> Interval:
         """Return the saving of a counterfactual."""
         return self._interval(partial(self._saved, index), index)
@@ -94,15 +99,15 @@ class Amount(NamedTuple):
     def _amounts(self, index: int, weights: Weights, stream: list[Steps]) -> Steps:
         """Return the amount of each step with a weight."""
         times, level = weights.steps[index], weights.level
-        if not level:
-            return [w * step for w, step in zip(times, stream[index], strict=False)]
-        if index == THINKLESS:  # whose steps are as alike
-            return [v * step for v, step in zip(level, stream[index], strict=False)]
-        columns = zip(times, level, stream[index], stream[IDEAL], strict=False)
+        steps = stream[index][: len(times)]
+        if not level or index == THINKLESS:
+            return [w * step for w, step in zip(times, steps, strict=True)]
+        columns = zip(times, level, steps, stream[IDEAL][: len(times)], strict=True)
         return [w * (step - ideal) + v * ideal for w, v, step, ideal in columns]
 
     def _saved(self, index: int, weights: Weights, stream: list[Steps]) -> Steps:
-        columns = zip(weights.steps[index], stream[RUN], stream[index], strict=False)
+        times = weights.steps[index]
+        columns = zip(times, stream[RUN][: len(times)], stream[index][: len(times)], strict=True)
         return [w * (step - less) for w, step, less in columns]
 
     def _interval(self, value_of: Callable[[Weights, list[Steps]], Steps], index: int | None = None) -> Interval:
@@ -203,7 +208,7 @@ def attribution(replications: Replications) -> Attribution:
         assumptions=(),
         steps=sample.steps,
         simulated_steps=sample.simulated,
-        replicates=len(replications.plain) + len(replications.twins),
+        replicates=len(replications.plain),
         error_s=step_s.error() * student_t(len(replications.plain) - 1, SURE),
     )
 
@@ -246,10 +251,13 @@ def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -
 
 
 def _weights(replications: Replications, plain: list[list[Steps]], most: int) -> Weights:
-    """Return the weights of the first rounds, at ``most`` so many."""
+    """Return the weights of at ``most`` so many first rounds."""
     samples = [replications.sample._replace(rounds=min(rounds, most)) for rounds in replications.rounds]
-    level = _level(samples[RUN], plain) if replications.ideal_alike else []
-    return Weights([sample.stands_for for sample in samples], level)
+    steps, level = [sample.stands_for for sample in samples], []
+    if replications.ideal_alike:
+        level = _level(samples[RUN], plain)
+        steps[THINKLESS] = _level(samples[THINKLESS], plain)  # with fewer rounds
+    return Weights(steps, level)
 
 
 def _level(sample: StepSample, plain: list[list[Steps]]) -> Steps:
@@ -271,9 +279,11 @@ def _level(sample: StepSample, plain: list[list[Steps]]) -> Steps:
 def _waiting(gpu: Amount, replications: Replications) -> GpuWaiting:
     """Return the GPU waiting of the run under its own policy."""
     training_run, pool = replications.training_run, replications.pool
-    run, ideal, thinkless = (gpu.of(index).value for index in (RUN, IDEAL, THINKLESS))
+    run, ideal, thinkless = map(gpu.mean, (RUN, IDEAL, THINKLESS))
     separated = replications.causes["dispatch"] is not None
     thinks = training_run.think is not None or any(trial.measures.think_ns for trial in pool.trials)
+    if not thinks:
+        thinkless = ideal
     trained = replications.sample.steps * training_run.train_s / 3600
     return GpuWaiting(
         run / (training_run.gpus or 1) + trained,

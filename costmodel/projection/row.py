@@ -211,7 +211,7 @@ class Attribution(NamedTuple):
     assumptions: tuple[Assumption, ...]
     steps: int  # of the run
     simulated_steps: int  # simulated once per counterfactual
-    replicates: int
+    replicates: int  # random streams on the recorded trials
     error_s: float  # half the 99.7 % interval of the simulation alone, of the wall-clock per step
 
 

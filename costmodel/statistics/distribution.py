@@ -130,13 +130,14 @@ def strata_of_sum(pauses: int, sigma: float, per_octave: int) -> tuple[Stratum, 
 def strata_of_sums(numbers: Iterable[int], sigma: float, per_octave: int) -> dict[int, list[Stratum]]:
     """Return ``strata_of_sum`` for each number of pauses, all with the same weights.
 
-    Few of the numbers are computed, ``APART`` of each other. Means between two are interpolated linearly, which keeps
-    the mean of the sum exact.
+    Of many numbers a few are computed, ``APART`` of each other. Means between two are interpolated linearly, which
+    keeps the mean of the sum exact.
     """
     wanted = sorted(set(numbers))
     computed = wanted[:1]
     while computed and computed[-1] < wanted[-1]:
         computed.append(min(wanted[-1], max(computed[-1] + 1, int(computed[-1] * APART))))
+    computed = min(computed, wanted, key=len)
     laws = {number: strata_of_sum(number, sigma, per_octave) for number in computed if number}
     weights = [stratum.weight for stratum in next(iter(laws.values()), strata_of_sum(0, sigma, per_octave))]
     laws[0] = tuple(Stratum(weight, 0.0) for weight in weights)

@@ -297,7 +297,7 @@ def _build_fixtures(plan: Plan) -> None:
 async def _execute(run: Run, control: str | None, show: Callable[[Progress], None]) -> None:
     """Measure; obey signals and ``--control``, and show the progress twice a second."""
     loop = asyncio.get_running_loop()
-    from taxtui.runner import gc_tuning as gc_tuning
+    from taxtui import gc_tuning
 
     gc_tuning.settle()
 

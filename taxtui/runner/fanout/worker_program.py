@@ -17,10 +17,10 @@ import time
 import msgspec
 
 from costmodel import events
-from taxtui import __version__
+from taxtui import __version__, gc_tuning
 from taxtui.errors import located
 from taxtui.recording.writer import bounded
-from taxtui.runner import gc_tuning, identity, preflight
+from taxtui.runner import identity, preflight
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
