@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL."""
-ROUGH: Final = 0.005
+ROUGH: Final = 0.01
 """Share of the usual simulation of each row with ``--quick``; causes are not separated."""
 ROW_EFFORT: Final = 0.3
 """Share of the usual simulation of each row without ``--quick``."""
