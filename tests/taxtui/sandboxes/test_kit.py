@@ -126,17 +126,17 @@ async def test_input_larger_than_a_pipe_arrives_and_a_closed_input_is_no_error()
 
 
 async def test_looks_are_an_interval_apart_and_no_larger_than_a_batch() -> None:
-    asked: list[tuple[float, int]] = []
+    asked: list[tuple[int, int, int]] = []
 
     async def describe(handles: list[str]) -> Mapping[str, str]:
-        asked.append((time.monotonic(), len(handles)))
+        asked.append((len(handles), time.monotonic_ns(), poller._next_ns))
         return {}
 
-    poller = StatePoller(describe, 0.05)
+    poller, began_ns = StatePoller(describe, 0.05), time.monotonic_ns()
     await asyncio.gather(*(poller.next(str(number)) for number in range(150)))
     await poller.next("a")
-    assert [count for _, count in asked] == [100, 50, 1]
-    assert asked[2][0] - asked[1][0] > 0.04
+    assert [count for count, *_ in asked] == [100, 50, 1]
+    assert began_ns + poller.interval_ns <= asked[1][2] <= asked[2][1]
 
 
 def test_sandboxes_in_a_folder_are_found_by_their_records_and_else_by_their_names(tmp_path: Path) -> None:
