@@ -119,14 +119,14 @@ lock:
 clean:
 	rm -rf $(VENV) dist build site .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# Cleared, as half of another Python's environment is left where one is made over it. uv takes seconds where pip takes two
-# minutes; pip is for a machine whose index uv does not know.
+# Cleared, as half of another Python's environment is left where one is made over it.
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "taxtui needs Python 3.11 or newer: make PYTHON=python3.12 run")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docker]'
 	@touch $@
 
+# uv takes seconds where pip takes two minutes; pip is for a machine whose index uv does not know.
 $(VENV)/.test: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "taxtui needs Python 3.11 or newer: make PYTHON=python3.12 test")'
 	$(PYTHON) -m venv --clear $(VENV)

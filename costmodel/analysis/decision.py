@@ -116,7 +116,7 @@ def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
                 "add --think lognormal:8s,1 (--think 0s: it takes none)"
             )
     unit = USD if all(usd_of(side.row) is not None for side in (start, goal)) else WORKER_HOURS
-    # The same trials bound neither side nor their difference.
+    # Trials that bound no side do not bound the difference either.
     bounded = all(bill(side, unit).whole.high is not None for side in (start, goal))
     saved = Savings(start, goal, unit, effort * PAIRED, limits=bounded)
     saving = saved.at({})

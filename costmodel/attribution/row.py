@@ -68,8 +68,8 @@ def attributed(row: Row, inputs: Alternatives, effort: float, *, causes: bool = 
         return row
     separate = causes and effort > 0
     try:
-        rounds = None if _bounds_slow_rollouts(row) else HOURS_ROUNDS
-        simulated = Replications(inputs, trials, full_speed, effort or COARSE, causes=separate, twin_rounds=rounds)
+        twins = None if _bounds_slow_rollouts(row) else HOURS_ROUNDS
+        simulated = Replications(inputs, trials, full_speed, effort or COARSE, causes=separate, twin_rounds=twins)
     except StepTooLong:
         if training_run.step_model:
             raise

@@ -49,6 +49,10 @@ class Weights(NamedTuple):
     level: Steps  # for the ideal step time; []: as of the run
 
 
+ValueOf = Callable[[Weights, list[Steps]], Steps]
+"""Function from weights and the steps of a stream, by counterfactual, to an amount of each step."""
+
+
 class Amount(NamedTuple):
     """A unit of a share, by stream, counterfactual and simulated step."""
 
@@ -65,8 +69,7 @@ class Amount(NamedTuple):
 
     def mean(self, index: int) -> float:
         """Return the amount of the run in a counterfactual, without limits."""
-        totals = [math.fsum(self._amounts(index, self.weights, stream)) for stream in self.plain]
-        return math.fsum(totals) / len(totals)
+        return math.fsum(self._totals(partial(self._amounts, index))) / len(self.plain)
 
     def saved(self, index: int) -> Interval:
         """Return the saving of a counterfactual."""
@@ -93,8 +96,11 @@ class Amount(NamedTuple):
 
     def error(self, index: int = RUN) -> float:
         """Return the simulation's standard error of a saving, or of the run."""
-        steps = self._amounts if index == RUN else self._saved
-        return standard_error([math.fsum(steps(index, self.weights, stream)) for stream in self.plain])
+        return standard_error(self._totals(partial(self._amounts if index == RUN else self._saved, index)))
+
+    def _totals(self, value_of: ValueOf) -> list[float]:
+        """Return a value of each stream on the recorded trials."""
+        return [math.fsum(value_of(self.weights, stream)) for stream in self.plain]
 
     def _amounts(self, index: int, weights: Weights, stream: list[Steps]) -> Steps:
         """Return the amount of each step with a weight."""
@@ -110,7 +116,7 @@ class Amount(NamedTuple):
         columns = zip(times, stream[RUN][: len(times)], stream[index][: len(times)], strict=True)
         return [w * (step - less) for w, step, less in columns]
 
-    def _interval(self, value_of: Callable[[Weights, list[Steps]], Steps], index: int | None = None) -> Interval:
+    def _interval(self, value_of: ValueOf, index: int | None = None) -> Interval:
         """Return the mean over streams with its limits; without ``index`` all steps of a stream are one.
 
         Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
@@ -119,7 +125,7 @@ class Amount(NamedTuple):
         limit where no stream is negative. Twins of n whole ``repetitions`` differ by (n − 1)/n of the variance between
         repetitions, and Student's t has n − 1 degrees of freedom.
         """
-        totals = [math.fsum(value_of(self.weights, stream)) for stream in self.plain]
+        totals = self._totals(value_of)
         value = math.fsum(totals) / len(totals)
         if not self.twins:
             return Interval(value)

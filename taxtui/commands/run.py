@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from taxtui import shipped
+from taxtui import gc_tuning, shipped
 from taxtui.commands.progress import progress as show_progress
 from taxtui.commands.run_output import RunOutput, conclude, say, say_clean
 from taxtui.errors import UsageError
@@ -297,8 +297,6 @@ def _build_fixtures(plan: Plan) -> None:
 async def _execute(run: Run, control: str | None, show: Callable[[Progress], None]) -> None:
     """Measure; obey signals and ``--control``, and show the progress twice a second."""
     loop = asyncio.get_running_loop()
-    from taxtui import gc_tuning
-
     gc_tuning.settle()
 
     def interrupt() -> None:

@@ -21,7 +21,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 import costmodel as cm
@@ -175,7 +174,6 @@ def _projected(section: str, name: str) -> dict[str, object]:
 def _of_other_recordings() -> dict[str, object]:
     """Repetitions 1, 2 and 6, unknown in-sandbox times, no failures, a few trials, concurrencies and lengths."""
     unknown, levels = _recording("unknown", known=False), _recording("levels", 3, apart="concurrency")
-    essay = cm.load(PUBLISHED / "essay.toml")
     others = {
         **{f"{runs} runs": _rows(_recording(f"runs {runs}", 1, runs, 24, 0.1), _asked()) for runs in (1, 2, 6)},
         "few": _rows(_recording("few", 1, 1, 4, fails=0.0), _asked(actions=40)),
@@ -186,7 +184,7 @@ def _of_other_recordings() -> dict[str, object]:
         "untold": _rows(_recording("untold", 1, known=False), _asked()),
         "provider": _rows(_recording("measured"), _asked(), providers=[cm.load_provider("e2b")]),
         "nothing": _rows(_recording("measured"), _asked(trajectories=0, batch=60)),
-        "printed": _rows(msgspec.structs.replace(essay, rows=essay.rows[:1]), _asked()),
+        "printed": _rows(cm.load(PUBLISHED / "essay.toml"), _asked()),
     }
     for name in ("essay", "paper"):
         rows = cm.project(cm.load(PUBLISHED / f"{name}.toml"), cm.TrainingRun(trajectories=10_000, workers=500))

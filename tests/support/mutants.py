@@ -52,8 +52,7 @@ TESTS: Final = (
     "tests/taxtui/runner/test_identity.py",
     *(f"tests/taxtui/substrates/{name}" for name in ("daytona", "harness", "local", "ssh", "test_shipped.py")),
 )
-LARGE: Final = 1000
-"""Numbers from here on are doubled, as one more is too little to notice; smaller ones are increased by one."""
+LARGE: Final = 1000  # from here on numbers are doubled: one more is too little to notice
 PINNED: Final = "tests/costmodel/test_pinned.py"
 FIRST: Final = 20
 """Tests that follow the pinned numbers: with the fewest lines of the rooms."""

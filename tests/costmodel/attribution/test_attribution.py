@@ -202,8 +202,7 @@ def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions
         plain = [draws(3, noise) for _ in range(9)]
         twins = [[ns + one / 3 for ns in draws(3, noise)] for one in left_open]
         sides = [[[steps] for steps in streams] for streams in (plain, twins)]
-        weights = Weights([[1.0] * 3], [])
-        found = Amount(*sides, weights, weights, repetitions).of(0)
+        found = Amount(*sides, *[Weights([[1.0] * 3], [])] * 2, repetitions).of(0)
         inside += found.low <= off <= found.high
     assert inside / 1000 > 0.93
 
@@ -325,8 +324,7 @@ def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> Non
     shared: Shared = {}
     assert run_difference(one, other, shared=shared) == pulls
     assert run_difference(other, one, shared=shared) == back, "what both have is simulated once, and is the same"
-    values = run_difference(one, other, limits=False)
-    assert values == Share(*(amount and Interval(amount.value) for amount in pulls))
+    assert run_difference(one, other, limits=False) == Share(*(amount and Interval(amount.value) for amount in pulls))
 
 
 def test_other_steps_or_other_nodes_are_not_paired(cells: list[Pool]) -> None:

@@ -73,6 +73,7 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
     inputs = behind([recording], TrainingRun(**LAB | {"run_sd": 0.0}), None, ())[:1]
     found = rows_of(inputs, effort=0.5)[0].attribution
     assert found.error_s < 0.08 * found.run.step_s.value  # 99.7 % are within that, 95 % within 5 %
+    assert found.simulated_steps > 3
     assert found.waiting.commands_gpu_hours == pytest.approx(1000 * 8 * 3 / 3600)  # not simulated in every round
     monkeypatch.setattr(replications, "BUDGET", 1)
     less = rows(recording, "docker", run_sd=0.0)[0].attribution

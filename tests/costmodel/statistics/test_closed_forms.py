@@ -26,6 +26,8 @@ def test_strata_ascend_and_keep_the_whole_and_its_mean(pauses: int, sigma: float
     assert means == sorted(means)
     mean = math.fsum(one.weight * one.mean for one in strata) / WHOLE
     assert mean == pytest.approx(pauses * math.exp(sigma**2 / 2), rel=1e-12)
+    assert strata_of_sum(0, sigma, 4) == ((WHOLE, 0.0),), "who does not pause does not think"
+    assert strata_of_sum(pauses, 0.0, 4) == ((WHOLE, pauses),), "pauses without spread are their median"
 
 
 def test_a_stratum_of_one_pause_is_between_its_quantiles() -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -134,6 +134,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     with open(writer, "w", encoding="utf-8") as stderr, monkeypatch.context() as patch:  # noqa: PTH123 - a descriptor
         patch.setattr("sys.stderr", stderr)
         patch.setattr(progress, "INTERVAL_S", 0.01)
+        patch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
         yield reader
     os.close(reader)
 
@@ -149,7 +150,7 @@ def test_a_line_is_written_and_erased_even_by_ctrl_c(monkeypatch: pytest.MonkeyP
         with pytest.raises(KeyboardInterrupt), progress.progress("simulating") as report_share:  # noqa: PT012  # reads too
             report_share(0.4)
             text = ""
-            while "\rsimulating … 40 %, " not in text:
+            while "\rsimulating … 40 %, 0 s" not in text:
                 text += read(descriptor)
             raise KeyboardInterrupt
         while not text.endswith(" \r"):
