@@ -26,6 +26,10 @@ from costmodel.toml import Document, Text
 MIN_RUNS: Final = 3
 """With fewer runs the sd between runs is assumed, not measured."""
 NORMAL: Final = NormalDist().inv_cdf((1 + LEVEL) / 2)
+EXCESS: Final = 1e-12
+"""Squares this close to their degrees of freedom equal them."""
+LEAST_TAU2: Final = 1e-12
+"""A smaller τ² is 0 where a run has no variance of its own: such a run would have an infinite weight."""
 
 
 class RunKey(NamedTuple):
@@ -213,29 +217,31 @@ def between(groups: Sequence[Estimate]) -> float:
         if group_mean.moving
     ]
     freedom = sum(len(group) - 1 for group in relative)
-    if freedom < 1 or _squares(relative, 0.0) <= freedom:
+    if freedom < 1:
         return 0.0
-    low, high = 0.0, max((value - group[0][0]) ** 2 for group in relative for value, _ in group)
-    while _squares(relative, high) > freedom:
-        high *= 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        if middle in (low, high):  # no float lies between the limits
-            break
-        low, high = (middle, high) if _squares(relative, middle) > freedom else (low, middle)
-    return high
+    start = tau2 = 0.0 if all(variance for group in relative for _, variance in group) else LEAST_TAU2
+    # The squares are convex and fall as τ² grows, so that Newton's steps from below never pass the root.
+    while (squares := _squares(relative, tau2)).total > freedom * (1 + EXCESS):
+        tau2 += (squares.total - freedom) / squares.fall
+    return tau2 if tau2 > start else 0.0
 
 
-def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> float:
-    total = 0.0
+class Squares(NamedTuple):
+    """Weighted squares of runs' means about their group's mean at one τ²."""
+
+    total: float
+    fall: float  # decrease for a unit of τ²
+
+
+def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> Squares:
+    total, fall = 0.0, 0.0
     for group in groups:
-        weights = [1 / (variance + tau2) if variance + tau2 > 0 else math.inf for _, variance in group]
-        if math.inf in weights:  # no variance at all: equal runs agree, others differ without bound
-            total += 0.0 if len({value for value, _ in group}) == 1 else math.inf
-            continue
-        middle = math.fsum(w * value for w, (value, _) in zip(weights, group, strict=True)) / math.fsum(weights)
-        total += math.fsum(w * (value - middle) ** 2 for w, (value, _) in zip(weights, group, strict=True))
-    return total
+        weights = [1 / (variance + tau2) for _, variance in group]
+        middle = sum([w * value for w, (value, _) in zip(weights, group, strict=True)]) / sum(weights)
+        parts = [w * (value - middle) ** 2 for w, (value, _) in zip(weights, group, strict=True)]
+        total += sum(parts)
+        fall += sum(map(mul, weights, parts))
+    return Squares(total, fall)
 
 
 def margins(first: Estimate, second: Estimate, assume: Assumed) -> tuple[Interval, Interval]:

@@ -43,8 +43,8 @@ def recorded(folder: Path, seed: int, repetitions: int, sd: float, trials: int =
 
 
 def attributed(recording: Recording, seed: int = 0, effort: float = 0.02) -> dict[str, Share]:
-    """The attribution of 40 steps of 64 rollouts."""
-    steps = {"trajectories": 2_560, "workers": 64, "prompts": 16, "group_size": 4, "train_s": 5}
+    """The attribution of 40 steps of 20 rollouts, which 180 trials bound: 7.4 for each rollout that decides."""
+    steps = {"trajectories": 800, "workers": 20, "prompts": 5, "group_size": 4, "train_s": 5}
     asked = TrainingRun(**steps, think=Think(2 * S, 0.8), precision=Precision(seed=seed))
     (row,) = project([recording], asked, effort=effort)
     found = row.attribution

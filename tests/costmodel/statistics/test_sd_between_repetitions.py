@@ -35,6 +35,9 @@ def test_equal_blocks_and_equal_runs_give_students_interval_of_their_means() -> 
     assert (one.value - low, high - one.value) == pytest.approx((half, half), rel=1e-3)
     assert basis(one, USUAL).measured
     assert math.sqrt(between([one])) * one.value == pytest.approx(stdev(means), rel=1e-3)
+    single = estimated([[mean] for mean in means])  # without a variance of their own
+    assert math.sqrt(between([single])) * single.value == pytest.approx(stdev(means))
+    assert between([estimated([[10.0]] * 3)]) == 0
 
 
 def test_a_large_run_does_not_make_small_ones_certain() -> None:
@@ -42,8 +45,7 @@ def test_a_large_run_does_not_make_small_ones_certain() -> None:
     rng = Random(1)
     one = estimated([[rng.gauss(mean, 0.1) for _ in range(count)] for mean, count in ((9, 5), (10, 990), (11, 5))])
     low, high = interval(one, USUAL)[1:]
-    assert low < 9
-    assert high > 11
+    assert low < 9 < 11 < high
 
 
 def test_one_run_has_two_intervals_and_the_wider_one_says_what_it_assumes() -> None:
@@ -85,8 +87,7 @@ def test_verdicts() -> None:
     assert judged(11.1, 2).reason.startswith("from two runs and one run")
     assert [judged(mean).kind for mean in (15.0, 10.01)] == [DIFFERS, TIE]
     assert judged(11.1, name="s").kind == DIFFERS, "both of one run"
-    single = estimated([[1.0]])
-    assert judge(single, single, seven).verdict.kind == UNKNOWN
+    assert judge(estimated([[1.0]]), estimated([[1.0]]), seven).verdict.kind == UNKNOWN
 
 
 @pytest.mark.parametrize("run_sd", [0.05, 0.10])
