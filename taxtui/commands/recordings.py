@@ -133,10 +133,11 @@ class _Contents:
     def ending(self) -> str:
         """Return the end of the run, such as ``budget: 20 of 32 trials, 0 failed``; the file may be incomplete."""
         cells = self._run.cells.values()
-        ended, ok = sum(cell.finished for cell in cells), sum(cell.ok for cell in cells)
+        failed = sum(cell.failed for cell in cells)
+        ended = sum(cell.finished - cell.outcomes[events.INTERRUPTED] for cell in cells)
         plans = [cell.planned for cell in cells if cell.planned is not None]
         planned = f" of {sum(plans):,}" if plans and len(plans) == len(cells) else ""
-        return f"{self._run.outcome or 'no end is recorded'}: {ended:,}{planned} trials, {ended - ok:,} failed"
+        return f"{self._run.outcome or 'no end is recorded'}: {ended:,}{planned} trials, {failed:,} failed"
 
     def lines(self) -> list[str]:
         lines = []

@@ -74,8 +74,8 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ended_trials(self) -> int | None:
-        """Number of ended trials; None without the end of the recording."""
-        return sum(self.counts.values()) if self.outcome else None
+        """Number of ended trials, without trials of a lost worker; None without the end of the recording."""
+        return sum(self.counts.values()) - self.counts.get(events.INTERRUPTED, 0) if self.outcome else None
 
     @property
     def stamp(self) -> tuple[int, int]:

@@ -230,7 +230,7 @@ class Run:
             if share_s is not None and share_s <= 0:
                 self.control.stop(BUDGET, self._budget_text())
             await self._measure(state, entry, share_s)
-            if not self.clean or self.control.stopping or self._repetition + 1 >= plan.repeat:
+            if self.control.crash or self.control.stopping or self._repetition + 1 >= plan.repeat:
                 return
             self._repetition += 1
             try:

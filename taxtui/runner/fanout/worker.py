@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from costmodel import events
-from taxtui.errors import SubstrateError, WriteFailed
+from taxtui.errors import SandboxLost, WriteFailed
 from taxtui.runner import health
 from taxtui.runner.arrivals import when_due
 from taxtui.runner.fanout.messages import (
@@ -35,7 +35,7 @@ from taxtui.runner.run_control import (
     run_helpers,
 )
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.trial import Trial
+from taxtui.runner.trial.trial import CLEANUP_TIMEOUT_S, Failure, Trial
 
 
 class Leader(Protocol):
@@ -142,55 +142,72 @@ class Worker:
         async with share.gate:
             scheduled_ns = await when_due(assigned.due_ns, share.began_ns, self.control.stopped)
             if scheduled_ns is not None:
+                due_ns = None if assigned.due_ns is None else scheduled_ns
                 with self.control.guard():
-                    started = await self._assigned(cell, share.batch, assigned, scheduled_ns)
+                    started = await self._assigned(cell, share.batch, assigned, due_ns)
         share.trials -= 1
         if not started:
             self._leader.report(NotStarted(assigned.trial))
         elif all(share.trials <= share.slots for share in self._batches.values()):
             self._leader.idle()
 
-    async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> bool:
+    async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, due_ns: int | None) -> bool:
         """Run an assigned trial; with acquire=reset after a warm-up, if needed. False: not started."""
         if cell.plan.acquire != "reset" or batch == WARM_UP:
-            return await self._trial(cell, scheduled_ns, batch, assigned.trial, assigned.attempt)
+            return await self._trial(cell, due_ns, batch, assigned.trial, assigned.attempt) is not None
+        lacking = None
         if not cell.idle:
-            await self._trial(cell, time.monotonic_ns(), WARM_UP, assigned.spare)
+            spare = await self._trial(cell, None, WARM_UP, assigned.spare)
+            if spare is None:
+                return False
             if not cell.idle:
-                return False  # the failure is recorded; there is nothing to reset
-        return await self._trial(cell, scheduled_ns, batch, assigned.trial, assigned.attempt, reuse=True)
+                lacking = spare.failure or Failure(events.RESET, SandboxLost("no sandbox is left to reset"))
+        trial = await self._trial(cell, due_ns, batch, assigned.trial, assigned.attempt, reuse=True, lacking=lacking)
+        return trial is not None
 
     async def _trial(
-        self, cell: CellRun, scheduled_ns: int, batch: int, number: int, attempt: int = 0, *, reuse: bool = False
-    ) -> bool:
-        """Run one trial; False: not started."""
+        self,
+        cell: CellRun,
+        due_ns: int | None,
+        batch: int,
+        number: int,
+        attempt: int = 0,
+        *,
+        reuse: bool = False,
+        lacking: Failure | None = None,
+    ) -> Trial | None:
+        """Run one trial; None: not started. ``due_ns`` None: due at once. ``lacking``: why nothing can be reset."""
         await self.control.unpaused.wait()
         if self.control.stopping:
-            return False
-        if reuse:
+            return None
+        scheduled_ns = time.monotonic_ns() if due_ns is None else due_ns
+        if reuse and lacking is None:
             spec, sandbox = cell.idle.pop()
         else:
             spec, sandbox = cell.spec(self._assignment.run_id, self._assignment.parts[0], number), None
         warm_up = batch == WARM_UP
-        trial = Trial(cell, number, spec, warm_up=warm_up, block=max(0, batch), reuse=sandbox, attempt=attempt)
+        trial = Trial(
+            cell, number, spec, warm_up=warm_up, block=max(0, batch), reuse=sandbox, attempt=attempt, lacking=lacking
+        )
         self._trials.add(trial)
         try:
             await trial.run(scheduled_ns - cell.anchor_ns)
         except WriteFailed:
-            return False  # TrialStarted is not on the disk, so nothing was created
+            return None  # TrialStarted is not on the disk, so nothing was created
         finally:
             self._trials.discard(trial)
         if trial.reusable is not None:
             cell.idle.append((spec, trial.reusable))
-        return True
+        return trial
 
 
 async def _retire(cell: CellRun) -> None:
     """Destroy the sandboxes kept for another reset."""
     while cell.idle:
         _, sandbox = cell.idle.pop()
-        with contextlib.suppress(SubstrateError):  # the final sweep tries again and reports
-            await sandbox.destroy()
+        with contextlib.suppress(Exception):  # also an adapter's bug: the final sweep tries again and reports
+            async with asyncio.timeout(CLEANUP_TIMEOUT_S):
+                await sandbox.destroy()
 
 
 class _BatchShare:

@@ -14,7 +14,8 @@ from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
 
 BASE_TTL_S: Final = 3600.0
-RESET_TTL_S: Final = 24 * 3600.0
+LONGEST_TTL_S: Final = 24 * 3600.0
+"""Of a sandbox that is reset, and of the commands of one trajectory."""
 
 
 class CellRun:
@@ -64,9 +65,11 @@ class CellRun:
         )
 
     def _ttl_s(self) -> float:
-        """Generous: the provider's deadline only matters after every other clean-up has failed."""
-        if self.plan.acquire == "reset":
-            return RESET_TTL_S
-        think = self.plan.think
-        think_s = self.plan.actions * think.mean_ns / 1e9
-        return BASE_TTL_S + self.create_timeout_s + 2 * think_s
+        """Longer than any trajectory within its time limits: the deadline matters after every clean-up has failed."""
+        plan, tier = self.plan, self.plan.tier
+        if plan.acquire == "reset":
+            return LONGEST_TTL_S
+        steps = [*tier.setup, *(tier.cycle[number % len(tier.cycle)] for number in range(plan.actions))]
+        commands_s = sum(step.timeout_s or self.timeout_s for step in steps)
+        think_s = plan.actions * plan.think.mean_ns / 1e9
+        return BASE_TTL_S + self.create_timeout_s + min(commands_s, LONGEST_TTL_S) + 2 * think_s

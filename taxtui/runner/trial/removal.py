@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from taxtui.errors import SubstrateError
+from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import find_together
@@ -33,12 +33,10 @@ true
 """
 
 
-async def plant(sandbox: Sandbox, timeout_s: float) -> bool:
-    """Leave traces for ``CHECK`` to find after an incomplete reset; False after an error."""
-    try:
-        return (await sandbox.exec(Command(script=PLANT, timeout_s=timeout_s))).exit_code == 0
-    except SubstrateError:
-        return False
+async def plant(sandbox: Sandbox, timeout_s: float) -> None:
+    """Leave traces for ``CHECK`` to find after an incomplete reset. Raises ``SubstrateError``."""
+    if exit_code := (await sandbox.exec(Command(script=PLANT, timeout_s=timeout_s))).exit_code:
+        raise ExecFailed(f"exit {exit_code}")
 
 
 async def remove_copies(substrate: Substrate, spec: SandboxSpec) -> None:

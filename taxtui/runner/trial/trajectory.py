@@ -70,8 +70,10 @@ class TrialTrajectory:
         self.creating: asyncio.Future[Sandbox] | None = None
         self.suspended = False  # or about to be
         self.copied = False  # there may be copies of the sandbox
+        self.copies_queued_ns = 0  # throttled time of finished copies, after the occupied time
         self.phase = events.CREATE
         self.last_ns = 0  # end of the last measurement: the next gap begins here
+        self._last_queued_ns = 0  # throttled time until then
         self.marks, self._marks_written = Marks(), 0
         self._cell, self._number, self._spec = cell, number, spec
         self._reuse = reuse is not None
@@ -122,7 +124,10 @@ class TrialTrajectory:
 
     async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:
         """Run and record one phase; the next gap begins at the end."""
-        self.last_ns = await self._recorded(phase, work)
+        self._ended(await self._recorded(phase, work))
+
+    def _ended(self, at_ns: int) -> None:
+        self.last_ns, self._last_queued_ns = at_ns, self.queued_ns
 
     async def _recorded(self, phase: str, work: Coroutine[Any, Any, None]) -> int:
         """Run and record one phase, and return the end. A failed phase is in TrialEnded instead."""
@@ -166,7 +171,7 @@ class TrialTrajectory:
         self.sandbox = await self.retry(attempt)
         ended = self._cell.now()
         self.phase_ended(events.CREATE, began, ended - began - (self.marks.queued_ns - queued_before))
-        self.last_ns = ended
+        self._ended(ended)
 
     async def _ready(self) -> None:
         """Return once the first no-op has returned 0, on the command path of the actions."""
@@ -186,6 +191,8 @@ class TrialTrajectory:
                         raise
                     except ExecFailed as error:  # "running" in an API is not ready: try again until the time limit
                         refusal = f"; at last: {error}"
+                        if self.session is not None:  # broken
+                            await self._drop_session()
                     await asyncio.sleep(READY_POLL_S)
         except TimeoutError as error:
             if isinstance(error, SubstrateError):
@@ -214,11 +221,11 @@ class TrialTrajectory:
             await self._step(step, think_ns, index, kind)
 
     async def _think(self, think: ThinkTime) -> int:
-        """Idle like an agent waiting for a model; return the duration in ns."""
+        """Idle like an agent waiting for a model; return the duration in ns, without throttled time."""
         if not think.median_ns:
             return 0
         wanted_ns = think.median_ns * (self._random.lognormvariate(0, think.sigma) if think.sigma else 1.0)
-        began = time.monotonic_ns()
+        began, queued_before = time.monotonic_ns(), self.queued_ns
         after_ns = think.suspend_after_ns
         if after_ns is None or wanted_ns <= after_ns:
             await asyncio.sleep(wanted_ns / 1e9)
@@ -236,6 +243,7 @@ class TrialTrajectory:
         await self._idle((suspended + answer) // 2, sandbox, "suspended")
         await self._idle(answer, sandbox, "held")
         think_ns = max(wanted_ns, time.monotonic_ns() - began) if suspended < answer else wanted_ns
+        think_ns = max(0, think_ns - (self.queued_ns - queued_before))
         await self._call(events.RESUME, lambda: self._resume(sandbox, reopens))
         self.suspended = False
         self.phase = events.ACTION
@@ -260,7 +268,7 @@ class TrialTrajectory:
             await asyncio.wait({looking})
 
     async def _drop_session(self) -> None:
-        """Close a session lost in the suspension, and ignore errors."""
+        """Close a lost session, and ignore errors."""
         session, self.session = self.session, None
         assert session is not None
         with contextlib.suppress(SubstrateError, TimeoutError):
@@ -282,16 +290,18 @@ class TrialTrajectory:
 
         async def in_time() -> None:
             async with asyncio.timeout(limit_s):
-                await self.retry(call, resumes=resumes)
+                await call()
 
-        return await self._recorded(phase, in_time())
+        return await self._recorded(phase, self.retry(in_time, resumes=resumes))
 
     async def _copies(self) -> None:
         """Measure the plan's snapshot, fork and build, outside the occupied time."""
         assert self.sandbox is not None
         operations, substrate = self._cell.lifecycle, self._cell.substrate
         self.copied = bool({"snapshot", "build"} & set(operations))
+        queued_before = self.queued_ns
         await measure_copies(operations, substrate, self.sandbox, self._spec, self.marks, self._call)
+        self.copies_queued_ns = self.queued_ns - queued_before
 
     async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = events.PRELOAD) -> None:
         """Run, time and record one command, then check the result."""
@@ -312,7 +322,7 @@ class TrialTrajectory:
         )
         if kind in (events.SETUP, events.ACTION):
             self._columns.append(
-                gap_ns=max(0, began - self.last_ns - think_ns),
+                gap_ns=max(0, began - self.last_ns - think_ns - (self.queued_ns - self._last_queued_ns - queued)),
                 think_ns=think_ns,
                 duration_ns=duration_ns,
                 run_ns=run_ns,
@@ -322,7 +332,7 @@ class TrialTrajectory:
                 stdout_bytes=len(result.stdout) + result.stdout_dropped,
                 stderr_bytes=len(stderr) + result.stderr_dropped,
             )
-        self.last_ns = ended
+        self._ended(ended)
         self._judge(step, index, kind, result)
 
     def _judge(self, step: Step, index: int, kind: str, result: ExecResult) -> None:
@@ -336,9 +346,13 @@ class TrialTrajectory:
         runner = self.session or self.sandbox
         assert runner is not None
         command = Command(script=script, timeout_s=timeout_s)
+
+        async def answer() -> ExecResult:
+            async with asyncio.timeout(timeout_s + TIMEOUT_GRACE_S):  # of one request, without waits for a throttle
+                return await runner.exec(command)
+
         try:
-            async with asyncio.timeout(timeout_s + TIMEOUT_GRACE_S):
-                result = await self.retry(lambda: runner.exec(command))
+            result = await self.retry(answer)
         except TimeoutError as error:
             if isinstance(error, SubstrateError):
                 raise

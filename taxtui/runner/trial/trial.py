@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Final
+from typing import Final, NamedTuple
 
 from costmodel import events
 from taxtui.plan.spec import SandboxSpec
@@ -20,6 +20,13 @@ from taxtui.sandboxes.protocol import Sandbox
 CLEANUP_TIMEOUT_S: Final = 120.0
 ABANDONED_CREATE_S: Final = 60.0
 """Time for an abandoned create to answer; afterwards the sandbox is found by labels."""
+
+
+class Failure(NamedTuple):
+    """The end of a trajectory before the last action."""
+
+    phase: str
+    error: BaseException
 
 
 class Trial:
@@ -35,17 +42,21 @@ class Trial:
         block: int,
         reuse: Sandbox | None = None,
         attempt: int = 0,
+        lacking: Failure | None = None,
     ) -> None:
         """Send nothing yet.
 
         Args:
             reuse: a sandbox to reset instead of creating one.
             attempt: 1 for the second try, after the loss of a worker.
+            lacking: the end of the trial that should have left a sandbox to reset; this trial fails alike.
         """
         self.cell, self.number, self.spec = cell, number, spec
         self.warm_up, self.block, self.attempt = warm_up, block, attempt
         self.outcome = events.OK
         self.reusable: Sandbox | None = None  # with acquire=reset: left standing for the next trial
+        self.failure: Failure | None = None
+        self._lacking = lacking
         self._trajectory = TrialTrajectory(cell, number, spec, reuse)
         self._body: asyncio.Task[None] | None = None
         self._abandoned = ""
@@ -75,7 +86,7 @@ class Trial:
             )
         )
         error: BaseException | None = None
-        self._body = asyncio.ensure_future(trajectory.run())
+        self._body = asyncio.ensure_future(self._run_trajectory())
         if self._abandoned:
             self._body.cancel()
         try:
@@ -91,6 +102,7 @@ class Trial:
             self.outcome = events.FAILED
         end_ns = trajectory.last_ns if error is None else self.cell.now()
         failed_in = "" if error is None else trajectory.phase
+        self.failure = None if error is None else Failure(failed_in, error)
         try:
             self.flush_columns()
             trajectory.flush_marks()
@@ -105,12 +117,18 @@ class Trial:
                 error=name,
                 message=message,
                 end_ns=end_ns,
-                queued_ns=trajectory.queued_ns,
+                queued_ns=trajectory.queued_ns - trajectory.copies_queued_ns,
                 connection=trajectory.marks.connection,
                 node=trajectory.marks.node,
             )
         )
         del trajectory.retry  # a reference back to the trajectory: garbage is collected rarely
+
+    async def _run_trajectory(self) -> None:
+        if self._lacking is None:
+            return await self._trajectory.run()
+        self._trajectory.phase = self._lacking.phase
+        raise self._lacking.error
 
     def flush_columns(self) -> None:
         """Record the commands ended since the last call."""
@@ -128,9 +146,12 @@ class Trial:
             await self._succeeds(copies, CLEANUP_TIMEOUT_S, "error", text)
         sandbox = trajectory.sandbox
         resets = self.outcome == events.OK and cell.plan.acquire == events.RESET
-        if resets and sandbox is not None and await plant(sandbox, cell.timeout_s):
-            self.reusable = sandbox
-            return
+        if resets and sandbox is not None:
+            text = f"{cell.substrate.name}: no check of a reset, so {self.spec.name} is removed"
+            limit_s = cell.timeout_s + TIMEOUT_GRACE_S
+            if await self._succeeds(plant(sandbox, cell.timeout_s), limit_s, "warning", text):
+                self.reusable = sandbox
+                return
         began = cell.now()
         answer_within_s = ABANDONED_CREATE_S if self._abandoned else 0
         removal = remove(cell.substrate, self.spec, sandbox, trajectory.creating, answer_within_s)

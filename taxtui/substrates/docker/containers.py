@@ -125,12 +125,17 @@ class Containers:
             raise
 
     async def labelled(self, kind: Literal["containers", "images"], label: str) -> list[Found]:
-        """Everything with a label, ``KEY`` or ``KEY=value``, in any state. Raises ``SubstrateUnavailable``."""
+        """Everything with a label, ``KEY`` or ``KEY=value``, in any state. Raises ``SubstrateUnavailable``.
+
+        Docker copies labels to a person's own commit of a sandbox, and to containers of that image: a name that taxtui
+        did not give is the person's. Only images of a failed build have no name.
+        """
         query = urlencode({"all": int(kind == "containers"), "filters": json.dumps({"label": [label]})})
         reply = await self.daemon.ask("GET", f"/{kind}/json?{query}")
         if reply.status != 200:
             raise SubstrateUnavailable(f"docker: cannot list {kind}: {reply.message}")
-        return [entry_of(row) for row in reply.body or ()]
+        entries = map(entry_of, reply.body or ())
+        return [entry for entry in entries if entry.name.startswith((f"taxtui-{entry.run_id}-", entry.handle))]
 
     async def remove(self, container: str) -> None:
         """Kill and delete a container, and return when the container is gone. Raises ``CleanupFailed``."""
@@ -158,13 +163,13 @@ class Containers:
         with contextlib.suppress(CleanupFailed):
             await self.remove(container)
 
-    async def pristine(self, image_labels: dict[str, str]) -> bytes:
-        """The folder restored by a reset, as a tar archive of an unstarted container."""
+    async def pristine(self, name: str, image_labels: dict[str, str]) -> bytes:
+        """The folder restored by a reset, as a tar archive of an unstarted container with this name."""
         if self._pristine is not None:
             return self._pristine
         image = await self.image()
         config = {"Image": image.name, "Entrypoint": ["true"], "Labels": image_labels, "WorkingDir": image.folder}
-        container = await self.create(config)
+        container = await self.create(config, name)
         try:
             path = f"/containers/{container}/archive?{urlencode({'path': image.restored})}"
             reply = await self.daemon.request("GET", path, raw=True)

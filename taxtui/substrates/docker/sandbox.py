@@ -74,7 +74,7 @@ class DockerSandbox:
         killer = kill_script(f"{MARK}=", carried_by_all=SANDBOX_ENV)
         await self._ours(["sh", "-c", killer], "kill its processes")
         marks("processes killed")
-        archive = await self._containers.pristine(self._labels)
+        archive = await self._containers.pristine(f"{self.name}.pristine", self._labels)
         await self._ours(["sh", "-c", _RESTORE, "sh", self._image.restored], "restore its folder", archive)
         marks("folder restored")
 

@@ -37,7 +37,7 @@ from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
 from taxtui.workloads import fixtures
 
-_REMOVERS: Final = 4
+_THREADS: Final = 64
 _FOLDERS: Final = ("work", "home", "tmp")
 
 
@@ -174,7 +174,7 @@ class LocalSubstrate:
         fixtures = self._options.fixtures
         self.fixtures = Path(fixtures).expanduser().resolve() if fixtures else None
         self.limiter: Limiter
-        self.pool = BlockingPool(_REMOVERS, "local")
+        self.pool = BlockingPool(_THREADS, "local")
 
     async def __aenter__(self) -> Self:
         complaint, fix = self._complaint()

@@ -82,7 +82,7 @@ class SshSandbox(OverSsh):
         self._folder = folder or f"{substrate.facts.base}/{name}"
         self._env: dict[str, str] = {}
 
-    async def begin(self, spec: SandboxSpec, fixtures: str) -> None:
+    async def begin(self, spec: SandboxSpec, fixtures: str, marks: Marks) -> None:
         """Make the folder. Raises ``CreateFailed``, ``SubstrateUnavailable``, ``Throttled``."""
         self._env = {
             "LANG": "C.UTF-8",
@@ -93,7 +93,7 @@ class SshSandbox(OverSsh):
             SANDBOX_ENV: scripts.mark_of(spec.name),
         }
         try:
-            code, out, err = await self._substrate.run(scripts.make(self._folder, spec, math.ceil(spec.ttl_s)))
+            code, out, err = await self._substrate.run(scripts.make(self._folder, spec, math.ceil(spec.ttl_s)), marks)
         except (SandboxLost, ExecFailed) as error:  # a folder made nevertheless is found by name
             raise CreateFailed(f"{self.name} may exist or not: {error}") from error
         if code == scripts.EXISTS:
@@ -228,15 +228,17 @@ class SshSubstrate:
         self._connections = [connection, *still_open]
         return connection, waited_ns
 
-    async def run(self, line: str) -> tuple[int, bytes, bytes]:
+    async def run(self, line: str, marks: Marks | None = None) -> tuple[int, bytes, bytes]:
         """Exit code and outputs of a taxtui program on the host, over a shared connection, reopened when lost.
 
         Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` if the connection broke, ``ExecFailed`` without
-        an answer in time. After a cancellation the program runs to the end.
+        an answer in time. After a cancellation the program runs to the end. ``marks`` receive the wait for a channel.
         """
-        program = Program(_DRAIN_S)
+        program, came_ns = Program(_DRAIN_S), time.monotonic_ns()
         try:
             async with self._channels, asyncio.timeout(ANSWER_TIMEOUT_S):
+                if marks is not None:
+                    marks.queued(time.monotonic_ns() - came_ns)
                 await finish_despite_cancel(program.start(await self._connected(), line))
                 program.feed(b"")
                 out, err = await outputs(program)
@@ -278,7 +280,7 @@ class SshSubstrate:
     async def create(self, spec: SandboxSpec, marks: Marks) -> SshSandbox:
         """As ``Substrate.create``: returns when the folder exists."""
         sandbox = SshSandbox(self, spec.name)
-        await sandbox.begin(spec, self._options.fixtures)
+        await sandbox.begin(spec, self._options.fixtures, marks)
         marks("folder made")
         return sandbox
 

@@ -250,6 +250,13 @@ async def test_reset_makes_one_sandbox_and_uses_it_for_all(tmp_path: Path, fake:
     assert [start.warm_up for start in of(got, TrialStarted)] == [True, False, False, False]
     assert got[-1] == RunFinished("finished", {"ok": 3})
     assert fake.alive == {}
+    assert of(got, TrialStarted)[1].scheduled_ns >= of(got, TrialEnded)[0].end_ns, "the first waits for no reset"
+    fake.fail("create", CreateFailed("no room"), times=2)
+    (tmp_path / "refused").mkdir()
+    limited = plan(acquire="reset", trials=5, warmup=0, top={"max_sandboxes": 4})
+    _, got = await execute(tmp_path / "refused", limited)
+    assert got[-1] == RunFinished("budget", {"failed": 2, "ok": 2}), "what cannot be reset has failed"
+    assert [(end.phase, end.error) for end in of(got, TrialEnded)][:4] == [("create", "CreateFailed")] * 4
 
 
 async def test_a_full_disk_stops_the_run_and_still_cleans_up(

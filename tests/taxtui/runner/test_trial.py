@@ -21,6 +21,7 @@ from taxtui.runner.trial.bracket import Method
 from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
 from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSession, FakeSubstrate
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks
 from tests.support import waiting
 
@@ -261,6 +262,57 @@ async def test_a_throttle_while_it_boots_does_not_take_what_had_passed_from_the_
     assert context.ended.queued_ns >= 50_000_000  # the wait, and that alone
 
 
+async def test_throttled_waits_are_no_gap_no_model_time_and_use_up_no_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a suspension, of a resume, and of a command of an SDK with timestamps; limits are shorter than the waits."""
+    monkeypatch.setattr(trajectory_module, "TIMEOUT_GRACE_S", 0.05)
+    think = ThinkTime(median_ns=300_000_000, suspend_after_ns=0)
+    context = FakeContext(actions=2, think=think)
+    context.timeout_s, context.substrate.options = 0.5, FakeOptions(exec_s=0.02)
+    refused = {name: iter([Throttled("slow down", 0.6)]) for name in ("suspend", "resume", "two")}
+
+    async def refuse(name: str) -> None:
+        for error in refused[name]:
+            raise error
+
+    class Suspending(FakeSandbox):
+        async def suspend(self, marks: Marks) -> None:
+            await refuse("suspend")
+
+        async def resume(self, marks: Marks) -> None:
+            await refuse("resume")
+
+        async def usage(self) -> Usage:
+            return Usage()
+
+        async def exec(self, command: Command) -> ExecResult:
+            if command.script.endswith("two"):
+                await refuse("two")
+            began_ns = time.monotonic_ns()
+            result = await super().exec(command)
+            return ExecResult(result.exit_code, result.stdout, result.stderr, began_ns, time.monotonic_ns())
+
+    async def create(spec: SandboxSpec, marks: Marks) -> FakeSandbox:
+        context.substrate.alive[spec.name] = "r"
+        return Suspending(context.substrate, spec.name)
+
+    context.substrate.create = create  # type: ignore[method-assign]
+    await run(context)
+    assert context.ended.outcome == events.OK
+    assert context.ended.queued_ns >= 1_800_000_000
+    actions, held_ns = context.of(Actions)[1], context.ended.end_ns - context.of(TrialStarted)[0].start_ns
+    assert context.ended.queued_ns + sum(actions.think_ns + actions.gap_ns + actions.duration_ns) <= held_ns
+
+
+async def test_a_session_that_breaks_before_the_first_answer_is_opened_again() -> None:
+    context = FakeContext(mode="session")
+    context.substrate.exec_hook = AsyncMock(side_effect=[ExecFailed("it closed"), *[None] * 20])
+    await run(context)
+    assert context.ended.outcome == events.OK
+    assert context.substrate.calls.count("open_session") == 2
+
+
 async def test_think_time_is_recorded_and_not_latency() -> None:
     context = FakeContext(actions=3, think=ThinkTime(median_ns=50_000_000))
     began_ns = time.monotonic_ns()
@@ -359,6 +411,13 @@ async def test_reset_hands_the_sandbox_on_and_checks_that_it_is_clean() -> None:
     assert (context.ended.outcome, context.ended.phase) == ("failed", events.READY_AGAIN)
     assert "left something behind" in context.ended.message
     assert not third.reusable
+    assert context.substrate.alive == {}
+
+    context.events.clear()
+    context.substrate.answer = lambda command: 1 / 0 if "canary" in command.script else obey(command)  # type: ignore
+    assert not (await run(context)).reusable, "without a check it is removed"
+    assert context.ended.outcome == events.OK
+    assert "no check of a reset" in context.of(Notice)[0].text
     assert context.substrate.alive == {}
 
 

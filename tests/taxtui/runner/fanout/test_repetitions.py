@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
@@ -68,6 +69,15 @@ async def test_runs_follow_one_another_in_one_recording(tmp_path: Path) -> None:
     assert (run.progress.planned, run.progress.ended, run.progress.ok) == (4, 4, 4)
     starts = [event for event in events(run.path) if isinstance(event, TrialStarted)]
     assert [(start.trial, start.repetition) for start in starts] == [(0, 0), (1, 0), (2, 1), (3, 1)]
+
+
+async def test_a_sweep_that_fails_ends_no_repetition_but_the_exit_code_says_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "conclude_cleanup", AsyncMock(side_effect=[False, True]))
+    run = repeated(tmp_path / "r.msgpack")
+    await run.execute()
+    assert (run.outcome, run.cleanup_failed, run.progress.ended) == ("finished", True, 4)
 
 
 async def test_what_the_first_run_refuses_is_raised(tmp_path: Path) -> None:

@@ -90,6 +90,24 @@ async def test_an_image_that_names_no_folder(user: str) -> None:
         assert await output(sandbox, "ls -A") == ""
 
 
+async def test_a_persons_copies_of_a_sandbox_inherit_the_labels_and_are_not_the_runs() -> None:
+    import docker as sdk
+
+    substrate = DockerSubstrate()
+    async with sandbox_of(substrate) as sandbox:
+        with contextlib.closing(sdk.from_env()) as client:
+            mine = client.containers.get(sandbox.container).commit("mine")
+            try:
+                copy = client.containers.create(mine, name="mine-too")
+                try:
+                    assert copy.labels["taxtui.run"] == RUN
+                    assert [match.name for match in await substrate.find(RUN)] == [sandbox.name]
+                finally:
+                    copy.remove(force=True)
+            finally:
+                client.images.remove(mine.id, force=True)
+
+
 async def test_a_container_that_is_killed_from_outside_is_lost() -> None:
     substrate = DockerSubstrate()
     async with sandbox_of(substrate) as sandbox:
