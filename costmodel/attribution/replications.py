@@ -22,7 +22,7 @@ from costmodel.simulation.random_streams import AttemptStream, RandomStream, Thi
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import Bill, simulate_steps
 from costmodel.simulation.state import StepTaken
-from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, smaller
+from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, settling, smaller
 from costmodel.statistics.intervals import correlation_time
 from costmodel.statistics.repetitions import MIN_RUNS, assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
@@ -161,10 +161,12 @@ class Replications:
             self._thinking = ThinkQuantiles(training_run.think, trials, training_run.suspension)
         first = RandomStream(training_run, trials, self._thinking, training_run.precision.seed)
         rules = StepRules(training_run)
-        cost_per_rollout = len(self._without) / _chance_of_success(training_run, trials, first)
+        attempts = _attempts(training_run, trials, first)
+        cost_per_rollout = len(self._without) / _least_chance(training_run, attempts)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
         rollouts, step, workers = training_run.trajectories, rules.size, rules.workers
-        smallest = cost_per_rollout * rollouts_of(training_run, rules) * 2 * STREAMS[0]
+        settled = settling(rules, _busy_ns(rules, attempts))
+        smallest = cost_per_rollout * rollouts_of(training_run, rules, settled) * 2 * STREAMS[0]
         scale, training_run = smaller(
             training_run, math.ceil(smallest / ATTEMPTS) if sampling is None else sampling.scale
         )
@@ -176,7 +178,7 @@ class Replications:
             if twin_rounds == 0 and effort < ROUGH:
                 streams = FEW_STREAMS
             highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
-            sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest))
+            sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest), settled / scale)
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
                 streams -= 1
             sampling = Sampling(sample, streams, scale)
@@ -238,8 +240,11 @@ class Replications:
                 drawn += [run[(begin + place) % len(run)] for place in range(stretch)]
             for index in drawn[: len(run)]:
                 times[index] += 1
-        drawn_a_success = any(times[index] for index, trial in enumerate(trials) if trial.ok)
-        return times if drawn_a_success else [1] * len(times), factor
+        ends = any(times[index] for index, trial in enumerate(trials) if trial.ok)
+        if ends and self.training_run.timeout_s is not None:  # perhaps every success lasts too long
+            stream = RandomStream(self.training_run, self._trials, self._thinking, 0, times)
+            ends = _chance(self.training_run, _attempts(self.training_run, self._trials, stream)) >= LEAST_CHANCE
+        return times if ends else [1] * len(times), factor
 
     @property
     def sample(self) -> StepSample:
@@ -296,18 +301,37 @@ class Replications:
         )
 
 
-def _chance_of_success(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> float:
-    """Return the share of attempts that succeed, or of groups where whole groups are redone; hardly any is refused."""
+def _attempts(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> Sequence[AttemptTimes]:
+    """Return attempts of an unused step."""
     source = AttemptStream(stream, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
-    attempts = source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
+    return source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
+
+
+def _chance(training_run: TrainingRun, attempts: Sequence[AttemptTimes]) -> float:
+    """Return the share of attempts that succeed in time, or of groups where whole groups are redone."""
     limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9
-    chance = sum(ok is True and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
-    if training_run.on_failure == RESAMPLE:
-        chance **= training_run.group_size or 1
+    chance = sum(attempt.ok is True and attempt.span <= limit_ns for attempt in attempts) / len(attempts)
+    return math.pow(chance, training_run.group_size or 1) if training_run.on_failure == RESAMPLE else chance
+
+
+def _least_chance(training_run: TrainingRun, attempts: Sequence[AttemptTimes]) -> float:
+    """Return the chance of a rollout to end at an attempt. Raises ``TrainingRunError``: it hardly ever does."""
+    chance = _chance(training_run, attempts)
     if training_run.max_attempts is None and training_run.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
         which = "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
         raise TrainingRunError(f"{chance:.2%} of {which}, so that a rollout hardly ever ends: add --max-attempts A")
     return max(chance, 1 / (training_run.max_attempts or 1 / LEAST_CHANCE))
+
+
+def _busy_ns(rules: StepRules, attempts: Sequence[AttemptTimes]) -> float:
+    """Return how long a worker takes for a rollout, with a barrier's wait for the longest one and for the training."""
+    spans = sorted(attempt.span for attempt in attempts)
+    mean = math.fsum(spans) / len(spans)
+    if not rules.policy.barrier:
+        return mean
+    step_ns = max(spans[len(spans) * rules.size // (rules.size + 1)], mean * rules.size / rules.workers)
+    step_ns = max(step_ns, rules.train_ns) if rules.policy.overlaps else step_ns + rules.train_ns
+    return step_ns * rules.workers / rules.size
 
 
 def _acting_causes(

@@ -38,6 +38,8 @@ AVERAGED: Final = 16
 AT_ONCE: Final = 4
 """The same part in steps, as a multiple of the steps in flight."""
 SETTLED: Final = 0.03
+UNPULLED: Final = 0.05
+"""Share of the pulls of a filling run that may remain where its steps count as alike."""
 ROUND: Final = 1 << 20
 """Distance between the step numbers of two rounds."""
 
@@ -102,7 +104,7 @@ def sample_steps(
 ) -> StepSample:
     """Select the steps of a training run. A round has about ``highest`` steps, of a stream as many as necessary.
 
-    Limits and pools of a stream settle within ``settled`` rollouts.
+    Limits and pools settle within ``settled`` rollouts.
     """
     full, rest = divmod(training_run.trajectories, rules.size)
     count = full + (rest > 0)
@@ -110,7 +112,8 @@ def sample_steps(
     whole = training_run.trajectories / rules.size
     if not rules.policy.barrier:
         return _of_a_stream(rules, stream, count, rest or rules.size, highest, settled)
-    highest = max(FEW, highest)
+    first = 0 if _alike(rules) else max(highest // 2, math.ceil(settled / rules.size))
+    highest = max(FEW, highest, first + highest - highest // 2)
     if count <= (2 * highest if pulls else highest):
         sizes = (rules.size,) * full + (rest,) * (rest > 0)
         return StepSample(count, (Segment(0, sizes, (1.0,) * count),), float(count))
@@ -118,7 +121,6 @@ def sample_steps(
         return _along_the_run(rules, stream, count, highest, whole)
     last = (rest,) if rest and count < MANY else ()
     like = full if last else count
-    first = 0 if _alike(rules) else highest // 2
     stands_for = (1.0,) * first + ((like - first) / (highest - first),) * (highest - first) + (1.0,) * len(last)
     segment = Segment(0, (rules.size,) * highest + last, stands_for)
     return StepSample(count, (segment,), float(count) if last else whole)
@@ -175,11 +177,11 @@ def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
     )
 
 
-def rollouts_of(training_run: TrainingRun, rules: StepRules) -> int:
-    """How many rollouts a round simulates at least, of each counterfactual."""
+def rollouts_of(training_run: TrainingRun, rules: StepRules, settled: float) -> int:
+    """How many rollouts a round simulates at least, of each counterfactual. ``settled``: as of ``sample_steps``."""
     if rules.policy.barrier:
-        return rules.launched(rules.size) * FEW
-    return min(training_run.trajectories, sum(_stream_steps(rules)) * rules.size)
+        return rules.launched(rules.size) * (FEW + math.ceil(settled / rules.size))
+    return min(training_run.trajectories, sum(_stream_steps(rules)) * rules.size + math.ceil(settled))
 
 
 def is_alike(rules: StepRules) -> bool:
@@ -249,12 +251,12 @@ def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
 
 def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: int, whole: float) -> StepSample:
     """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
-    the last place if disks are full there."""
+    the last place if steps are alike from there."""
     lead = LEAD if rules.policy.overlaps else 0
     wanted = max(3, highest // (lead + 1))
-    before = _filling(rules, stream, count, wanted, lead)
-    at = sorted(before)
-    last = at[-1]
+    before, last = _filling(rules, stream, count, lead)
+    places = (round((last + 1) ** (place / (wanted - 1))) - 1 for place in range(wanted))
+    at = sorted({min(before, key=lambda number: (abs(number - place), number)) for place in places})
     weights = [0.0] * len(at)
     weights[0] += 0.5
     for place, (start, following_start) in enumerate(pairwise(at)):
@@ -276,23 +278,28 @@ def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: 
     return StepSample(count, tuple(segments), whole, later=tuple(later) if full else (), alike=copies)
 
 
-def _filling(
-    rules: StepRules, stream: RandomStream, count: int, wanted: int, lead: int
-) -> dict[int, tuple[list[list[int]], list[int]]]:
-    """Return disks and built images ``lead`` steps before each ``wanted`` step, by number.
+class Contents(NamedTuple):
+    """What is on the nodes' disks, and the built images."""
+
+    disks: list[list[int]]
+    built: list[int]
+
+
+def _filling(rules: StepRules, stream: RandomStream, count: int, lead: int) -> tuple[dict[int, Contents], int]:
+    """Return contents ``lead`` steps before some steps, by number, and the last of them: the steps after it are alike.
 
     Attempts are placed wave after wave with a common start and without failures.
     """
     assert rules.cluster is not None
     nodes, workers = Nodes(rules.cluster), rules.workers
     launched = rules.launched(rules.size)
-    contents: dict[int, tuple[list[list[int]], list[int]]] = {}
+    contents: dict[int, Contents] = {}
     pulled: list[float] = []
     builds: list[int] = []
-    places = {round(count ** (place / (wanted - 1))) - 1 for place in range(wanted)} if wanted > 1 else {0}
+    denser = {round(1.25**power) - 1 for power in range(1 + math.ceil(math.log(count, 1.25)))}
     for number in range(count):
-        now = nodes.disks(), list(nodes.built)
-        contents.update({place: now for place in places if max(0, place - lead) == number})
+        now = Contents(nodes.disks(), list(nodes.built))
+        contents.update({place: now for place in denser if max(0, place - lead) == number})
         before = nodes.pulled_gb
         builds.append(len(nodes.built))
         images = stream.images(number, launched)
@@ -301,9 +308,23 @@ def _filling(
         pulled.append(nodes.pulled_gb - before)
         settled = number >= 2 * AVERAGED and builds[-1] == builds[-AVERAGED]  # few images remain
         if settled and _settled(pulled, AVERAGED):
-            contents[number + 1 + lead] = nodes.disks(), list(range(1 + max(nodes.built, default=0)))
+            now = Contents(nodes.disks(), list(range(1 + max(nodes.built, default=0))))
             break
-    return {number: held for number, held in contents.items() if number < count}
+    last = max(builds.index(builds[-1]), _level_from(pulled))
+    return {number: held for number, held in contents.items() if number < last} | {last: now}, last
+
+
+def _level_from(pulled: Sequence[float]) -> int:
+    """Return the step from which on the pulls above the final level are few: ``UNPULLED`` of all above the level."""
+    final = pulled[-AVERAGED:] if len(pulled) > 2 * AVERAGED else pulled[len(pulled) // 2 :]
+    level = math.fsum(final) / len(final)
+    above = [max(0.0, gb - level) for gb in pulled]
+    left = total = math.fsum(above)
+    for number, gb in enumerate(above):
+        if left <= UNPULLED * total:
+            return number
+        left -= gb
+    return len(pulled) - 1
 
 
 def _settled(pulled: Sequence[float], over: int) -> bool:

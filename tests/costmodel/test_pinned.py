@@ -304,7 +304,7 @@ def _plans() -> dict[str, object]:
             disks = [[list(disk) for disk in part.disks] for part in sample.segments]
             answer[f"{name} {highest}"] = [*numbers, later.stands_for, segments, _digest(disks)]
             answer[f"{name} {highest} following"] = following(sample, rules)
-        answer[f"{name} rules"] = [settled, is_alike(rules), rollouts_of(asked, rules), rules.workers_only]
+        answer[f"{name} rules"] = [settled, is_alike(rules), rollouts_of(asked, rules, 0.0), rules.workers_only]
         for scale in (1, 3, 50):
             less, small = smaller(asked, scale)
             settings = {key: value for key, value in asdict(small).items() if key != "images"}

@@ -217,7 +217,7 @@ def test_a_system_that_is_too_large_is_made_smaller_in_proportion(
     monkeypatch.setattr(replications, "BUDGET", 130_000)
     asked = {"trajectories": 2_600, "workers": 128, "prompts": 64, "group_size": 4, "run_sd": 0.0} | more
     found = []
-    for attempts, reduced in ((3_300, True), (130_000, False)):
+    for attempts, reduced in ((3_300, True), (160_000, False)):
         monkeypatch.setattr(replications, "ATTEMPTS", attempts)
         found.append(attributed(same, **asked))
         assert ("size" in {one.name for one in found[-1].assumptions}) == reduced
@@ -340,3 +340,23 @@ def test_other_runs_are_resampled_each_for_themselves(tmp_path: Path) -> None:
     apart = run_difference(*(Alternatives(next(iter(pool)), PAIRED, None) for pool in (one, two)))
     assert apart.usd.value == 0  # the same trials, drawn alike
     assert apart.usd.low < 0  # but who knows whether the runs were
+
+
+def test_what_lasts_for_the_first_steps_is_not_of_every_step(same: Path) -> None:
+    """A burst of creates, ready sandboxes, and a build: 100 steps of 16 trials of 9 s at once."""
+    fast, slow = STEPS, {"create_rate": 1.0, "create_burst": 400}
+    found = row(same, **fast, **slow)
+    assert found.wall_clock_hours.value * HOUR == pytest.approx(1600 - 400 + 9, rel=0.01)
+    ready = row(same, **fast, warm_pool=400, refill_rate=0.5)
+    assert ready.warm_pool is not None
+    assert ready.warm_pool.hit == pytest.approx((400 + ready.wall_clock_hours.value * HOUR / 2) / 1600, rel=0.02)
+    images = {"nodes": 4, "pods_per_node": 4, "images": Images.of([1]), "pull_gb_s": 1.0, "build_s": 600.0}
+    once = attributed(same, run_sd=0.0, **fast, **images).causes["image_pull"]
+    assert once is not None
+    assert once.step_s.value * 100 == pytest.approx(601, abs=2)
+
+
+def test_a_resample_without_a_trial_in_time_is_not_simulated(tmp_path: Path) -> None:
+    file = write(tmp_path / "slow", [trial(n, actions=[(5 + 5 * (n > 0)) * S]) for n in range(20)], cell(actions=1))
+    alone = {"trajectories": 40, "workers": 4, "batch": 4, "prompts": None, "group_size": None}
+    assert row(file, **alone, timeout_s=9).attempts == pytest.approx(20, rel=0.5)
