@@ -111,8 +111,7 @@ def both_cells(folder: Path, *, alone: bool = True, cpus: bool = True) -> Path:
 def reported(path: Path) -> list[dict[str, Any]]:
     result = CliRunner().invoke(app, ["report", str(path), "--format", "json"])
     assert result.exit_code == 0
-    found: list[dict[str, Any]] = json.loads(result.output)
-    return sorted(found, key=lambda row: int(row["concurrency"]))
+    return sorted(json.loads(result.output), key=lambda row: int(row["concurrency"]))
 
 
 def test_the_share_of_the_tax_does_not_fall_where_sandboxes_compete(tmp_path: Path) -> None:
