@@ -103,11 +103,6 @@ def test_there_are_few_actions_and_a_key_has_one_meaning_everywhere() -> None:
         assert len(shown - {"enter", "y", "h", "question_mark", "q"}) == 1
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return record(tmp_path / "story.msgpack")
-
-
 async def pages(pilot: Pilot[None], path: Path) -> str:
     """The answer, once it is there and written."""
 

@@ -28,11 +28,6 @@ from tests.taxtui.tui.story import record
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return record(tmp_path / "story.msgpack")
-
-
-@pytest.fixture
 def other(tmp_path: Path) -> Path:
     return record(tmp_path / "earlier.msgpack", story.run(30), "an-earlier-run")
 
