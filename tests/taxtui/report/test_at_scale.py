@@ -102,14 +102,6 @@ def test_what_has_a_lower_limit_only_is_in_no_ratio(tmp_path: Path) -> None:
         assert (versus.verdict.kind != "unknown") == known
 
 
-def test_one_answer_by_default_and_a_row_for_each_level_where_it_is_asked_for(tmp_path: Path) -> None:
-    recording, training_run = recorded(tmp_path), TrainingRun(trajectories=1000, workers=8)
-    assert len(project([recording], training_run)) == 1
-    each = project([recording], training_run, each_level=True)
-    assert [found.identity.concurrency for found in each] == [1, 4, 16]
-    assert all(found.levels is None for found in each)
-
-
 def test_the_derivation_and_the_json_show_the_levels(tmp_path: Path) -> None:
     recording = recorded(tmp_path, {n: 1 + 0.05 * (n - 1) for n in (1, 4, 16, 64)})
     training_run = TrainingRun(trajectories=1000, workers=256, run_sd=0.0)
