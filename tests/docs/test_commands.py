@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from taxtui.cli import app
 from taxtui.options.training_file import TEMPLATE
 from tests.docs.pages import PAGES, ROOT, blocks, name_of, prose, text_of
 from tests.support import reference
+from tests.support.command_line import printed
 from tests.support.cost_model.simulating import attribute_coarsely, run_coarsely
 from tests.support.reference import SHOWN
 
@@ -72,9 +72,7 @@ def test_cheap_commands_run_as_written(line: str, monkeypatch: pytest.MonkeyPatc
     for name in ("recordings", "scenarios"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, shlex.split(line)[1:])
-    assert done.exit_code == 0, f"{done.stderr}{done.exception!r}"
-    assert done.stdout.strip()
+    assert printed(*shlex.split(line)[1:]).strip()
 
 
 def test_the_targets_of_make_are_there() -> None:

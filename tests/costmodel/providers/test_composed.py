@@ -11,7 +11,6 @@ from statistics import NormalDist
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ from costmodel import Images, Recording, Row, TrainingRun, load, load_prices, po
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.providers.estimation import estimated, workloads
 from costmodel.providers.provider import Provider, StartTime, load_provider
-from taxtui.cli import app
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
 
 MS = S // 1000
@@ -244,6 +243,5 @@ def test_a_choice_of_substrates_keeps_the_composed_rows(step: tuple[str, ...], t
     path = write(tmp_path / "run.msgpack", trials, cell(0), cell(1, substrate="local"))
     training_run = ["--trajectories", "64", "--workers", "8", *step]
     words = ["project", str(path), *training_run, "--substrate", "docker", "--compose", "daytona", "--format", "json"]
-    done = CliRunner().invoke(app, words, catch_exceptions=False)
-    rows = json.loads(done.stdout)
+    rows = json.loads(printed(*words))
     assert [(row["substrate"], row["provenance"]) for row in rows] == [("docker", "measured"), ("daytona", "composed")]
