@@ -49,9 +49,8 @@ def test_every_command_is_accepted_as_it_stands(line: str, tmp_path: Path, monke
     context = click.Context(app, info_name="taxtui")
     while isinstance(group, click.Group) and arguments and not arguments[0].startswith("-"):
         name = arguments.pop(0)
-        found = group.get_command(context, name)
-        assert found is not None, f"there is no command {name!r}"
-        group = found
+        group = group.get_command(context, name)
+        assert group is not None, f"there is no command {name!r}"
     with contextlib.suppress(click.exceptions.Exit):  # --help is an answer
         group.make_context("taxtui", arguments, parent=context, resilient_parsing=not arguments)
 

@@ -48,8 +48,7 @@ async def test_3_and_4_show_the_chosen_recording(shelf: Path) -> None:
 def test_in_a_clone_the_first_answer_is_about_the_reference(clone: Path) -> None:
     named = sorted(path.stem for path in (clone / "recordings").iterdir())
     assert named == sorted(Path(shipped).stem for shipped in catalogue.SHIPPED)
-    newest = catalogue.newest(succeeded=True)
-    assert newest.name == "run.msgpack"
+    assert catalogue.newest(succeeded=True).name == "run.msgpack"
 
 
 async def test_during_a_measurement_no_other_recording_is_opened(shelf: Path) -> None:
