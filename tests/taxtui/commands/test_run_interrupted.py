@@ -160,7 +160,6 @@ def test_ctrl_c_twice_abandons_what_runs(home: Home, isolation: str, mode: str) 
     ("script", "arrival", "number", "counts"),
     [
         (ENDLESS, (), signal.SIGTERM, {"interrupted": 2}),
-        (ENDLESS, (), signal.SIGHUP, {"interrupted": 2}),
         (A_SECOND, ("--arrival", "open:1/h"), signal.SIGINT, {"ok": 1}),  # between scheduled starts
     ],
 )

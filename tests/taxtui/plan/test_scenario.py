@@ -77,7 +77,6 @@ def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
         (f'timeout = "{"9" * 400}s"\n' + CELLS, "beyond 292 years"),
         (CELLS + "concurrency = 0\n", "concurrency: expected"),
         (CELLS + 'modes = ["exce"]\n', r"unknown mode 'exce'; did you mean 'exec'\?"),
-        (CELLS.replace("T0", "T7"), "no tier 'T7'"),
         (CELLS + 'think = "long"\n', "not a duration"),
         (CELLS + 'concurrency = 4\narrival = "sequential"\n', "arrival sequential means concurrency 1"),
         (CELLS + CELLS, "planned twice"),
