@@ -627,8 +627,7 @@ def differences(name: str, pinned: Mapping[str, Sequence[object]]) -> list[str]:
 
 
 def _table() -> dict[str, dict[str, list[object]]]:
-    table: dict[str, dict[str, list[object]]] = json.loads(TABLE.read_text(encoding="utf-8"))
-    return table
+    return json.loads(TABLE.read_text(encoding="utf-8"))
 
 
 def test_the_table_has_every_question() -> None:

@@ -9,15 +9,14 @@ from random import Random
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 from costmodel import MOVE, STAY, Decision, Precision, Recording, TrainingRun, decide_between, input_effects
 from costmodel.analysis.decision import CANNOT_TELL
 from costmodel.providers import plausible_ranges
-from taxtui.cli import app
 from taxtui.report.decision.sections import page
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from taxtui.report.formats.plain_tables import to_text
+from tests.support.command_line import printed
 from tests.support.cost_model.decision_worlds import (
     RUN,
     candidate_at,
@@ -134,12 +133,12 @@ def test_the_command_writes_markdown_and_json(tmp_path: Path, monkeypatch: pytes
     words += ["--mode", "exec", "--from", "docker", "--to", "daytona", "--quick"]
     words += ["--trajectories", "2k", "--workers", "32", "--prompts", "2"]
     memo = tmp_path / "memo.md"
-    assert CliRunner().invoke(app, [*words, "-o", str(memo)]).exit_code == 6
+    printed(*words, "-o", memo, code=6)
     text = memo.read_text(encoding="utf-8")
     assert text.startswith("# CAN'T TELL docker:runc from daytona (estimated)\n\nMoving")
     assert "Unmeasured inputs at daytona" in text
     assert "groups with a failed attempt" in text
-    found = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).output)[0]
+    found = json.loads(printed(*words, "--format", "json", code=6))[0]
     assert {"failure_rate", "dispatch", "limits", "image", "start"} <= {one["input"] for one in found["unmeasured"]}
     assert all(one["sources"] for one in found["unmeasured"])
     assert found["saving_at_worst"]["value"] < found["saving_at_best"]["value"]

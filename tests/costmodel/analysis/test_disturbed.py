@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from costmodel import FLOOR_LIMIT_NS, Row, TrainingRun, answer_of, compare, load, project, read_recording
 from costmodel.analysis.baseline import with_baseline
 from costmodel.analysis.comparison import parse_metric
 from costmodel.recording.runner_health import LAG_LIMIT_NS
-from taxtui.cli import app
 from taxtui.report.answer.measured import summary
 from taxtui.report.headline import sentence
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 ONCE = TrainingRun(trajectories=1000, workers=10)
@@ -75,8 +74,7 @@ def test_compare_gives_no_verdict_about_a_disturbed_recording(tmp_path: Path) ->
     files = [read_recording(path) for path in (before, after, quiet)]
     verdicts = [[one.verdict for one in compare(files[:1], [file], mean).comparisons] for file in files[1:]]
     assert verdicts == [["inconclusive"] * 2, ["worse"] * 2]
-    done = CliRunner().invoke(app, ["compare", str(before), str(after)])
-    text = " ".join(done.output.split())
+    text = " ".join(printed("compare", before, after).split())
     assert "disturbed: measure again on an idle machine: " in text
     assert "0 worse" in text
 
@@ -86,10 +84,9 @@ def test_every_command_and_the_page_say_it(tmp_path: Path) -> None:
     asked = ("project", file, "--trajectories", "1000", "--workers", "10")
     page = tmp_path / "page.html"
     for words in (("report", file), asked, (*asked, "--html", str(page))):
-        done = CliRunner().invoke(app, list(words))
-        assert done.exit_code == 0, done.output
-    for text in (CliRunner().invoke(app, ["report", file]).output, summary(Path(file)), page.read_text()):
+        printed(*words)
+    for text in (printed("report", file), summary(Path(file)), page.read_text()):
         assert SAID in " ".join(text.split())
-    rows = json.loads(CliRunner().invoke(app, ["report", file, "--format", "json"]).output)
+    rows = json.loads(printed("report", file, "--format", "json"))
     assert [row["bad_seconds"]["median_share"] for row in rows] == [1.0, 1.0]
     assert not any(row["answer"]["ranked"] for row in rows)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from costmodel import Precision, Row, Think, TrainingRun, TrainingRunError, load
 from costmodel.analysis.project import SubstrateRun, project, project_per_substrate
 from costmodel.analysis.ranking import HELD_PER_SUCCESS, answer_of
-from taxtui.cli import app
 from taxtui.report.headline import excess, headline, sentence
 from tests.support.asking import ask
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -176,11 +175,11 @@ def test_every_place_and_work_is_compared_in_table_and_json() -> None:
     found = answer_of(rows)
     assert len(found.modes) == 18
     asked = ["project", str(RECORDINGS / "run.msgpack"), "--trajectories", "1000000", "--workers", "500"]
-    text = CliRunner().invoke(app, [*asked, "--full"]).output
+    text = printed(*asked, "--full")
     assert "How many times longer exec runs than session" in text
     docker = next(one for one in found.modes if (one.name, one.place.name) == ("T1 50", "docker:runc"))
     assert f"{docker.ratio.value:.2f}x" in text
-    records = json.loads(CliRunner().invoke(app, [*asked, "--format", "json"]).output)
+    records = json.loads(printed(*asked, "--format", "json"))
     told = {record["cell_id"]: record["answer"] for record in records}
     answer = told[docker.row.identity.cell_id]
     assert answer["session"] == docker.session.identity.cell_id

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from costmodel import CostModelError, Images, Saving, Think, TrainingRun, behind, load, load_prices, what_if
-from taxtui.cli import app
-from taxtui.errors import TaxtuiError
+from costmodel import Images, Saving, Think, TrainingRun, behind, load, load_prices, what_if
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, price_sheet, trial, write
 
 STEPS: dict[str, Any] = {"trajectories": 160, "workers": 4, "prompts": 2, "group_size": 8}
@@ -78,17 +76,15 @@ def test_builds_before_the_run_save_the_first_uses(recording: Path) -> None:
     ],
 )
 def test_a_question_without_an_answer_is_one_line(recording: Path, words: list[str], message: str) -> None:
-    result = CliRunner().invoke(app, ["project", str(recording), "--trajectories", "160", "--workers", "4", *words])
-    assert isinstance(result.exception, (TaxtuiError, CostModelError))
-    assert message in str(result.exception)
+    assert message in printed("project", recording, "--trajectories", "160", "--workers", "4", *words, code=2)
 
 
 def test_the_command_prints_a_row_per_action(recording: Path) -> None:
     words = ["project", str(recording), "--trajectories", "160", "--workers", "4", "--prompts", "2"]
     words += ["--group-size", "8", "--what-if", "fork,recycle", "--set", "fork_s=0.5"]
-    text = CliRunner().invoke(app, words).stdout
+    text = printed(*words)
     assert "contamination" in text
     assert "assumed: recycle_s 0 to 5.00 s" in text
-    rows = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).stdout)
+    rows = json.loads(printed(*words, "--format", "json"))
     assert [row["action"] for row in rows] == ["fork", "recycle"]
     assert rows[0]["s_per_step"]["value"] > 0

@@ -168,18 +168,6 @@ def test_money_by_hand(tmp_path: Path) -> None:
     assert project([recording], ask())[0].cost is None
 
 
-def test_equal_cells_pool_across_recordings_and_others_do_not(tmp_path: Path) -> None:
-    a = load(write(tmp_path / "a", [trial(1)], run_id="1"))
-    b = load(write(tmp_path / "b", [trial(1, create=4 * S)], run_id="2"))
-    other = load(write(tmp_path / "c", [trial(1)], cell(environment="elsewhere"), run_id="3"))
-    rows = project([a, b, other], ask())
-    assert [(row.trials, row.sources) for row in rows] == [(2, ("a", "b")), (1, ("c",))]
-    assert hours(rows[0]) == pytest.approx(7)
-    assert rows[0].identity.cell_id != rows[1].identity.cell_id
-    with pytest.raises(SourceError, match="hold the same run"):
-        project([a, a], ask())
-
-
 def test_runs_or_blocks_widen_the_interval(tmp_path: Path) -> None:
     def width(row: Row) -> float:
         return row.worker_hours.high - row.worker_hours.low
@@ -190,6 +178,9 @@ def test_runs_or_blocks_widen_the_interval(tmp_path: Path) -> None:
 
     runs = [write(tmp_path / f"{run}", trials()[9 * run : 9 * run + 9], run_id=f"{run}") for run in range(4)]
     (many,) = project([load(path) for path in runs], ask())
+    assert (many.trials, many.sources) == (36, ("0", "1", "2", "3"))
+    with pytest.raises(SourceError, match="hold the same run"):
+        project([load(runs[0]), load(runs[0])], ask())
     single = one(write(tmp_path / "flat", trials()), run_sd=0.0)
     blocked = one(write(tmp_path / "blocks", trials(block=True)), run_sd=0.0)
     assert hours(many) == pytest.approx(hours(single))

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Exposure, Recording, TrainingRun, WorkerFitness, load, pools, project
 from costmodel.recording.breakdown import UNKNOWN, Split, known_parts, measure, parted
 from costmodel.recording.events import Health
-from taxtui.cli import app
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 many = settings(max_examples=300, deadline=None)
@@ -109,10 +108,7 @@ def both_cells(folder: Path, *, alone: bool = True, cpus: bool = True) -> Path:
 
 
 def reported(path: Path) -> list[dict[str, Any]]:
-    result = CliRunner().invoke(app, ["report", str(path), "--format", "json"])
-    assert result.exit_code == 0
-    found: list[dict[str, Any]] = json.loads(result.output)
-    return sorted(found, key=lambda row: int(row["concurrency"]))
+    return sorted(json.loads(printed("report", path, "--format", "json")), key=lambda row: int(row["concurrency"]))
 
 
 def test_the_share_of_the_tax_does_not_fall_where_sandboxes_compete(tmp_path: Path) -> None:
@@ -212,12 +208,10 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
     recording = recorded(tmp_path, slow_ns, spread_ns=spread_ns)
     (row,) = project([recording], TrainingRun(trajectories=100, workers=1))
     assert ("runner_distorted" in row.flags) == badged
-    result = CliRunner().invoke(app, ["report", str(tmp_path / "a.msgpack"), "--format", "json"])
-    (told,) = json.loads(result.output)
+    (told,) = json.loads(printed("report", tmp_path / "a.msgpack", "--format", "json"))
     assert ("runner_distorted" in told["flags"]) == badged
     assert told["bad_seconds"]["exposed_trials"] == 5
-    text = CliRunner().invoke(app, ["report", str(tmp_path / "a.msgpack"), "--table", "breakdown"]).output
-    assert "Trials in bad seconds" in text
+    assert "Trials in bad seconds" in printed("report", tmp_path / "a.msgpack", "--table", "breakdown")
 
 
 def test_the_start_delay_is_shown_where_there_is_one(tmp_path: Path) -> None:
@@ -226,7 +220,7 @@ def test_the_start_delay_is_shown_where_there_is_one(tmp_path: Path) -> None:
         events[0][4] = events[0][5] - 3 * S  # when it was scheduled
     late = write(tmp_path / "late.msgpack", trials)
     prompt = write(tmp_path / "prompt.msgpack", [trial(number) for number in range(1, 8)])
-    shown = [CliRunner().invoke(app, ["report", str(one), "--table", "breakdown"]).output for one in (late, prompt)]
+    shown = [printed("report", one, "--table", "breakdown") for one in (late, prompt)]
     assert "start delay" in shown[0]
     assert "3.00 s" in shown[0]
     assert "start delay" not in shown[1]

@@ -8,16 +8,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from click.testing import CliRunner
 
 from costmodel import Interval, Precision, TrainingRun, expected_max
 from costmodel.projection.row import TailLimits
 from costmodel.projection.wall_clock import WallClockLimits, limits, run_in_time, tail_limits
 from costmodel.simulation.makespan import expected_makespan, list_makespan
 from costmodel.statistics.distribution import Distribution
-from taxtui.commands.project import command
 from taxtui.report.numbers import duration
 from tests.studies.study_tails import LAWS, coverage, true_wall_s
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, trial, write
 
 BY_NAME = {law.name: law for law in LAWS}
@@ -111,9 +110,7 @@ def test_at_least_is_what_is_printed_and_a_timeout_helps(tmp_path: Path) -> None
     file = write(tmp_path / "run.msgpack", [trial(n, create=(2 + n % 3) * S, cleanup=S) for n in range(40)])
 
     def projected(*more: str) -> str:
-        result = CliRunner().invoke(command, [str(file), "--trajectories=512", "--workers=512", *more])
-        assert result.exit_code == 0, result.output
-        return " ".join(result.output.split())
+        return " ".join(printed("project", file, "--trajectories=512", "--workers=512", *more).split())
 
     (row,) = json.loads(projected("--batch=512", "--format=json"))
     wall, steps, latency = row["wall_clock_hours"], row["steps"], row["trajectory_s"]

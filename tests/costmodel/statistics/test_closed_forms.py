@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from costmodel import TrainingRunError, percentile, published_figures
 from costmodel.statistics.distribution import WHOLE, Distribution, strata_of_sum
 from costmodel.statistics.intervals import quantile, student_t, wilson_interval
-from costmodel.statistics.quantiles import effective_count, least_count, rank_limits
+from costmodel.statistics.quantiles import effective_count, rank_limits
 from costmodel.workload.rescaling import Level, LevelCurve
 
 
@@ -124,14 +124,6 @@ def test_the_closest_ranks_whose_risk_is_at_most_a_fortieth_on_each_side(count: 
     # the quantile is below X(low) only if fewer than `low` values are below it; above X(high) if at least `high` are
     assert low == max((rank for rank in range(1, count + 1) if risk[rank] <= TAIL), default=None)
     assert high == min((rank for rank in range(1, count + 1) if 1 - risk[rank] <= TAIL), default=None)
-
-
-def test_what_percentiles_need() -> None:
-    assert [least_count(p) for p in (0.5, 0.95, 0.99)] == [6, 72, 368]
-    for p, needed in ((Fraction(1, 2), 6), (Fraction(19, 20), 72), (Fraction(99, 100), 368)):
-        assert p**needed <= TAIL < p ** (needed - 1)
-        assert rank_limits(needed, float(p))[1] == needed
-        assert rank_limits(needed - 1, float(p))[1] is None
 
 
 @untimed

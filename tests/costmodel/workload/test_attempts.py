@@ -12,7 +12,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,12 +21,11 @@ from costmodel.recording.breakdown import UNKNOWN
 from costmodel.workload.attempts import FIRST_CYCLE
 from costmodel.workload.characterization import hazard, think_law
 from costmodel.workload.pool import attempts, pools
-from taxtui.cli import app
-from taxtui.commands.report import command
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
 from taxtui.live.state import RunState
 from tests.studies.study_length import held_out
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -123,12 +121,6 @@ def path(tmp_path: Path) -> Path:
     return write(tmp_path / "varied.msgpack", trials, cell(0, actions=0, length="recorded", cycle=1))
 
 
-def run(*words: str | Path) -> str:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def test_every_trial_counts_with_the_length_it_has(path: Path) -> None:
     (row,) = project([load(path)], TrainingRun(trajectories=3600, workers=1))
     assert (row.trials, row.failures) == (5, 1)
@@ -171,11 +163,11 @@ def test_a_trajectory_without_an_action_goes_on_as_the_longest_of_its_cell(tmp_p
 
 
 def test_what_is_shown_is_the_shortest_the_longest_and_the_mean(path: Path) -> None:
-    assert "T2 2-8 avg 4 exec c1" in run("report", path, "--table", "tax")
-    told = run("project", path, "--trajectories", "100", "--workers", "1")
+    assert "T2 2-8 avg 4 exec c1" in printed("report", path, "--table", "tax")
+    told = printed("project", path, "--trajectories", "100", "--workers", "1")
     assert "T2 2-8 avg 4 exec" in told
     assert "100 trajectories of 2-8 avg 4 actions" in told
-    assert "T2 x 2-8 avg 4 exec" in run("recordings", "info", path)
+    assert "T2 x 2-8 avg 4 exec" in printed("recordings", "info", path)
     state = RunState()
     read_events(path, state.apply)
     assert (state.cells[0].workload, state.cells[0].mean_actions) == ("T2 x 2-8 avg 4", 4)
@@ -293,7 +285,7 @@ def test_logs_of_somebody_s_training_feed_every_law_in_a_table_of_their_own(tmp_
     import_files(registry.load("verifiers"), [logs], out)
 
     def shown(*words: str) -> str:
-        return CliRunner().invoke(command, [str(out), *words], catch_exceptions=False).stdout
+        return printed("report", out, *words)
 
     text = shown("--table", "distributions")
     assert "Distributions" in text

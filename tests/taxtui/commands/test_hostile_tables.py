@@ -26,7 +26,6 @@ DEMAND = ("--trajectories", "1000", "--workers", "10")
 
 def choices(command: click.Command, option: str) -> list[str]:
     [kind] = [each.type for each in command.params if f"--{option}" in each.opts]
-    assert isinstance(kind, click.Choice)
     return list(kind.choices)
 
 

@@ -160,7 +160,6 @@ def test_ctrl_c_twice_abandons_what_runs(home: Home, isolation: str, mode: str) 
     ("script", "arrival", "number", "counts"),
     [
         (ENDLESS, (), signal.SIGTERM, {"interrupted": 2}),
-        (ENDLESS, (), signal.SIGHUP, {"interrupted": 2}),
         (A_SECOND, ("--arrival", "open:1/h"), signal.SIGINT, {"ok": 1}),  # between scheduled starts
     ],
 )
@@ -184,7 +183,6 @@ def test_ctrl_c_twice_with_docker_leaves_no_container(home: Home) -> None:
 
 
 def control(process: subprocess.Popen[bytes], line: bytes) -> None:
-    assert process.stdin is not None
     process.stdin.write(line)
     process.stdin.flush()
 
@@ -200,7 +198,6 @@ def test_control_pauses_resumes_and_cancels(home: Home) -> None:
     block_until(lambda: trials_ended(path), "the end of the first trial is written")
     paused = trials_ended(path)
     control(process, b'not json\n{"op": "dance"}\n[]\n{"op": []}\n')
-    assert process.stderr is not None
     for _ in range(4):
         assert b"--control: not understood" in process.stderr.readline()
     assert trials_ended(path) == paused

@@ -9,18 +9,17 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from click.testing import CliRunner
 
-from costmodel import Recording, load
+from costmodel import load
 from costmodel.analysis.concurrency_sweep import RUNNER, SUBSTRATE, UNKNOWN, Ladder, ladders
 from costmodel.workload.pool import pools
-from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import crowding
 from taxtui.plan.notation import parse_ladder
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.scenario import plan as planned
 from taxtui.tui.setup.form import Choices
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, frame, header
 
 LEVELS = (1, 2, 4, 8, 16, 32)
@@ -64,7 +63,6 @@ def climb(tmp_path: Path) -> Climb:
 
     def made(first_s: float, more_s: float, **runner: Any) -> Ladder:
         found = load(climbed(tmp_path / "ladder.msgpack", first_s, more_s, **runner))
-        assert isinstance(found, Recording)
         (ladder,) = ladders(pools([found]))
         return ladder
 
@@ -109,12 +107,12 @@ def test_a_level_that_was_over_before_the_runner_told_of_itself_is_nobodys(climb
 
 def test_the_table_and_its_rows(tmp_path: Path) -> None:
     path = str(climbed(tmp_path / "ladder.msgpack", 1.0, 0.125))
-    text = " ".join(CliRunner().invoke(report, [path, "--table", "ladder"]).stdout.split())
+    text = " ".join(printed("report", path, "--table", "ladder").split())
     assert "knee: 4 at a time, the last level with a completion within 1.5x of the first level" in text
     assert "the substrate's: the runner took 10 %" in text
     assert "closed loop:" in text
-    assert "knee: 4 at" in " ".join(CliRunner().invoke(report, [path]).stdout.split())  # without being asked
-    told = json.loads(CliRunner().invoke(report, [path, "--table", "ladder", "--format", "json"]).stdout)
+    assert "knee: 4 at" in " ".join(printed("report", path).split())  # without being asked
+    told = json.loads(printed("report", path, "--table", "ladder", "--format", "json"))
     assert [row["concurrency"] for row in told] == list(LEVELS)
     assert {row["knee"]["whose"] for row in told} == {SUBSTRATE}
 

@@ -90,7 +90,6 @@ def test_bars_of_a_training_run_are_those_of_the_projection(
     asked = TrainingRun(trajectories=128, workers=16, **more)
     providers = [load_provider("daytona")] * steps
     run = Material(rows, sources, paths, 0, places=[SubstrateRun("", asked, None)], providers=providers).run
-    assert run is not None
     figure = causes.figure("costs", "Costs by cause", run.answer)
     assert [panel.provenance for panel in figure.panels] == ["", "COMPOSED"][: 1 + steps]
     wanted = []

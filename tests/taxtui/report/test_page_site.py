@@ -119,7 +119,6 @@ p50 = 1.5
 
 def section(index: str, name: str) -> str:
     found = re.search(rf'<section id="{name}">(.*?)</section>', index, re.DOTALL)
-    assert found is not None
     return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split())
 
 

@@ -89,6 +89,11 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clone: Path
 
 
 @pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return story.record(tmp_path / "story.msgpack")
+
+
+@pytest.fixture
 def shelf(folder: Path) -> Path:
     """Three recordings, a and b and c from the newest to the oldest."""
     for number, name in enumerate("cba"):

@@ -17,6 +17,7 @@ from taxtui.tui.live.replay import Feed
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.setup.panels import PickList
 from taxtui.tui.setup.screen import SetupScreen
+from tests.support.cost_model.costmodel_files import trial, write
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import StoryRun, app, looking_at, priced, shown, text, until
 from tests.taxtui.tui.story import record
@@ -105,13 +106,8 @@ def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int,
 
 
 async def test_results_of_failures_alone_say_so(tmp_path: Path) -> None:
-    told = [story.header([story.planned("docker", trials=12)]), story.clock(), story.cell(0, "docker", "runc")]
-    for number in range(12):
-        told += story.trial(
-            number, 0, number * 10**9, durations_ns=[], outcome="failed", phase="create", error="Throttled",
-            message="429",
-        )  # fmt: skip
-    async with looking_at(record(tmp_path / "failing.msgpack", told)).run_test(size=SMALL) as pilot:
+    failing = write(tmp_path / "failing.msgpack", [trial(number, outcome="failed") for number in range(12)])
+    async with looking_at(failing).run_test(size=SMALL) as pilot:
         await press("3")(pilot)
         assert "No trajectory succeeded, so there is nothing to compare." in text(pilot)
 

@@ -28,7 +28,6 @@ from tests.taxtui.tui import story
 STAND_IN = """
 import sys
 from pathlib import Path
-from costmodel.errors import SourceError
 from costmodel.recording import events
 from taxtui.recording.writer import Recorder
 from tests.taxtui.tui import story

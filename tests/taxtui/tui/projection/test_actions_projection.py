@@ -20,17 +20,11 @@ from taxtui.tui.projection.screen import ProjectionScreen
 from tests.support.command_line import printed
 from tests.support.cost_model.simulating import run_coarsely
 from tests.taxtui.tui.driving import SIZE, looking_at, projection, until
-from tests.taxtui.tui.story import record
 
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     run_coarsely(monkeypatch)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return record(tmp_path / "story.msgpack")
 
 
 def panel(pilot: Pilot[None]) -> FormPanel:

@@ -42,9 +42,7 @@ async def _visit() -> None:
         visit = "d escape 3 right_square_bracket enter enter escape escape 4 w escape"
         for key in f"{visit} 5 enter enter enter escape escape tab tab enter escape".split():
             await _pressed(pilot, key)
-        feed = taxtui(pilot).feed
-        assert feed is not None
-        feed.close()
+        taxtui(pilot).feed.close()
 
 
 async def _pressed(pilot: Pilot[None], key: str) -> None:
@@ -66,7 +64,5 @@ async def test_markup_in_a_name_is_shown_as_it_stands_on_every_screen(folder: Pa
             await _pressed(pilot, key)
             if name in text(pilot):
                 stands.add(type(pilot.app.screen).__name__)
-        feed = taxtui(pilot).feed
-        assert feed is not None
-        feed.close()
+        taxtui(pilot).feed.close()
     assert stands >= {tab.screen for tab in SCREENS} - {"SetupScreen"}, "Setup shows nothing of a recording"

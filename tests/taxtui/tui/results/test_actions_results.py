@@ -28,11 +28,6 @@ from tests.taxtui.tui.story import record
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return record(tmp_path / "story.msgpack")
-
-
-@pytest.fixture
 def other(tmp_path: Path) -> Path:
     return record(tmp_path / "earlier.msgpack", story.run(30), "an-earlier-run")
 
@@ -63,7 +58,6 @@ async def test_3_ranks_and_enter_leads_to_the_long_table_and_the_slowest_trials(
         assert said.startswith("docker:runc exec runs ")
         assert "local:bwrap exec for T0 x 10" in said
         workload = table(pilot).workload
-        assert workload is not None
         assert any(f"{workload.entries[1].ratio.value:.2f}x" in line for line in lines(pilot))  # type: ignore[union-attr]
         assert "local:bwrap" in table(pilot).heading[0].plain
         bars = results(pilot).query_one(StackedBars)
@@ -141,7 +135,6 @@ async def on_screen(path: Path, key: str) -> tuple[str, list[str]]:
         await pilot.press(key)
         await until(pilot, lambda: said(pilot) and pilot.app.screen.settled)  # type: ignore[attr-defined]
         found = pilot.app.screen.query_one(AnswerTable).answer
-        assert found is not None
         ratios = [entry.ratio for line in found.lines for entry in line.entries if entry.ratio]
         return words(said(pilot)).removeprefix("≈ "), [plus_minus(one, unit="x") for one in ratios]
 
