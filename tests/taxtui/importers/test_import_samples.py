@@ -309,6 +309,15 @@ def test_csv_of_durations_only(tmp_path: Path, newline: str, line: int) -> None:
     assert any(line.startswith("instants unknown") for line in result.unknown)
     left_out = [name.rpartition("csv, ")[2] for name in result.named]
     assert left_out == [f"line {line}: the rows of a trial are not adjacent"]
+    rows = (
+        "trial,phase,start,end",
+        "a,action,1795297003,1795297004",
+        "a,create,1795297000,1795297002",
+        "a,action,nan,nan",
+    )
+    (tmp_path / "b.csv").write_bytes(newline.join(rows).encode())
+    trial = one("csv", tmp_path / "b.csv")
+    assert (trial.dated, [action.duration_ns for action in trial.actions]) == (True, [10**9]), "in the order of time"
 
 
 @pytest.mark.parametrize(
