@@ -96,6 +96,7 @@ def _steps(*stamps: str, **extra: Any) -> list[dict[str, Any]]:
 
 TWO_STEPS = _steps("2026-11-21T22:00:10Z", "2026-11-21T22:00:20Z")
 MEASURED = _steps("2027-01-01T00:00:00Z", harbor_llm_wait_msec=9000.5, harbor_tool_exec_msec=120)
+WAIT = {**_steps("2027-01-01T00:00:00Z", harbor_llm_wait_msec=6000)[0], "tool_calls": []}
 OF_CALL = {"started_at": "2026-11-21T22:00:10Z", "completed_at": "2026-11-21T22:00:14Z"}
 OF_RESULT = {"started_at": "2026-11-21T22:00:11Z", "completed_at": None, "ended_at": "2026-11-21T22:00:12Z"}
 BOTH_ENDS = {
@@ -111,6 +112,7 @@ BOTH_ENDS = {
     [
         *((agent, TWO_STEPS, [34], [], "refused: .*harbor_llm_wait_msec") for agent in atif.INVENTED),
         ("mini-swe-agent", MEASURED, [0.12], [9.0005], ""),
+        ("mini-swe-agent", [WAIT, *MEASURED, *MEASURED, WAIT], [0.12, 0.12], [15.0005, 9.0005], ""),
         ("other", [BOTH_ENDS], [2], None, ""),
         ("other", _steps("2026-11-21T23:00:00Z"), [34], [], "do not lie within the agent's"),
         ("other", TWO_STEPS + _steps("2026-11-21T22:00:39.5Z"), [10, 19.5, 0.5], [], "think unknown: a step"),
