@@ -289,6 +289,22 @@ def test_otlp_by_the_conventions_and_by_map(tmp_path: Path) -> None:
     assert not [line for line in result.unknown if line.startswith("create")]
 
 
+def test_spans_outside_of_every_agent_are_counted(tmp_path: Path) -> None:
+    def span(name: str, parent: str, operation: str) -> dict[str, Any]:
+        ends = {"startTimeUnixNano": "1795297000000000000", "endTimeUnixNano": "1795297001000000000"}
+        attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": operation}}]
+        return {"traceId": "t", "spanId": name, "parentSpanId": parent, **ends, "attributes": attributes}
+
+    agents = [span(f"a{number}", "", "invoke_agent") for number in range(2)]
+    tools = [span(f"t{number}", f"a{number}", "execute_tool") for number in range(52)]
+    source = written(tmp_path / "x.json", {"resourceSpans": [{"scopeSpans": [{"spans": [*agents, *tools]}]}]})
+    result, events = imported("otlp", source, tmp_path / "out")
+    assert [len(actions_s(events, number)) for number in range(result.trials)] == [1, 1]
+    assert [line.partition("json, ")[2] for line in result.named] == [
+        "line 1: 50 spans of the trace are outside of every agent"
+    ]
+
+
 def test_csv_rows(tmp_path: Path) -> None:
     result, events = imported("csv", SAMPLES / "csv", tmp_path / "out", keep_names=True)
     assert phases_s(events, 0) == pytest.approx({"create": 4.2, "preload": 1.8, "verify": 11})
