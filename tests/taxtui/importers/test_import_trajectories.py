@@ -92,6 +92,16 @@ def test_a_trace_without_calls_is_one_piece(tmp_path: Path) -> None:
     assert {"actions", "think"} <= unknown(trial).keys()
 
 
+def test_a_command_ends_at_the_start_of_a_call_without_an_end(tmp_path: Path) -> None:
+    ends = [{"start": 6.0, "end": 16.0}, {"start": 18.0}, {"start": 48.0, "end": 58.0}]
+    calls = [{"time": {end: 1795297000 + at for end, at in time.items()}} for time in ends]
+    timing = json.loads((LOGS / "verifiers-given.jsonl").read_text())["traces"][0]["timing"]
+    timing["agent"]["end"] = 1795297060.0
+    trial = one("verifiers", episode(tmp_path, calls=calls, timing=timing))
+    assert ms(trial) == [(10_000, 0, 2_000), (10_000, 30_000, 2_000)]
+    assert {"actions", "think"} <= {each.quantity for each in trial.unknown if each.partly}
+
+
 def test_of_two_views_of_one_step_the_whole_one_is_read(tmp_path: Path) -> None:
     for folder in ("step_1/train/all", "step_1/train/effective", "step_2/train/effective"):
         (tmp_path / folder).mkdir(parents=True)
