@@ -1,7 +1,8 @@
 """The times of one trial in order: no duration is negative, and no time counts twice.
 
-Overlaps are cut: parallel commands occupy the worker once, so the second command begins at the end of the first. A span
-without both ends, or with the end before the start, is left out and reported.
+Overlaps are cut and reported. Parallel commands occupy the worker once: the second begins at the end of the first. A
+phase is cut at the first command, and model time at a phase or command. A span without both ends, or with the end
+before the start, is left out and reported.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ NO_ZONE: Final = "times without a zone are taken as UTC: concurrency across mach
 BACKWARDS: Final = "the clock runs backwards"
 TOO_LONG: Final = "longer than a year"
 UNDIVIDED: Final = "only the agent's total time is known"
+OVERLAP: Final = "the common time of overlapping spans counts once"
+LATE: Final = "the time during another phase, or after the start of the first command, counts there or as a gap"
+EARLY: Final = "the time during another phase, or before the end of the last command, counts there or as a gap"
 AFTERWARDS: Final = (events.VERIFY, events.CLEANUP)
 """Phases after the trajectory; all others are before the trajectory."""
 _TRAJECTORY: Final = (Quantity.THINK, events.ACTION)
@@ -134,47 +138,65 @@ class Timeline:
         """Return all spans in order, without time before the start."""
         starts = (span.start_ns for span in self._spans)
         start_ns = self._start_ns if self._start_ns is not None else min(starts, default=0)
-        before, cursor_ns = self._phases_from(start_ns, afterwards=False)
-        actions, end_ns = self._actions_from(cursor_ns)
+        first_ns = min((span.start_ns for span in self._spans if span.kind == events.ACTION), default=self.latest_ns)
+        before = self._phases(start_ns, first_ns, LATE, afterwards=False)
+        actions, end_ns = self._actions(start_ns, before)
         if self._ended_ns is not None and end_ns < self._ended_ns <= start_ns + LONGEST_NS:
             end_ns = self._ended_ns
-        after, _ = self._phases_from(end_ns, afterwards=True)
+        after = self._phases(end_ns, self.latest_ns, EARLY, afterwards=True)
         return Times(
             start_ns=start_ns,
             end_ns=end_ns,
-            phases=(*before, *after),
+            phases=tuple(Phase(span.kind, span.start_ns, span.end_ns - span.start_ns) for span in (*before, *after)),
             actions=tuple(actions),
             unknown=tuple(self._unknown),
         )
 
-    def _phases_from(self, cursor_ns: int, *, afterwards: bool) -> tuple[list[Phase], int]:
-        """Return the phases before or after the trajectory without their time before an instant, and their end."""
-        phases = []
-        for span in sorted(self._spans, key=lambda span: span.start_ns):
-            if span.kind not in _TRAJECTORY and (span.kind in AFTERWARDS) == afterwards:
-                start_ns = max(span.start_ns, cursor_ns)
-                cursor_ns = max(start_ns, span.end_ns)
-                phases.append(Phase(span.kind, start_ns, cursor_ns - start_ns))
-        return phases, cursor_ns
+    def _phases(self, from_ns: int, until_ns: int, why: str, *, afterwards: bool) -> list[_Span]:
+        """Return the phases before or after the trajectory, cut to the time between two instants.
 
-    def _actions_from(self, cursor_ns: int) -> tuple[list[ImportedAction], int]:
-        """Return the actions after an instant and the last action's end, without model time after the last action."""
+        ``why`` is reported for each cut.
+        """
+        phases: list[_Span] = []
+        for span in sorted(self._spans):
+            if span.kind not in _TRAJECTORY and (span.kind in AFTERWARDS) == afterwards:
+                cut = span._replace(start_ns=max(span.start_ns, from_ns), end_ns=min(span.end_ns, until_ns))
+                if cut != span:
+                    self.lacks(_QUANTITIES.get(span.kind, span.kind), why, partly=True)
+                if cut.start_ns <= cut.end_ns:
+                    phases.append(cut)
+                    from_ns = cut.end_ns
+        return phases
+
+    def _actions(self, start_ns: int, phases: list[_Span]) -> tuple[list[ImportedAction], int]:
+        """Return the actions and the end of the last, without model time after the last action."""
         actions: list[ImportedAction] = []
-        end_ns = cursor_ns
+        cursor_ns = end_ns = start_ns
         gap_ns = think_ns = 0
-        # Of two equal spans the model's is first.
-        for span in sorted(self._spans, key=lambda span: (*span[:2], span.kind == events.ACTION)):
-            if span.kind not in _TRAJECTORY:
-                continue
-            start_ns = max(span.start_ns, cursor_ns)
-            gap_ns += start_ns - cursor_ns
-            cursor_ns = max(span.end_ns, start_ns)
-            duration_ns = cursor_ns - start_ns
+        trajectory = [span for span in self._spans if span.kind in _TRAJECTORY]
+        for span in sorted([*phases, *trajectory]):
+            # A phase or command begins at the end of the last, and takes the time of model calls.
+            begin_ns = max(span.start_ns, cursor_ns if span.kind == Quantity.THINK else end_ns)
+            until_ns = max(span.end_ns, begin_ns)
+            if span.start_ns < min(begin_ns, span.end_ns):
+                self.lacks(_QUANTITIES.get(span.kind, span.kind), OVERLAP, partly=True)
+            gap_ns += max(0, begin_ns - cursor_ns)
             if span.kind == Quantity.THINK:
-                think_ns += duration_ns
+                think_ns += until_ns - begin_ns
+                cursor_ns = until_ns
                 continue
-            run_ns = span.run_ns if span.run_ns <= duration_ns else events.UNKNOWN
-            actions.append(ImportedAction(duration_ns, think_ns, gap_ns, run_ns, span.exit_code))
-            gap_ns = think_ns = 0
-            end_ns = cursor_ns
+            counted_ns = max(0, cursor_ns - begin_ns)  # model time after the begin
+            rest_ns = max(0, cursor_ns - until_ns)  # model time after the end
+            if rest_ns < counted_ns:
+                self.lacks(Quantity.THINK, OVERLAP, partly=True)
+            think_ns -= counted_ns
+            if span.kind == events.ACTION:
+                duration_ns = until_ns - begin_ns
+                run_ns = span.run_ns if span.run_ns <= duration_ns else events.UNKNOWN
+                actions.append(ImportedAction(duration_ns, think_ns, gap_ns, run_ns, span.exit_code))
+                think_ns = 0
+            think_ns += rest_ns
+            gap_ns = 0
+            end_ns = until_ns
+            cursor_ns = max(cursor_ns, until_ns)
         return actions, end_ns

@@ -29,8 +29,9 @@ def add(timeline: Timeline, path: Path, agent: str, start_ns: int, end_ns: int) 
         timeline.lacks(Quantity.ACTIONS, f"trajectory.json is not readable: {why}")
         return False
     steps = [step for step in maps(trajectory, "steps") if text(step.get("source")) == "agent"]
-    if durations := _durations(steps):
-        add_consecutive(timeline, durations, start_ns, end_ns)
+    durations, last_wait_ns = _durations(steps)
+    if durations:
+        add_consecutive(timeline, durations, start_ns, end_ns - last_wait_ns)
         return True
     name = text(at(trajectory, "agent", "name")) or agent
     if name in INVENTED:
@@ -44,16 +45,22 @@ def add(timeline: Timeline, path: Path, agent: str, start_ns: int, end_ns: int) 
     return _add_turns(timeline, steps, start_ns, end_ns)
 
 
-def _durations(steps: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """Return model and tool time of each step by Harbor's patch of the agent; [] if a step lacks a time."""
+def _durations(steps: list[dict[str, Any]]) -> tuple[list[tuple[int, int]], int]:
+    """Return model and tool time of each command, and the model time after the last, by Harbor's patch of the agent.
+
+    The model time of a step without a tool call belongs to the next command. Without a step's time there is no command.
+    """
     durations = []
+    waited_ns = 0
     for step in steps:
         wait_ns, tool_ns = (_extra_ns(step, key) for key in ("harbor_llm_wait_msec", "harbor_tool_exec_msec"))
         if wait_ns is None or (tool_ns is None and items(step, "tool_calls")):
-            return []
+            return [], 0
+        waited_ns += wait_ns
         if tool_ns is not None:
-            durations.append((wait_ns, tool_ns))
-    return durations
+            durations.append((waited_ns, tool_ns))
+            waited_ns = 0
+    return durations, waited_ns
 
 
 def _extra_ns(step: dict[str, Any], key: str) -> int | None:

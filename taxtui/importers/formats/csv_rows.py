@@ -84,7 +84,8 @@ def _rows(path: Path) -> Iterator[NumberedRow]:
 
 def _trial(rows: list[NumberedRow]) -> ImportedTrial:
     timeline = Timeline()
-    dated = all(_instant(row["start"]) is not None for _, row in rows)
+    durations = (row for _, row in rows if row["duration_s"])  # a row without start and duration has no time
+    dated = all(_instant(row["start"]) is not None for row in durations)
     if not dated:
         timeline.lacks(Quantity.INSTANTS, "not every row has a start")
     timeline.lacks_zone(*(row["start"] for _, row in rows if _number(row["start"]) is None))

@@ -23,6 +23,7 @@ HEADERS: Final = ("header.json", "_journal/start.json")
 """Members with the header; an unfinished evaluation has only the second."""
 INIT: Final = "init"
 SCORERS: Final = "scorers"
+SCORER: Final = "scorer"
 MAX_DEPTH: Final = 20
 ERROR: Final = re.compile(r"[\w.]*?(\w+(?:Error|Exception|Timeout|Exceeded|Interrupt|Failed))\b")
 LIMITS: Final = {
@@ -79,6 +80,21 @@ def _events(holder: object, depth: int = 0) -> Iterator[dict[str, Any]]:
             yield from _events(event, depth + 1)
 
 
+def _steps_as_spans(log: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the events with spans in place of steps, which older versions have, with a step per scorer."""
+    steps: list[str] = []  # open
+    for number, event in enumerate(log):
+        if at(event, "event") != "step":
+            yield event | {"span_id": steps[-1]} if steps else event
+        elif at(event, "action") == "begin":
+            kind = text(at(event, "type")) or text(at(event, "name"))
+            span = {"id": f"step {number}", "parent_id": steps[-1] if steps else None}
+            steps.append(f"step {number}")
+            yield event | span | {"event": "span_begin", "type": SCORERS if kind == SCORER else kind}
+        elif steps:
+            yield event | {"event": "span_end", "id": steps.pop()}
+
+
 def _in_trajectory(log: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     """Return the events of a kind between set-up and scoring."""
     spans = {text(at(event, "id")): event for event in log if at(event, "event") == "span_begin"}
@@ -97,12 +113,12 @@ def _outside(event: object, spans: dict[str, dict[str, Any]]) -> bool:
     return False
 
 
-def _span(log: list[dict[str, Any]], kind: str) -> Span:
-    """Return start and end of the first span of a kind."""
-    begin = next((event for event in log if at(event, "event") == "span_begin" and at(event, "type") == kind), None)
-    name = text(at(begin, "id"))
-    end = next((event for event in log if at(event, "event") == "span_end" and name and at(event, "id") == name), None)
-    return instant_ns(at(begin, "timestamp")), instant_ns(at(end, "timestamp"))
+def _spans(log: list[dict[str, Any]], kind: str) -> list[Span]:
+    """Return start and end of each span of a kind."""
+    ends = {text(at(event, "id")): event for event in log if at(event, "event") == "span_end"}
+    begins = [event for event in log if at(event, "event") == "span_begin" and at(event, "type") == kind]
+    instants = [(at(begin, "timestamp"), at(ends.get(text(at(begin, "id"))), "timestamp")) for begin in begins]
+    return [(instant_ns(start), instant_ns(end)) for start, end in instants]
 
 
 def _ends(event: object) -> Span:
@@ -110,8 +126,8 @@ def _ends(event: object) -> Span:
 
 
 def _trial(log: object, sample: object) -> ImportedTrial:
-    sample_events = list(_events(sample))
-    init, scoring = _span(sample_events, INIT), _span(sample_events, SCORERS)
+    sample_events = list(_steps_as_spans(_events(sample)))
+    init, scorings = next(iter(_spans(sample_events, INIT)), (None, None)), _spans(sample_events, SCORERS)
     start_ns = init[0] or instant_ns(at(sample, "started_at"))
     if start_ns is None:
         raise Unreadable("the start of the sample is missing, or events were not logged")
@@ -131,8 +147,9 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     for event in commands or _in_trajectory(sample_events, "tool"):
         code = integer(at(event, "result"), 255) if commands else None
         timeline.add(events.ACTION, *_ends(event), "a command has no ends", exit_code=code)
-    timeline.add(events.VERIFY, *scoring)
-    failure = _failure(sample, init, scoring)
+    for scoring in scorings:
+        timeline.add(events.VERIFY, *scoring)
+    failure = _failure(sample, init, scorings)
     if failure is not None and failure.phase != events.VERIFY:
         completed_ns = instant_ns(at(sample, "completed_at"))
         timeline.ended(completed_ns)
@@ -164,7 +181,7 @@ def _sandbox(value: object) -> str:
     return text(at(value, "type")) or text(at(value, 0)) or text(value)
 
 
-def _failure(sample: object, init: Span, scoring: Span) -> Failure | None:
+def _failure(sample: object, init: Span, scorings: list[Span]) -> Failure | None:
     """Return the failure of a sample with an error. A reached limit is no failure."""
     error = at(sample, "error")
     if not error:
@@ -172,7 +189,7 @@ def _failure(sample: object, init: Span, scoring: Span) -> Failure | None:
     match = ERROR.match(text(at(error, "message")))
     kind = match[1] if match else "SampleError"
     phase = events.ACTION
-    if scoring[0] is not None:
+    if any(start_ns is not None for start_ns, _ in scorings):
         phase = events.VERIFY
     elif init[0] is not None and init[1] is None:
         phase = events.CREATE

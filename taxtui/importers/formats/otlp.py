@@ -129,13 +129,17 @@ def _trials(trace: list[TraceSpan]) -> Iterator[ImportedTrial | Skipped]:
     if not any(span.kind for span in trace):
         return  # a trace of other software
     by_id = {span.id: span for span in trace if span.id}
-    agents = [span for span in trace if span.kind == AGENT and _outermost(span, by_id) is span]
-    if len(agents) <= 1:
-        yield _trial(trace, agents[0] if agents else None)
+    by_agent: dict[TraceSpan | None, list[TraceSpan]] = {}
+    for span in trace:
+        by_agent.setdefault(_outermost(span, by_id), []).append(span)
+    outside = [span for span in by_agent.pop(None, []) if span.kind]
+    if len(by_agent) <= 1:
+        yield _trial(trace, next(iter(by_agent), None))
         return
-    for agent in agents:
-        inside = [span for span in trace if _outermost(span, by_id) is agent]
+    for agent, inside in by_agent.items():
         yield _trial(inside, agent, ", or the span is outside of every agent")
+    if outside:
+        yield Skipped(f"line {outside[0].line}", f"{len(outside):,} spans of the trace are outside of every agent")
 
 
 def _outermost(span: TraceSpan, by_id: dict[str, TraceSpan]) -> TraceSpan | None:

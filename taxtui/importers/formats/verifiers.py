@@ -132,25 +132,29 @@ def _add_agent(timeline: Timeline, trace: dict[str, Any]) -> int | None:
     span = at(trace, "timing", "agent")
     start_ns, end_ns = _ends(span)
     all_calls = [_ends(at(call, "time")) for call in maps(trace, "calls")]
-    calls = sorted((start, end) for start, end in all_calls if start is not None and end is not None)
-    if len(calls) < len(all_calls):
+    calls = sorted(((start, end) for start, end in all_calls if start is not None), key=lambda call: call[0])
+    if any(None in call for call in all_calls):
         timeline.lacks(Quantity.THINK, "a call has no ends", partly=True)
-    if not calls:
+        timeline.lacks(Quantity.ACTIONS, "a call has no ends: the command after the call has no start", partly=True)
+    if all(end is None for _, end in calls):
         if start_ns is None or end_ns is None:
             timeline.lacks(Quantity.ACTIONS, "the agent has no ends")
         else:
             timeline.add_undivided(start_ns, end_ns, think_ns=duration_ns(at(span, "model", "duration")))
             timeline.lacks(Quantity.THINK, "no call of the model has a time")
         return end_ns
-    cursor_ns: int | None = None
+    cursor_ns: int | None = None  # the start of the next command; None: unknown
     for call_start_ns, call_end_ns in calls:
         if cursor_ns is not None and call_start_ns > cursor_ns:
             timeline.add(events.ACTION, cursor_ns, call_start_ns)
         timeline.add(Quantity.THINK, call_start_ns, call_end_ns)
-        cursor_ns = max(call_end_ns, cursor_ns or 0) if call_end_ns >= call_start_ns else cursor_ns
+        if call_end_ns is None:
+            cursor_ns = None
+        elif call_end_ns >= call_start_ns:
+            cursor_ns = max(call_end_ns, cursor_ns or 0)
     if cursor_ns is not None and (end_ns is None or end_ns > cursor_ns):
         timeline.add(events.ACTION, cursor_ns, end_ns, "the agent has no end: the last action has none")
-    return max(filter(None, (cursor_ns, end_ns)), default=None)
+    return max(filter(None, (cursor_ns, end_ns, calls[-1][0])))
 
 
 def _limit(episode: dict[str, Any], trace: dict[str, Any]) -> str:

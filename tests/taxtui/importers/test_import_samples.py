@@ -96,6 +96,7 @@ def _steps(*stamps: str, **extra: Any) -> list[dict[str, Any]]:
 
 TWO_STEPS = _steps("2026-11-21T22:00:10Z", "2026-11-21T22:00:20Z")
 MEASURED = _steps("2027-01-01T00:00:00Z", harbor_llm_wait_msec=9000.5, harbor_tool_exec_msec=120)
+WAIT = {**_steps("2027-01-01T00:00:00Z", harbor_llm_wait_msec=6000)[0], "tool_calls": []}
 OF_CALL = {"started_at": "2026-11-21T22:00:10Z", "completed_at": "2026-11-21T22:00:14Z"}
 OF_RESULT = {"started_at": "2026-11-21T22:00:11Z", "completed_at": None, "ended_at": "2026-11-21T22:00:12Z"}
 BOTH_ENDS = {
@@ -111,6 +112,7 @@ BOTH_ENDS = {
     [
         *((agent, TWO_STEPS, [34], [], "refused: .*harbor_llm_wait_msec") for agent in atif.INVENTED),
         ("mini-swe-agent", MEASURED, [0.12], [9.0005], ""),
+        ("mini-swe-agent", [WAIT, *MEASURED, *MEASURED, WAIT], [0.12, 0.12], [15.0005, 9.0005], ""),
         ("other", [BOTH_ENDS], [2], None, ""),
         ("other", _steps("2026-11-21T23:00:00Z"), [34], [], "do not lie within the agent's"),
         ("other", TWO_STEPS + _steps("2026-11-21T22:00:39.5Z"), [10, 19.5, 0.5], [], "think unknown: a step"),
@@ -287,6 +289,22 @@ def test_otlp_by_the_conventions_and_by_map(tmp_path: Path) -> None:
     assert not [line for line in result.unknown if line.startswith("create")]
 
 
+def test_spans_outside_of_every_agent_are_counted(tmp_path: Path) -> None:
+    def span(name: str, parent: str, operation: str) -> dict[str, Any]:
+        ends = {"startTimeUnixNano": "1795297000000000000", "endTimeUnixNano": "1795297001000000000"}
+        attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": operation}}]
+        return {"traceId": "t", "spanId": name, "parentSpanId": parent, **ends, "attributes": attributes}
+
+    agents = [span(f"a{number}", "", "invoke_agent") for number in range(2)]
+    tools = [span(f"t{number}", f"a{number}", "execute_tool") for number in range(52)]
+    source = written(tmp_path / "x.json", {"resourceSpans": [{"scopeSpans": [{"spans": [*agents, *tools]}]}]})
+    result, events = imported("otlp", source, tmp_path / "out")
+    assert [len(actions_s(events, number)) for number in range(result.trials)] == [1, 1]
+    assert [line.partition("json, ")[2] for line in result.named] == [
+        "line 1: 50 spans of the trace are outside of every agent"
+    ]
+
+
 def test_csv_rows(tmp_path: Path) -> None:
     result, events = imported("csv", SAMPLES / "csv", tmp_path / "out", keep_names=True)
     assert phases_s(events, 0) == pytest.approx({"create": 4.2, "preload": 1.8, "verify": 11})
@@ -309,6 +327,15 @@ def test_csv_of_durations_only(tmp_path: Path, newline: str, line: int) -> None:
     assert any(line.startswith("instants unknown") for line in result.unknown)
     left_out = [name.rpartition("csv, ")[2] for name in result.named]
     assert left_out == [f"line {line}: the rows of a trial are not adjacent"]
+    rows = (
+        "trial,phase,start,end",
+        "a,action,1795297003,1795297004",
+        "a,create,1795297000,1795297002",
+        "a,action,nan,nan",
+    )
+    (tmp_path / "b.csv").write_bytes(newline.join(rows).encode())
+    trial = one("csv", tmp_path / "b.csv")
+    assert (trial.dated, [action.duration_ns for action in trial.actions]) == (True, [10**9]), "in the order of time"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,16 @@ def test_a_trace_without_calls_is_one_piece(tmp_path: Path) -> None:
     trial = one("verifiers", episode(tmp_path, calls=[]))
     assert ms(trial) == [(20_500, 0, 3_500)]
     assert {"actions", "think"} <= unknown(trial).keys()
+
+
+def test_a_command_ends_at_the_start_of_a_call_without_an_end(tmp_path: Path) -> None:
+    ends = [{"start": 6.0, "end": 16.0}, {"start": 18.0}, {"start": 48.0, "end": 58.0}]
+    calls = [{"time": {end: 1795297000 + at for end, at in time.items()}} for time in ends]
+    timing = json.loads((LOGS / "verifiers-given.jsonl").read_text())["traces"][0]["timing"]
+    timing["agent"]["end"] = 1795297060.0
+    trial = one("verifiers", episode(tmp_path, calls=calls, timing=timing))
+    assert ms(trial) == [(10_000, 0, 2_000), (10_000, 30_000, 2_000)]
+    assert {"actions", "think"} <= {each.quantity for each in trial.unknown if each.partly}
 
 
 def test_of_two_views_of_one_step_the_whole_one_is_read(tmp_path: Path) -> None:
@@ -188,6 +199,21 @@ def test_a_log_as_json_whose_tool_calls_stand_for_commands(tmp_path: Path) -> No
     assert trial.substrate == "docker"
     assert [(a.think_ns / 1e9, a.duration_ns / 1e9) for a in trial.actions] == [(1.0, 3.0)]
     assert {"actions", "create"} <= unknown(trial).keys()
+
+
+def test_steps_of_older_versions_separate_setup_and_scoring_from_the_trajectory(tmp_path: Path) -> None:
+    def step(kind: str | None, start_s: int, end_s: int, *inside: dict[str, Any]) -> list[dict[str, Any]]:
+        begin = inspect_event("step", start_s, end_s, action="begin", type=kind, name="init")
+        return [begin, *inside, begin | {"action": "end", "timestamp": begin["completed"]}]
+
+    solving = inspect_event("model", 2, 5), inspect_event("sandbox", 5, 6)
+    init, first = (
+        step(kind, at, at + 1, inspect_event("sandbox", at, at + 1)) for kind, at in ((None, 1), ("scorer", 7))
+    )
+    events = [*init, *step("solver", 2, 6, *solving), *first, *step("scorer", 8, 20, inspect_event("model", 9, 20))]
+    trial = one("inspect", written(tmp_path / "log.json", inspect_log(events)))
+    assert ms(trial) == [(3_000, 0, 1_000)]
+    assert [phase.duration_ns / 1e9 for phase in trial.phases] == [1, 1, 12]
 
 
 def test_a_sample_with_an_error_failed_and_one_at_its_limit_did_not(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from taxtui.importers.files import Unreadable
 from taxtui.importers.formats import csv_rows
 from taxtui.importers.importing import import_files, reader_for
 from taxtui.importers.names import Names
-from taxtui.importers.timeline import BACKWARDS, Timeline
+from taxtui.importers.timeline import BACKWARDS, EARLY, LATE, OVERLAP, Timeline
 from taxtui.importers.trial import Unknown
 from tests.support.command_line import printed
 from tests.support.importing import (
@@ -222,7 +222,33 @@ def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:
     ]
     assert [action[:3] for action in times["actions"]] == [(100, 40, 0), (50, 0, 0)]
     assert (times["start_ns"], times["end_ns"]) == (100, 450)
-    assert times["unknown"] == (Unknown("actions", BACKWARDS, partly=True),)
+    assert times["unknown"] == (
+        Unknown("actions", BACKWARDS, partly=True),
+        Unknown("setup", LATE, partly=True),
+        Unknown("actions", OVERLAP, partly=True),
+    )
+
+
+CUTS: Final = [
+    ("create 0-1 think 1-2 action 2-5 create 6-7 action 8-9", {"create": 1}, [(3, 1, 0), (1, 0, 3)], {"create": LATE}),
+    ("think 0-8 create 8-10 action 10-11", {"create": 2}, [(1, 8, 0)], {}),
+    ("think 0-8 create 5-12 action 10-11", {"create": 5}, [(1, 5, 0)], {"create": LATE, "think": OVERLAP}),
+    ("think 0-9 action 3-5 action 12-13", {}, [(2, 3, 0), (1, 4, 3)], {"think": OVERLAP}),
+    ("action 0-5 verify 5-8 action 9-10 verify 9-12", {"verify": 2}, [(5, 0, 0), (1, 0, 4)], {"verify": EARLY}),
+]
+
+
+@pytest.mark.parametrize(("spans", "phases", "actions", "cuts"), CUTS)
+def test_no_phase_takes_the_time_of_a_command_and_each_cut_is_reported(
+    spans: str, phases: dict[str, int], actions: list[tuple[int, int, int]], cuts: dict[str, str]
+) -> None:
+    timeline = Timeline()
+    for kind, ends in zip(spans.split()[::2], spans.split()[1::2], strict=True):
+        timeline.add(kind, *map(int, ends.split("-")))
+    times = timeline.times()
+    assert {phase.name: phase.duration_ns for phase in times["phases"]} == phases
+    assert [action[:3] for action in times["actions"]] == actions
+    assert {each.quantity: each.why for each in times["unknown"]} == cuts
 
 
 @pytest.mark.parametrize("keep_names", [False, True])
