@@ -18,7 +18,7 @@ _HEAD: Final = (
     *("at a\ntime", "n\nfailed", "trials/s\n", "actions/s\n", "action\np50", "action\np95", "completion\nmean"),
     "runner CPU\nlag p50",
 )
-NONE: Final = "no cell was measured at two levels of concurrency with all lanes busy"
+NONE: Final = "no cell was measured at two levels of concurrency with all slots busy"
 
 
 def ladders_of(rows: Sequence[MeasuredRow]) -> list[concurrency_sweep.Ladder]:
