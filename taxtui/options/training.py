@@ -124,12 +124,12 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option(
                 "--on-failure",
                 None,
-                "Retry a failure, drop the rollout, redo the group, or keep it.  [as recorded; failure_rate: retry]",
+                "Retry, drop the rollout, redo the group, or keep with reward 0.  [as recorded; failure_rate: retry]",
                 type=click.Choice(ON_FAILURE),
             ),
             _option("--max-attempts", "A", "Attempts before a trajectory is given up.", type=COUNT),
             _option("--backoff-seconds", "S", "Wait before each new attempt, in seconds.", type=float),
-            _option("--timeout-seconds", "S", "Limit of an attempt after its wait for a create token.", type=float),
+            _option("--timeout-seconds", "S", "Limit of an attempt after its create token, in seconds.", type=float),
         ),
     ),
     "limits": OptionGroup(

@@ -84,7 +84,7 @@ def test_what_one_run_each_cannot_tell_is_exit_6(tmp_path: Path) -> None:
     result = checked(after, before)
     assert isinstance(result.exception, TooLittleData)
     assert result.exception.exit_code == 6
-    assert f"assumed for 1 repetition: sd {100 * assumed('docker').sd:g} %" in result.stdout
+    assert f"assumed for 1 repetition: sd {100 * assumed('docker').sd:g} %" in " ".join(result.stdout.split())
     wide = compared(tmp_path, 1.05, 0.1, runs=1)
     assert wide.verdict == INCONCLUSIVE
     assert wide.needs >= 3
