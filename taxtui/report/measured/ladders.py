@@ -35,7 +35,7 @@ def sections(ladders: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
         lines = [_line(level) for level in ladder.levels]
         tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, [in_words(ladder)]))
     how = (
-        "trials/s: successes per second while all lanes are busy, from a block's first start to its last, with a "
+        "trials/s: successes per second while all slots are busy, from a block's first start to its last, with a "
         "bootstrapped 95 % interval. actions/s: actions of the successes, so create and clean-up reduce the rate. "
         f"{CLOSED_LOOP}."
     )
