@@ -5,10 +5,10 @@
     import costmodel as cm
 
     data = cm.load("run.msgpack")
-    training_run = cm.TrainingRun(trajectories=10**6, workers=500)
+    training_run = cm.TrainingRun(trajectories=10**6, workers=500, actions=50, think=cm.Think(8_000_000_000))
     rows = cm.project(data, training_run)
     rows[0].worker_hours.value, rows[0].wall_clock_hours.value, rows[0].flags
-    cm.decide(data, training_run, current="docker", candidate="local")
+    cm.decide(data, training_run, current="docker", candidate="local", tier="T1", mode="exec").verdict
 
 Every public name is imported below, for type checkers; sub-modules are internal. At run time a name is imported on its
 first use: a command that only reports an error needs none.

@@ -37,7 +37,7 @@ MORE: Final = {
     "setup": "Build the fixtures and the container image of T1 and T2.",
     "tier": "Make tiers from a repository.",
     "recordings": "List, inspect and verify recordings.",
-    "export": "Export trials, commands or health as csv or JSON lines.",
+    "export": "Export trials or commands as csv or JSON lines.",
     "site": "Write pages over a folder of recordings.",
     "replay": "Watch a measurement again, from its recording.",
     "tui": "Open the terminal user interface, as taxtui without a command.",

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
-from costmodel.recording.reader import Recording
+from costmodel.recording.reader import Recording, files_of
 from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial, values_of
 from costmodel.statistics import repetitions, verdict
 from costmodel.statistics.intervals import LEVEL, Interval, difference, quantile, ratio, student_t, wilson_interval
@@ -171,7 +171,7 @@ def compare(
         TrainingRunError: the sides share no cell, or share a run.
         SourceError: a side has a run twice.
     """
-    before, after = ([side] if isinstance(side, Recording) else side for side in (before, after))
+    before, after = ([file for file in files_of(side) if isinstance(file, Recording)] for side in (before, after))
     shared = {source.run_id: source.name for source in before}
     for source in after:
         if source.run_id in shared:
@@ -231,7 +231,7 @@ def _judged(change: Interval, limit: float) -> tuple[str, str]:
         return BETTER, ""
     if -limit <= low and high <= limit:
         return NO_DIFFERENCE, ""
-    return INCONCLUSIVE, TOO_FEW if math.isinf(high - low) else "the interval is wider than the limit"
+    return INCONCLUSIVE, TOO_FEW if math.isinf(high - low) else "the interval contains 0 and reaches beyond the limit"
 
 
 def _needs(comparison: Comparison, level: float = LEVEL) -> int | None:

@@ -112,7 +112,7 @@ def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
             raise TrainingRunError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
         if side.training_run.think is None and not side.row.think_s:
             raise TrainingRunError(
-                "the model's time before each action is missing, and the length of the run depends on it: "
+                "the model's time between actions is missing, and the length of the run depends on it: "
                 "add --think lognormal:8s,1 (--think 0s: it takes none)"
             )
     unit = USD if all(usd_of(side.row) is not None for side in (start, goal)) else WORKER_HOURS

@@ -20,7 +20,7 @@ from costmodel.projection.row import Row, Share, TaxBounds
 from costmodel.recording.published import Published
 from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity
-from costmodel.training.run import TrainingRun
+from costmodel.training.run import Precision, TrainingRun
 from costmodel.workload.pool import Pool, by_levels, nearest_length, pools
 from costmodel.workload.rescaling import Alternatives, at_scale
 
@@ -68,8 +68,7 @@ def project(
     A cell without a success has a row of Nones with the flag ``no_success``.
 
     Raises:
-        TrainingRunError: the baseline or whose speed is full is not among the rows, or a published row cannot answer an
-            option.
+        TrainingRunError: ``baseline`` or ``full_speed`` names no row, or a published row cannot answer an option.
         PriceError: the sheet lacks a price.
         SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
@@ -197,6 +196,8 @@ def rows_of(
 
     Without ``causes`` attributions have no separate causes.
     """
+    if effort:
+        Precision(effort=effort)
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
     rows = [measured_row(pool, alternative.training_run, alternative.prices, reference) for alternative, pool in cells]
     if alternatives and (full_speed := alternatives[0].training_run.full_speed) is not None:

@@ -15,7 +15,7 @@ from costmodel.providers.plausible_ranges import Candidate
 from costmodel.providers.provider import Provider, known_providers, load_provider
 from costmodel.recording.reader import Data, Recording, files_of
 from costmodel.recording.trial import CellIdentity
-from costmodel.training.run import TrainingRun
+from costmodel.training.run import Precision, TrainingRun
 from costmodel.workload.pool import Pool, by_levels
 from costmodel.workload.rescaling import Alternatives
 
@@ -36,9 +36,10 @@ def attribute(
     of the usual simulation.
 
     Raises:
-        TrainingRunError: the run has no steps, or not exactly one row is of the substrate.
+        TrainingRunError: no steps, an ``effort`` that is no number above 0, or not exactly one row of the substrate.
         PriceError, SourceError: as ``project``.
     """
+    Precision(effort=effort)
     if training_run.step_rollouts is None:
         raise TrainingRunError("causes are separated step by step: give prompts and group_size, or batch")
     cells = cells_of(files_of(data), training_run)
@@ -140,13 +141,17 @@ def _only(cells: Sequence[Pool], place: SubstrateRun, workload: CellFilter) -> A
     inputs = inputs_of(by_levels(cells), cells, (), place.training_run, place.prices)
     matching = [item for item in inputs if _is_of(item.value.identity, place, workload)]
     if not matching:
-        recorded = ", ".join(dict.fromkeys(item.value.identity.label for item in inputs)) or "none"
-        raise TrainingRunError(f"no row of {place.spec} was recorded; recorded substrates: {recorded}")
+        recorded = [item.value.identity for item in inputs]
+        same = [cell for cell in recorded if matches_spec(cell, place.spec)]
+        labels = [f"{cell.tier} {cell.mode}" for cell in same] or [cell.label for cell in recorded]
+        names = ", ".join(dict.fromkeys(labels))
+        problem = "has this workload; recorded workloads" if same else "was recorded; recorded substrates"
+        raise TrainingRunError(f"no row of {place.spec} {problem}: {names or 'none'}")
     if len(matching) > 1:
         names = ", ".join(
             f"{pool.identity.label} {pool.identity.tier} x {pool.length} {pool.identity.mode}" for pool, *_ in matching
         )
-        choose = "choose one with tier, mode or actions, or SUBSTRATE:key=value"
+        choose = "choose one with tier, mode, training_run.actions or SUBSTRATE:key=value"
         raise TrainingRunError(f"{len(matching)} rows are of {place.spec}: {names}; {choose}")
     if not matching[0].value.succeeded:
         raise SourceError(f"nothing to project: no trial of {place.spec} succeeded")

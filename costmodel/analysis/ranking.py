@@ -120,7 +120,7 @@ class ModeRatio(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Works by places."""
+    """Ranking of the substrates of each workload."""
 
     measure: str  # ``WORKER_HOURS`` or ``HELD_PER_SUCCESS``
     places: tuple[Place, ...]
@@ -140,8 +140,8 @@ def answer_of(
 ) -> Answer:
     """Group the rows of a training run by workload, and rank the rows of each.
 
-    ``measure`` is the compared amount; both rank alike. ``run_sd`` and ``baseline`` are fields of ``TrainingRun``; by
-    default the reference is the cheapest of each workload.
+    ``measure``: ``worker_hours`` or ``held_per_success_s``; both rank alike. ``run_sd`` and ``baseline`` are fields of
+    ``TrainingRun``; by default the reference is the cheapest of each workload.
 
     Raises:
         TrainingRunError: the baseline is unknown.

@@ -237,7 +237,7 @@ def assumptions(
         text = "yes" if value is True else str(value)
         if isinstance(value, Think):
             text = f"{value.median_ns / 1e9:g} s"
-            text = f"lognormal, median {text}, sigma {value.sigma:g}" if value.sigma else f"{text} before each action"
+            text = f"lognormal, median {text}, sigma {value.sigma:g}" if value.sigma else f"{text} between two actions"
         elif isinstance(value, int | float) and value is not True:
             text = f"{value:g}{next((unit for end, unit in _UNITS.items() if name.endswith(end)), '')}"
         if name not in _NOT_ASSUMED:

@@ -219,11 +219,11 @@ class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
     def usd_hour(self, identity: CellIdentity) -> float:
-        """Return the hourly rate of an idle sandbox. Raises as ``size``."""
+        """Return the hourly rate of an existing sandbox without CPU use. Raises as ``size``."""
         return self.meter(identity).exists / PARTS
 
     def idle_usd_hour(self, identity: CellIdentity) -> float:
-        """Return the hourly rate of a ready sandbox. Raises as ``size``."""
+        """Return the same rate, 0 if idle time is free. Raises as ``size``."""
         return 0.0 if self.idle == FREE else self.usd_hour(identity)
 
     def suspended_usd_hour(self) -> float:

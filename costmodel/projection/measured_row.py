@@ -209,10 +209,10 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
 
 
 def reference_of(recordings: Sequence[Recording]) -> Reference:
-    """The median dispatch per action by substrate, over all successful trials whose run is known.
+    """The median dispatch per action by substrate, over all successful trials with in-sandbox time.
 
     Raises:
-        TrainingRunError: no command of theirs has a known run.
+        TrainingRunError: no command has a known in-sandbox time.
     """
     by_substrate: dict[str, tuple[array[int], dict[str, None]]] = {}
     for recording in recordings:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.breakdown import STARTED, UNKNOWN, Split, known_parts, measure
 from costmodel.recording.causes import recorded_cause
@@ -235,8 +236,12 @@ Data = Recording | Published | Sequence[Recording | Published]
 
 
 def files_of(data: Data) -> list[Recording | Published]:
-    """Return one file or several as a list."""
-    return [data] if isinstance(data, Recording | Published) else list(data)
+    """Return one file or several as a list. Raises ``SourceError``: something else was given."""
+    files = [data] if isinstance(data, Recording | Published | str | PathLike) else list(data)
+    for item in files:
+        if not isinstance(item, Recording | Published):
+            raise SourceError(f"{item!r} is no loaded file", fix="use costmodel.load(PATH)")
+    return files
 
 
 def load(path: str | PathLike[str]) -> Recording | Published:

@@ -53,7 +53,7 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("actions", "finished actions", lambda row: len(row.trial.durations_ns)),
         FrameColumn("attempt", "from 0", "started.attempt"),
         FrameColumn("warm_up", "not counted", "started.warm_up"),
-        FrameColumn("block", "trials shuffled together", lambda row: _optional(row.started.block)),
+        FrameColumn("block", "consecutive trials of a cell", lambda row: _optional(row.started.block)),
         FrameColumn("task", "digest of the prompt or problem", "started.task"),
         FrameColumn("group", "digest; rollouts of the same prompt", "started.group"),
         FrameColumn("training_step", "", lambda row: _optional(row.started.training_step)),

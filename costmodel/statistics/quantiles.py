@@ -121,9 +121,9 @@ def percentile_with_runs(
     assume: Assumed,
     reference_runs: Sequence[Sequence[Sequence[int]]] = (),
 ) -> Percentile:
-    """Widen the interval of a percentile by the spread between runs, measured from three runs on.
+    """Widen the interval of a percentile by the spread between repetitions, measured from three on.
 
-    ``reference_runs`` belong to the other side of a comparison; both sides then share a relative sd between runs.
+    ``reference_runs`` belong to the other side of a comparison; both sides then share a relative sd.
     """
     if not within.value:
         return within

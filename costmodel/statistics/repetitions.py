@@ -44,11 +44,11 @@ Origin = tuple[RunKey, int]
 
 
 class Assumed(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
-    """A relative sd between runs that is not measured here. 0: intervals cover these runs only."""
+    """A relative sd between repetitions, not measured here. 0: intervals cover these repetitions only."""
 
     sd: Annotated[float, msgspec.Meta(ge=0, le=1)]
     source: Text
-    by_user: bool = False  # replaces the sd that three or more runs show
+    by_user: bool = False  # replaces the sd that three or more repetitions show
 
 
 WITHIN_ONLY: Final = Assumed(0.0, "left out", by_user=True)
@@ -77,11 +77,11 @@ def _shipped() -> ShippedSpreads:
 
 
 class Basis(NamedTuple):
-    """Source of the between-run part of an interval."""
+    """Source of the part of an interval between repetitions."""
 
     runs: int
-    sd: float  # between runs, relative to the mean
-    measured: bool  # from these runs; else assumed
+    sd: float  # between repetitions, relative to the mean
+    measured: bool  # from these repetitions; else assumed
     source: str
 
 
@@ -96,12 +96,12 @@ class RunPart(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Σ numerators / Σ denominators over trials, with a part for each run."""
+    """Σ numerators / Σ denominators over trials, with a part for each repetition."""
 
     value: float
-    within: Interval  # interval without variation between runs
+    within: Interval  # interval without variation between repetitions
     parts: tuple[RunPart, ...]
-    moving: float  # amount that the state of a run can change: all but intended idle time
+    moving: float  # amount that the state of a repetition can change: all but intended idle time
 
     @property
     def runs(self) -> frozenset[RunKey]:

@@ -43,7 +43,7 @@ def poisoned_groups(rate: float, group: int, burst: int = 1) -> float:
 
 
 class Think(NamedTuple):
-    """Model time before each action: constant if ``sigma`` is 0, else lognormal with this median."""
+    """Model time between two actions: constant if ``sigma`` is 0, else lognormal. 8 s: ``Think(8_000_000_000)``."""
 
     median_ns: int
     sigma: float = 0.0
@@ -160,7 +160,7 @@ class TrainingRun:
 
     max_attempts: int | None = None  # None: until success
     backoff_s: float = 0.0  # wait of the worker before another attempt
-    timeout_s: float | None = None  # longer attempts are killed and count as failed
+    timeout_s: float | None = None  # limit of an attempt after its wait for a token; longer attempts fail
     think: Think | None = None  # replaces recorded think time
     include_cleanup: bool = False  # the worker waits for the clean-up too
 
@@ -192,7 +192,7 @@ class TrainingRun:
     failure_rate: float | None = None  # share of attempts; replaces the recorded failures
     failure_hazard: float | None = None  # or: failures per hour of a sandbox
     failure_burst: int = 1  # first attempts of a step with a common failure, neighbours in the queue
-    on_failure: str | None = None  # a name in ON_FAILURE; None: retry
+    on_failure: str | None = None  # a name in ON_FAILURE; None: as recorded; with a failure_rate, retry
 
     suspend_after_s: float | None = None  # model time before a suspension
     suspend_s: float = 0.0
@@ -204,7 +204,7 @@ class TrainingRun:
     builders: int | None = None  # builds at a time; None: without limit
     built_images: int = 0  # images built before the run
 
-    run_sd: float | None = None  # relative sd between runs; None: measured from three runs on, else the shipped sd
+    run_sd: float | None = None  # relative sd between repetitions; None: measured from three on, else the shipped sd
     precision: Precision = USUAL
 
     def __post_init__(self) -> None:

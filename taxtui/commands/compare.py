@@ -67,10 +67,9 @@ def command(
 
     With one recording: compare the substrates in the recording, as taxtui report does. Cells are paired where
     substrate, variant, tier, length, mode and concurrency are equal. Intervals are 95 % and include the variation
-    between repetitions: --repeat 3 measures the variation, --repeat 5 on both sides finds a change of 20 %.
+    between repetitions. With --repeat 5 on both sides and an sd of 6 %, 87 % of checks find a change of 20 %.
 
-    Exit codes with --fail-above: 0 every metric stayed within its limit; 5 a metric is worse, and by more than its
-    limit; 6 the data are too few.
+    Exit codes with --fail-above: 0 within all limits; 5 a metric is worse, by more than its limit; 6 too few data.
     """
     choice = pop_choice(options)
     if after is None:

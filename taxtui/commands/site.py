@@ -37,8 +37,7 @@ def command(
 ) -> None:
     """Write pages for a server: one per recording in FOLDER, and an index that compares them.
 
-    The index has dollars against hours if prices are given, tied ranks, dated figures of each provider with sources
-    (from TOML files in FOLDER, and shipped ones), and a list of missing data.
+    The index has dollars against hours if prices are given, dated figures of each provider, and missing data.
     """
     from costmodel import Prices, TrainingRun, load_prices
     from taxtui.report.page import site

@@ -66,7 +66,7 @@ GROWTH: Final = _Share(below=100)
 _RUN_SD: Final[dict[str, Any]] = {
     "type": SHARE,
     "metavar": "SHARE",
-    "help": "How much runs differ, as 7%; 0: these runs only. Default: measured from 3 runs on, else as shipped.",
+    "help": "Standard deviation between repetitions, as 7%; 0: these only. Default: measured from 3 on, or shipped.",
 }
 RUN_SD: Final = click.Option(["--run-sd"], **_RUN_SD)
 run_sd_option = click.option("--run-sd", **_RUN_SD)

@@ -66,7 +66,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
     "think": OptionGroup(
         "The model's time",
         (
-            _option("--think", "TIME", "Model time per action, instead of the recorded: 8s, or lognormal:8s,0.6"),
+            _option("--think", "TIME", "Model time between two actions, else as recorded: 8s, or lognormal:8s,0.6"),
             _option(
                 "--think-correlation",
                 "R",
@@ -119,17 +119,17 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
         "Failures",
         (
             _option("--failure-rate", "SHARE", "Share of failed attempts, instead of the recorded: 5%.", type=SHARE),
-            _option("--failure-burst", "K", "Sandboxes failing together, with --failure-rate. Default: 1.", type=COUNT),
+            _option("--failure-burst", "K", "Sandboxes failing together, with failure_rate. Default: 1.", type=COUNT),
             _option("--failure-hazard", "H", "Failures per hour of a sandbox, instead of a share.", type=float),
             _option(
                 "--on-failure",
                 None,
-                "After a failure: retry (the default), drop the rollout, redo the group, or keep with reward 0.",
+                "Retry, drop the rollout, redo the group, or keep with reward 0.  [as recorded; failure_rate: retry]",
                 type=click.Choice(ON_FAILURE),
             ),
             _option("--max-attempts", "A", "Attempts before a trajectory is given up.", type=COUNT),
             _option("--backoff-seconds", "S", "Wait before each new attempt, in seconds.", type=float),
-            _option("--timeout-seconds", "S", "Limit of an attempt's occupied time, in seconds.", type=float),
+            _option("--timeout-seconds", "S", "Limit of an attempt after its create token, in seconds.", type=float),
         ),
     ),
     "limits": OptionGroup(

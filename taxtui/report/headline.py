@@ -40,7 +40,7 @@ class CauseExcess(NamedTuple):
 
 
 def sentence(answer: Answer) -> str:
-    """``docker exec runs 4.31 ± 0.26 times longer than local exec for T1 x 50; 41 ms of dispatch per action is …``.
+    """``docker exec takes 4.31 ± 0.26 times as long as local exec for T1 x 50; 41 ms of dispatch per action is …``.
 
     Also covers a tie, a single substrate, no common workload, no measurement, and a disturbed measurement. Texts from
     recordings are unescaped.
@@ -102,7 +102,7 @@ def excess(dear: Row, cheap: Row) -> CauseExcess | None:
 
 
 def _pair(names: tuple[str, str], ratio: Interval, verdict: Finding | None, work: str = "") -> str:
-    """Compare two: ``docker exec runs 4.31 ± 0.26 times longer than local exec for T1 x 50``, or a tie."""
+    """Compare two: ``docker exec takes 4.31 ± 0.26 times as long as local exec for T1 x 50``, or a tie."""
     if _is_open(verdict):
         limits = f" ({span(ratio)})" if ratio.limits else ""
         return f"{names[1]} and {names[0]} {APART}{work}: {number(ratio.value)} times{limits}"
@@ -121,7 +121,7 @@ def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: st
         lead = f"{name} is {'the baseline' if baseline else 'cheapest'} {work}"
         if all(entry.ratio and entry.ratio.value >= 1 and not entry.ratio.at_least for entry in rest):
             first, *more = [(entry.place.name, entry.ratio) for entry in rest if entry.ratio is not None]
-            parts = [f"{first[0]} runs {_sure(first[1])} times longer"]
+            parts = [f"{first[0]} takes {_sure(first[1])} times as long"]
             parts += [f"{label} {_sure(ratio)}" for label, ratio in more]
             return f"{lead}: {', '.join(parts)}"
     parts = [_longer(_named(entry, line), name, entry.ratio) for entry in rest if entry.ratio is not None]
@@ -129,18 +129,18 @@ def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: st
 
 
 def _longer(name: str, reference_name: str, ratio: Interval, work: str = "") -> str:
-    """``docker exec runs 4.31 ± 0.26 times longer than local exec``: the slower comes first."""
+    """``docker exec takes 4.31 ± 0.26 times as long as local exec``: the slower comes first."""
     if ratio.value < 1:
         low = None if not ratio.high else 1 / ratio.high
         ratio = Interval(1 / ratio.value, low, 1 / ratio.low if ratio.low and low else None)
         name, reference_name = reference_name, name
     if ratio.at_least:
-        factor = f"at least {number(ratio.low or 0.0)} times"
+        factor = f"at least {number(ratio.low or 0.0)} times as long as"
     elif ratio.value < NEAR_ONE:
-        factor = f"{_sure(ratio.shifted(-1).times(100))} %"
+        factor = f"{_sure(ratio.shifted(-1).times(100))} % longer than"
     else:
-        factor = f"{_sure(ratio)} times"
-    return f"{name} runs {factor} longer than {reference_name}{work}"
+        factor = f"{_sure(ratio)} times as long as"
+    return f"{name} takes {factor} {reference_name}{work}"
 
 
 def _why(entry: Entry, reference: Entry, *, among_several: bool) -> str:

@@ -8,21 +8,21 @@ from costmodel import Basis
 
 
 def in_words(bases: Iterable[Basis]) -> str:
-    """Return ``95 % intervals: within the run, and between runs (assumed: sd 7 %, …)``; each distinct basis once."""
+    """Return ``95 % intervals: within and between repetitions (assumed: sd 7 %, …)``; each distinct basis once."""
     result = list(bases)
     grounds = []
     if measured := [basis for basis in result if basis.measured]:
         runs, sds = _span([basis.runs for basis in measured], ""), _span([100 * b.sd for b in measured], " %")
-        grounds.append(f"measured over {runs} runs: sd {sds}")
+        grounds.append(f"measured over {runs} repetitions: sd {sds}")
     guesses = [basis for basis in result if not basis.measured]
     for sd, source in dict.fromkeys((basis.sd, basis.source) for basis in guesses):
         count = _span([basis.runs for basis in guesses if (basis.sd, basis.source) == (sd, source)], "")
-        plural = "run" if count == "1" else "runs"
         if source == "given":
-            grounds.append(f"from run_sd: sd {100 * sd:g} %" if sd else "left out: run_sd 0, so of these runs only")
+            grounds.append(f"from run_sd: sd {100 * sd:g} %" if sd else "run_sd 0, so of these repetitions only")
         else:
-            grounds.append(f"assumed for {count} {plural}: sd {100 * sd:g} %, {source}; run_sd changes it")
-    return f"95 % intervals: within the run, and between runs ({'; '.join(grounds)})." if grounds else ""
+            plural = "s" * (count != "1")
+            grounds.append(f"assumed for {count} repetition{plural}: sd {100 * sd:g} %, {source}; run_sd changes it")
+    return f"95 % intervals: within and between repetitions ({'; '.join(grounds)})." if grounds else ""
 
 
 def _span(values: list[float], unit: str) -> str:

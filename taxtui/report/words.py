@@ -37,7 +37,6 @@ INCONCLUSIVE: Final = "inconclusive"
 UNDECIDED: Final = {TIE: NO_DIFFERENCE, CANNOT_TELL: INCONCLUSIVE}
 """Verdict of a ratio to the cheapest substrate, where the ratio is not clearly above 1."""
 
-
 LITTLE_DATA: Final = "little data"
 BEYOND: Final = "beyond what was measured"
 NOT_MEASURED: Final = "not measured here"

@@ -84,7 +84,7 @@ def test_the_candidates_length_chooses_its_recording(tmp_path: Path) -> None:
     [
         (replace(RUN, prompts=None, group_size=None), "docker", "give prompts and group_size, or batch"),
         (RUN, "nowhere", "no row of nowhere was recorded; recorded substrates: local:bwrap, docker:runc"),
-        (RUN, "docker", "6 rows are of docker: .*; choose one with tier, mode or actions"),
+        (RUN, "docker", "6 rows are of docker: .*; choose one with tier, mode, training_run.actions"),
     ],
 )
 def test_a_question_without_an_answer_is_one_line(
@@ -92,6 +92,13 @@ def test_a_question_without_an_answer_is_one_line(
 ) -> None:
     with pytest.raises(cm.TrainingRunError, match=words):
         cm.attribute(data, run, substrate)
+    with pytest.raises(cm.TrainingRunError, match="no row of docker has this workload; recorded workloads: T0 exec"):
+        cm.attribute(data, RUN, "docker", tier="T9")
+    with pytest.raises(cm.TrainingRunError, match="effort must be a number above 0, not -1"):
+        cm.project(data, RUN, effort=-1)
+    for path in ("run.msgpack", Path("run.msgpack")):
+        with pytest.raises(cm.SourceError, match=r"run.msgpack'\)? is no loaded file; use costmodel.load\(PATH\)"):
+            cm.compare(path, data)
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):

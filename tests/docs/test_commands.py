@@ -59,7 +59,7 @@ def cheap() -> list[str]:
     whole = [line for line in commands() if line.split()[1:] and line.split()[1] in CHEAP and "msgpack" in line]
     whole += [line for line in commands() if "essay" in line]
     compared = {command for page in PAGES for command, _ in SHOWN.findall(text_of(page))}  # below
-    own = re.compile(r"\b(mine|yours|reference)\.msgpack|\blab\.toml|\bFILE\b|\*")
+    own = re.compile(r"\b(mine|yours|reference|before|after|ladder)\.msgpack|\blab\.toml|\bFILE\b|\*")
     return sorted({line for line in whole if not own.search(line)} - compared)
 
 

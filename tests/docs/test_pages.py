@@ -87,7 +87,7 @@ def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: P
     sheet, profile, provider, figures = blocks("command-line.md", "toml")
     (tmp_path / "acme-prices.toml").write_text(sheet)
     prices = costmodel.load_prices(tmp_path / "acme-prices.toml")
-    assert [price.substrate for price in prices.sandboxes] == ["kubernetes"]
+    assert [price.substrate for price in prices.sandboxes] == ["acme"]
     (tmp_path / "acme-limits.toml").write_text(profile)
     assert costmodel.load_profile(tmp_path / "acme-limits.toml").concurrent == 5000
     (tmp_path / "acme.toml").write_text(provider)

@@ -94,7 +94,7 @@ def modes(answer: Answer) -> list[Section]:
     lines: list[list[Content]] = [
         [clean(name), *(ratios.get((name, place), NOTHING) for place in places)] for name in names
     ]
-    return [Section("How many times longer exec runs than session", ["tier n", *map(_heading, places)], lines, [])]
+    return [Section("How many times as long exec takes as session", ["tier n", *map(_heading, places)], lines, [])]
 
 
 def notes(answer: Answer, marks: FlagMarks) -> list[str]:

@@ -23,6 +23,7 @@ from costmodel import (
     warnings,
 )
 from costmodel import CAUSES as ATTRIBUTED
+from taxtui import shipped
 from taxtui.report.cells import Content, TableCell, amount_cell
 from taxtui.report.decision.sources import sources_of
 from taxtui.report.formats import Section
@@ -31,8 +32,8 @@ from taxtui.report.words import CAUSES, DO, WORDS
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
-TRIALS: Final = 30
-"""Minimum trials of a cell in a first measurement."""
+TRIALS: Final = 30  # minimum of a repetition in a first measurement
+REPETITIONS: Final = 3
 MOST_STEPS: Final = 4
 """Maximum number of next measurements on a page."""
 MOST_DOUBTS: Final = 8
@@ -209,9 +210,11 @@ def measurement(side: Side) -> str:
     row = side.row
     if row.identity.substrate not in registry.names():
         return "run the same work there with your own harness, and read the logs with `taxtui import`."
-    trials = max(TRIALS, (row.wall_clock_hours and row.wall_clock_hours.needs_trials) or 0)
+    trials = max(TRIALS, -(-((row.wall_clock_hours and row.wall_clock_hours.needs_trials) or 0) // REPETITIONS))
     words = ["taxtui", "run", "-s", row.identity.substrate, "-t", row.identity.tier, "-n", str(row.length.high)]
-    words += ["--mode", row.identity.mode, "--trials", str(trials), "--repeat", "3"]
+    words += ["--mode", row.identity.mode, "--trials", str(trials), "--repeat", str(REPETITIONS)]
+    if shipped.row_of(row.identity.substrate).price_sheet:  # paid; one warm-up per repetition
+        words += ["--yes", "--max-sandboxes", str((trials + 1) * REPETITIONS)]
     return f"`{clean(shlex.join(words))}`, then this page with both recordings."
 
 

@@ -17,7 +17,7 @@ NOTES: Final = [
     "Poisson interval, wider if groups fail together. Cancelled trials are not counted.",
     f"model: {causes.RETRIED}: the time is lost and the trajectory is tried again. {causes.KEPT}: a delivered "
     f"trajectory, mostly with reward 0. {causes.DROPPED}: the time is lost without a retry. "
-    "`--on-failure` of a training run overrides this.",
+    "`on_failure` of the training file overrides this.",
     "The causes are named as by Harbor: sandbox_failed is a failure of the sandbox, harbor_failed of any harness.",
 ]
 

@@ -18,7 +18,7 @@ _HEAD: Final = (
     *("at a\ntime", "n\nfailed", "trials/s\n", "actions/s\n", "action\np50", "action\np95", "completion\nmean"),
     "runner CPU\nlag p50",
 )
-NONE: Final = "no cell was measured at two levels of concurrency with all lanes busy"
+NONE: Final = "no cell was measured at two levels of concurrency with all slots busy"
 
 
 def ladders_of(rows: Sequence[MeasuredRow]) -> list[concurrency_sweep.Ladder]:
@@ -35,7 +35,7 @@ def sections(ladders: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
         lines = [_line(level) for level in ladder.levels]
         tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, [in_words(ladder)]))
     how = (
-        "trials/s: successes per second while all lanes are busy, from a block's first start to its last, with a "
+        "trials/s: successes per second while all slots are busy, from a block's first start to its last, with a "
         "bootstrapped 95 % interval. actions/s: actions of the successes, so create and clean-up reduce the rate. "
         f"{CLOSED_LOOP}."
     )

@@ -12,7 +12,7 @@ from taxtui.report.formats.json_rows import plain
 from taxtui.report.numbers import SHORT, number
 from taxtui.terminal_text import clean
 
-HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "saves nothing from"]
+HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "no saving at or above"]
 NOTES: Final = {
     "suspend": "suspend: a suspended sandbox keeps its pod; nodes cost the same.",
     "fork": "fork: each prompt's snapshot is prepared once and billed; the storage of snapshots is not in the bill.",

@@ -84,7 +84,7 @@ def test_what_one_run_each_cannot_tell_is_exit_6(tmp_path: Path) -> None:
     result = checked(after, before)
     assert isinstance(result.exception, TooLittleData)
     assert result.exception.exit_code == 6
-    assert f"assumed for 1 run: sd {100 * assumed('docker').sd:g} %" in result.stdout
+    assert f"assumed for 1 repetition: sd {100 * assumed('docker').sd:g} %" in " ".join(result.stdout.split())
     wide = compared(tmp_path, 1.05, 0.1, runs=1)
     assert wide.verdict == INCONCLUSIVE
     assert wide.needs >= 3
@@ -187,7 +187,7 @@ def test_runs_of_several_files_pool_on_each_side_and_what_they_ran_on_may_differ
     metrics = ("--metric", "mean:trajectory=60%", "--metric", "mean:held_per_success")
     result = checked(after, Path(before[0]), *pooled, *metrics)
     text = " ".join(result.stdout.split())
-    assert "measured over 8 runs" in text
+    assert "measured over 8 repetitions" in text
     assert "Different on the two sides: environment, image." in text
     data = json.loads(checked(after, Path(before[0]), *pooled, *metrics, "--format", "json").stdout)
     limits = {one["metric"]: (one["limit"], one["beyond_limit"]) for one in data}

@@ -63,7 +63,7 @@ def test_rows_that_were_disturbed_are_left_out_of_the_ranking_alone(tmp_path: Pa
     assert said.endswith(" Disturbed and not ranked: 1 of 2 rows.")
     at_the_limit = rows_of(recorded(tmp_path / "b.msgpack", floor_ns=FLOOR_LIMIT_NS))
     assert not any("disturbed" in row.flags for row in at_the_limit)
-    assert sentence(answer_of(at_the_limit)).startswith("docker exec runs ")
+    assert sentence(answer_of(at_the_limit)).startswith("docker exec takes ")
 
 
 def test_compare_gives_no_verdict_about_a_disturbed_recording(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def test_the_headline_is_the_middle_of_the_works_that_most_did() -> None:
     line = headline(found)
     assert line.name == "T1 50 exec"
     assert sentence(found) == (
-        "docker:runc exec runs 3.48 ± 0.29 times longer than local:bwrap exec for T1 x 50; 31 ms of dispatch per "
-        "action is 92 % of the difference. By session, docker:runc runs 1.45 ± 0.05 times longer than local:bwrap."
+        "docker:runc exec takes 3.48 ± 0.29 times as long as local:bwrap exec for T1 x 50; 31 ms of dispatch per "
+        "action is 92 % of the difference. By session, docker:runc takes 1.45 ± 0.05 times as long as local:bwrap."
     )
 
 
@@ -84,11 +84,11 @@ def test_none_of_those_that_tie_is_called_cheapest(tmp_path: Path) -> None:
     """Headline and table agree: what ties in the table is in one list of the headline."""
     file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 0))
     said = sentence(answer_of(rows_of(file)))
-    assert said.startswith("local exec is cheapest for T2 x 3: docker runs 1.46 ± ")
-    assert "times longer, kubernetes 2.38 ± " in said
+    assert said.startswith("local exec is cheapest for T2 x 3: docker takes 1.46 ± ")
+    assert "times as long, kubernetes 2.38 ± " in said
     assert said.endswith("; 3 s of dispatch per action is all of the difference between kubernetes and local.")
     said = sentence(answer_of(rows_of(file), baseline="docker"))
-    assert said.startswith("docker exec is the baseline for T2 x 3; docker exec runs 1.46 ± ")
+    assert said.startswith("docker exec is the baseline for T2 x 3; docker exec takes 1.46 ± ")
     with pytest.raises(TrainingRunError, match="no row for 'podman'"):
         answer_of(rows_of(file), baseline="podman")
     file = cells(tmp_path, ({}, 1), ({"substrate": "kubernetes"}, 3), ({"substrate": "local"}, 1))
@@ -96,8 +96,8 @@ def test_none_of_those_that_tie_is_called_cheapest(tmp_path: Path) -> None:
     [tied] = [entry.place.name for entry in found.lines[0].ranked if entry.verdict and entry.verdict.kind == "tie"]
     said = sentence(found)
     assert tied == "local"
-    assert said.startswith("docker exec and local exec cannot be told apart for T2 x 3; kubernetes exec runs 1.63 ± ")
-    assert " times longer than docker exec; " in said
+    assert said.startswith("docker exec and local exec cannot be told apart for T2 x 3; kubernetes exec takes 1.63 ± ")
+    assert " times as long as docker exec; " in said
     assert "cheapest" not in said
 
 
@@ -105,7 +105,7 @@ def test_a_difference_that_is_small_beside_the_whole_is_a_percentage(tmp_path: P
     """Beside much think time dispatch is nearly all of the difference, and next to nothing of the whole."""
     file = cells(tmp_path, ({}, 1), ({"substrate": "local"}, 0))
     said = sentence(answer_of(rows_of(file, think=Think(600 * S))))
-    assert said.startswith("docker exec runs 0.2487 ± ")
+    assert said.startswith("docker exec takes 0.2487 ± ")
     assert " % longer than local exec for T2 x 3; 1 s of dispatch per action is all of the difference." in said
 
 
@@ -154,7 +154,7 @@ def test_what_is_not_known_of_both_is_no_reason(tmp_path: Path) -> None:
     published = rows_of(RECORDINGS.parent / "scenarios/published/essay.toml")
     assert excess(published[0], published[1]) is None
     said = sentence(answer_of(published))
-    assert said.startswith("Daytona is cheapest for T2 x 50 (as published): Docker runs 1.09 times longer, ")
+    assert said.startswith("Daytona is cheapest for T2 x 50 (as published): Docker takes 1.09 times as long, ")
 
 
 def test_one_substrate_alone_has_its_modes_in_the_headline(tmp_path: Path) -> None:
@@ -165,8 +165,8 @@ def test_one_substrate_alone_has_its_modes_in_the_headline(tmp_path: Path) -> No
     assert one.ratio.value == pytest.approx(exec_row.worker_hours.value / session_row.worker_hours.value)
     assert one.verdict.kind == "differs"
     said = sentence(found)
-    assert said.startswith(f"docker exec runs {one.ratio.value:.2f} ± ")
-    assert "times longer than docker session for T2 x 3; " in said
+    assert said.startswith(f"docker exec takes {one.ratio.value:.2f} ± ")
+    assert "times as long as docker session for T2 x 3; " in said
     assert said.endswith(" of dispatch per action is all of the difference.")
 
 
@@ -176,7 +176,7 @@ def test_every_place_and_work_is_compared_in_table_and_json() -> None:
     assert len(found.modes) == 18
     asked = ["project", str(RECORDINGS / "run.msgpack"), "--trajectories", "1000000", "--workers", "500"]
     text = printed(*asked, "--full")
-    assert "How many times longer exec runs than session" in text
+    assert "How many times as long exec takes as session" in text
     docker = next(one for one in found.modes if (one.name, one.place.name) == ("T1 50", "docker:runc"))
     assert f"{docker.ratio.value:.2f}x" in text
     records = json.loads(printed(*asked, "--format", "json"))

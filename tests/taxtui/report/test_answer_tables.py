@@ -56,7 +56,7 @@ def works(text: str) -> list[str]:
 def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None:
     text = printed(*command)
     assert " ".join(text.split("\n\n")[0].split()).startswith(
-        "docker:runc exec runs 2.97 ± 0.19 times longer than local:bwrap exec for T1 x 10; "
+        "docker:runc exec takes 2.97 ± 0.19 times as long as local:bwrap exec for T1 x 10; "
     )
     assert re.search(r"by cause, T1 x 10:\ndocker:runc  exec +[\d.]+( m?s)?  ▒+▓+▞?█+", text.split("\n\n")[1])
     assert works(text)[:3] == ["T0 10 exec", "T0 10 session", "T0 50 exec"]
@@ -151,7 +151,7 @@ def test_a_run_ends_with_the_table_the_sentence_and_the_bars() -> None:
     told = summary(RECORDINGS / "short.msgpack")
     assert told.startswith("Time that one delivered trajectory occupies a worker, and how many times the")
     *_, sentence, drawn = told.split("\n\n")
-    assert " ".join(sentence.split()).startswith("docker:runc exec runs 2.97 ± ")
+    assert " ".join(sentence.split()).startswith("docker:runc exec takes 2.97 ± ")
     assert drawn.startswith("Time of one delivered trajectory by cause, T1 x 10:\ndocker:runc  exec ")
     assert len(told.splitlines()) <= 32, "less than two small screens"
 

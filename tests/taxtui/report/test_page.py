@@ -73,7 +73,7 @@ def read(html: str) -> Reader:
 
 def test_the_answer_comes_first_with_its_sentence_and_a_row_per_workload(read: Reader) -> None:
     answer = read.text.partition("Time of one delivered trajectory by cause, T1")[0]
-    assert "docker exec runs" in read.text.partition("Time that one delivered trajectory occupies a worker")[0]
+    assert "docker exec takes" in read.text.partition("Time that one delivered trajectory occupies a worker")[0]
     for workload in ("T1 10 exec", "T1 10 session", "T1 50 exec", "T1 50 session"):
         assert workload in answer
     for head in ("docker time", "docker ratio", "local time"):

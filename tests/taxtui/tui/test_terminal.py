@@ -140,7 +140,7 @@ def test_the_answer_of_the_shipped_recording_takes_one_key_a_question_of_ones_ow
     with Terminal(tmp_path) as terminal:
         terminal.until(r"1 Setup")
         terminal.keys("4")
-        terminal.until(r"docker:runc exec runs [\d.]+ ± [\d.]+ times longer than local:bwrap")
+        terminal.until(r"docker:runc exec takes [\d.]+ ± [\d.]+ times as long as local:bwrap")
         terminal.until(HOURS)
         terminal.until("run.msgpack")
         terminal.keys("Right", *["Down", "Right"] * 4)  # trajectories, workers, actions, batch, GPUs
@@ -151,7 +151,7 @@ def test_the_answer_of_the_shipped_recording_takes_one_key_a_question_of_ones_ow
         terminal.keys("q")
         terminal.until("EXIT=0")
     html = (tmp_path / "taxtui" / "recordings" / "run.html").read_text()
-    assert re.search(r"docker:runc exec runs [\d.]+ ± [\d.]+ times longer than local:bwrap exec for T\d x \d+", html)
+    assert re.search(r"docker:runc exec takes [\d.]+ ± [\d.]+ times as long as local:bwrap exec for T\d x \d+", html)
     assert re.search("Training run: 2,000,000 trajectories of .+ on 1,000 workers", html)
 
 

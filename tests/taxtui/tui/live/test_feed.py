@@ -211,7 +211,7 @@ def test_the_farewell_has_the_answer_the_end_the_file_and_the_next_command(tmp_p
     told += [*story.trial(900, 0, 10**9, outcome=events.CANCELLED), story.health(1, lag_p99_ns=6_000_000), end]
     path = story.record(tmp_path / "x.msgpack", told)
     text = farewell(fold(told), path)
-    assert "docker:runc exec runs" in text
+    assert "docker:runc exec takes" in text
     assert "finished after 0:16: 38 ok, 2 failed, 1 cut off\nthe runner was disturbed (loop lag)" in text
     assert text.endswith(f"{path}\nnext: taxtui project {path}")
     assert farewell(fold([]), tmp_path / "missing.msgpack").startswith("incomplete after 0:00: 0 ok")

@@ -55,7 +55,7 @@ async def test_3_ranks_and_enter_leads_to_the_long_table_and_the_slowest_trials(
         await pilot.press("3")
         await answered(pilot)
         said = str(results(pilot).query_one("#said", Static).render())
-        assert said.startswith("docker:runc exec runs ")
+        assert said.startswith("docker:runc exec takes ")
         assert "local:bwrap exec for T0 x 10" in said
         workload = table(pilot).workload
         assert any(f"{workload.entries[1].ratio.value:.2f}x" in line for line in lines(pilot))  # type: ignore[union-attr]
