@@ -88,6 +88,8 @@ def command(
         if path is not None:
             require_absent(path, option)
     if html is not None:
+        if output is not None and output.absolute() == html.absolute():
+            raise UsageError(f"-o and --html are both {html}", fix="name two files")
         from taxtui.report.page.shell import decision_page
     sources = load_recordings(recordings)
     cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
