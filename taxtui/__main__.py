@@ -3,12 +3,13 @@
 import signal
 import sys
 
-from taxtui import starting
+from taxtui import standard_streams, starting
 
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it with one line and exit code 130."""
     handles_interrupt = starting.exit_on_interrupt()
+    standard_streams.prepare()
     try:
         from taxtui import cli
 

@@ -9,7 +9,6 @@ import difflib
 import errno
 import gc
 import importlib
-import io
 import os
 import sys
 from typing import Final
@@ -19,7 +18,7 @@ import click
 from taxtui import starting
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.gc_tuning import COLLECT_AFTER
-from taxtui.terminal_text import clean_lines
+from taxtui.terminal_text import clean, clean_lines
 
 FIRST: Final = {
     "run": "Measure substrates and write a recording. Without options: local and docker.",
@@ -73,7 +72,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand. An early closed reader of standard output (head, less) is no error."""
+        """Run the subcommand. An early closed reader of an export (head, less) ends it without an error."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -111,9 +110,6 @@ def main() -> None:
         KeyboardInterrupt: Ctrl-C; ``taxtui.__main__`` handles the exception.
     """
     gc.set_threshold(*COLLECT_AFTER)  # a simulation makes millions of tuples, and no cycles
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a locale may lack a character, and a file name may be no UTF-8
     try:
         sys.exit(app(prog_name="taxtui", standalone_mode=False))
     except click.Abort as error:  # click's exception for Ctrl-C
@@ -125,17 +121,20 @@ def main() -> None:
         click.echo(f"taxtui: {clean_lines(error.format_message())}", err=True)
         sys.exit(error.exit_code)
     except (TaxtuiError, _costmodel_error()) as error:
-        click.echo(f"taxtui: {clean_lines(str(error))}", err=True)
+        click.echo(f"taxtui: {clean(' '.join(str(error).splitlines()))}", err=True)
         sys.exit(error.exit_code)
     except (OSError, RuntimeError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            click.echo("taxtui: cannot write standard output: the disk is full", err=True)
+            click.echo(f"taxtui: cannot write standard output: {error.strerror}", err=True)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes standard output later
             sys.exit(1)
-        if not _out_of_resources(error):
+        if _out_of_resources(error):
+            click.echo(f"taxtui: {error}; raise ulimit -n or -u, or the control group's pids.max", err=True)
+            sys.exit(1)
+        if not isinstance(error, OSError) or error.filename is None:
             raise
-        click.echo(f"taxtui: {error}; raise ulimit -n or -u, or the control group's pids.max", err=True)
-        sys.exit(1)
+        click.echo(f"taxtui: cannot use {clean(os.fsdecode(error.filename))}: {error.strerror}", err=True)
+        sys.exit(UsageError.exit_code)
 
 
 def _out_of_resources(error: OSError | RuntimeError) -> bool:

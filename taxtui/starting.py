@@ -38,6 +38,13 @@ def print_interrupted() -> None:
         return
 
 
+def interrupt_on_signals() -> None:
+    """Raise ``KeyboardInterrupt`` on SIGTERM and SIGHUP too, for commands that remove files at their end."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
+            signal.signal(number, signal.default_int_handler)
+
+
 def loaded() -> None:
     """Raise ``KeyboardInterrupt`` on Ctrl-C from now on."""
     if signal.getsignal(signal.SIGINT) is _exit:

@@ -244,7 +244,7 @@ def _range(text: str, key: str, units: dict[str, float], expected: str) -> Inter
     """Parse ``120ms`` or ``100ms..300ms``; the value of a range is the middle."""
     matches = [re.fullmatch(r"(\d*\.?\d+(?:e-?\d+)?|\d+\.)(ms|s|)", part) for part in text.split("..")]
     ends = [float(match[1]) * units.get(match[2], math.nan) if match else math.nan for match in matches]
-    if len(ends) > 2 or not 0 <= ends[0] <= ends[-1] < math.inf or (key == "slowdown" and not ends[0]):
+    if len(ends) > 2 or not 0 <= ends[0] <= ends[-1] <= 1e6 or (key == "slowdown" and not ends[0]):
         raise TrainingRunError(f"{key} must be {expected}, or a range of two (least..most), not {text!r}")
     return Interval(math.fsum(ends) / len(ends), ends[0], ends[-1])
 

@@ -178,15 +178,16 @@ class Follower:
         if self._damage:
             raise self._damage
         result: list[Event] = []
-        while not result and (chunk := self._file.read(max_bytes)):
-            try:
+        try:
+            while not result and (chunk := self._file.read(max_bytes)):
                 for offset, payload in self._parser.feed(chunk):
                     result += self._take(offset, payload)
-            except SourceError as error:
-                self._damage = self._explain(error)
-                if not result:
-                    raise self._damage from error
-                break
+        except OSError as error:
+            raise SourceError(f"cannot read {self.path}: {error.strerror}") from error
+        except SourceError as error:
+            self._damage = self._explain(error)
+            if not result:
+                raise self._damage from error
         return result
 
     def _take(self, offset: int, payload: bytes) -> list[Event]:

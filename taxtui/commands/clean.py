@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from taxtui import folders
 from taxtui.errors import SubstrateError, UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_substrate
@@ -45,6 +46,8 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     Exit codes: 0 nothing is left; 1 a sandbox could not be removed, or a sandbox of --run is kept; 3 a named substrate
     cannot be used.
     """
+    if run_id is not None:
+        folders.require_run_id(run_id, "--run")
     min_age_s = parse_duration_ns(older_than) / 1e9
     entries = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]
     requested = [parse_substrate(text) for text in named] or _all_substrates(entries)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +17,8 @@ from taxtui.report.formats import BY_NAME, NAMES
 
 if TYPE_CHECKING:
     from costmodel import Metric
+
+HEAD_BYTES: Final = 4096
 
 
 @click.command("compare")
@@ -92,6 +96,10 @@ def command(
     metrics = _metrics(names, limit)
     paths_before = [find_recording(name) for name in (before, *pool_before)]
     paths_after = [find_recording(name) for name in (after, *pool_after)]
+    used = {os.path.realpath(path) for path in (*paths_before, *paths_after)}
+    for path, option in ((junit, "--junit"), (summary, "--summary")):
+        if path is not None:
+            _require_replaceable(path, option, used)
     recordings_before = [read_recording(path) for path in paths_before]
     recordings_after = [read_recording(path) for path in paths_after]
     identities = [cell.identity for recording in (*recordings_before, *recordings_after) for cell in recording.cells]
@@ -102,9 +110,9 @@ def command(
     result = compare(recordings_before, recordings_after, metrics, run_sd, wanted=choice.means)
     table = ComparisonTable(result, recordings_before, recordings_after)
     if junit is not None:
-        _replace(junit, junit_xml(table))
+        _write(junit, "--junit", junit_xml(table), "w")
     if summary is not None:
-        _append(summary, f"## taxtui compare\n\n{BY_NAME['markdown'].render(table.report)}\n")
+        _write(summary, "--summary", f"## taxtui compare\n\n{BY_NAME['markdown'].render(table.report)}\n", "a")
     click.echo(BY_NAME[form].render(table.report))
     if not BY_NAME[form].people:
         for note in table.unpaired():
@@ -130,19 +138,26 @@ def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:
     return list(metrics.values())
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write XML to a new file, or replace another XML file."""
+def _require_replaceable(path: Path, option: str, used: set[str]) -> None:
+    """Refuse a file in ``used``, which gets this file, and a file with other content than ``option`` writes."""
+    if (real := os.path.realpath(path)) in used:
+        raise UsageError(f"{option} {path}: the command uses this file already", fix="name another")
+    used.add(real)
+    if not path.is_file():  # reading a device may never end
+        return
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if option == "--junit" and head and not head.startswith(b"<?xml"):
+        raise UsageError(f"{option} {path}: the existing file is no XML", fix="name another, or remove it")
     try:
-        if path.exists() and (content := path.read_bytes()) and not content.startswith(b"<?xml"):
-            raise UsageError(f"--junit {path}: the existing file is no XML", fix="name another, or remove it")
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise WriteFailed(f"cannot write {path}: {error.strerror}", fix="choose another with --junit") from error
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        raise UsageError(f"{option} {path}: the existing file is no text", fix="name another, or remove it") from None
 
 
-def _append(path: Path, text: str) -> None:
+def _write(path: Path, option: str, text: str, mode: str) -> None:
     try:
-        with path.open("a", encoding="utf-8") as file:
+        with path.open(mode, encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise WriteFailed(f"cannot write {path}: {error.strerror}", fix="choose another with --summary") from error
+        raise WriteFailed(f"cannot write {path}: {error.strerror}", fix=f"choose another with {option}") from error

@@ -13,7 +13,7 @@ from taxtui.commands.files import load_recordings, require_absent, write_new_fil
 from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
 from taxtui.options.rows import ACTIONS, choosing
-from taxtui.options.training import TYPED, TrainingCommand
+from taxtui.options.training import TYPED, TrainingCommand, is_typed
 from taxtui.options.training_runs import place_of, providers_of, stated_at, unmatched_sections
 from taxtui.terminal_text import clean
 
@@ -77,7 +77,7 @@ def command(
     The workload comes from --tier, --mode and -n, or the training file; else the middle of the recorded workloads.
     Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
-    from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, sides
+    from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, matches_spec, sides
     from taxtui.commands.decide_workload import choose_start, choose_workload, estimated
     from taxtui.report.decision.record import record
     from taxtui.report.decision.sections import page
@@ -88,13 +88,18 @@ def command(
         if path is not None:
             require_absent(path, option)
     if html is not None:
+        if output is not None and output.absolute() == html.absolute():
+            raise UsageError(f"-o and --html are both {html}", fix="name two files")
         from taxtui.report.page.shell import decision_page
     sources = load_recordings(recordings)
     cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
     origin, choices = choose_start(start, goal, cells)
-    if origin == goal:
+    if origin == goal or all(matches_spec(cell, origin) == matches_spec(cell, goal) for cell in cells):
         raise UsageError(f"--from and --to are both {origin}", fix="name two substrates")
     providers = providers_of(context)
+    other = [provider.substrate for provider in providers if provider.substrate != goal.partition(":")[0]]
+    if other and is_typed(context, "compose"):
+        raise UsageError(f"--compose {other[0]} is not --to {goal}", fix="compose the substrate of --to")
     providers += estimated(goal, cells, providers)
     workload, workload_choices = choose_workload(context, origin, goal, cells, lengths)
     choices += workload_choices

@@ -102,6 +102,8 @@ def choose_workload(
         value_of(context, next(option for option in OPTIONS if option.name == name)) for name in ("tiers", "modes")
     )
     any_length = place_of(context, start).training_run.length is not None
+    if any_length and lengths:
+        raise UsageError("the training run has a length, so -n chooses nothing", fix="leave -n or the length out")
     recorded = {(cell.tier, cell.mode, cell.actions) for cell in cells if matches_spec(cell, start)}
     if not recorded:
         raise _unrecorded(start, cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -101,7 +102,7 @@ def write_new_file(pieces: Iterable[bytes], path: Path, option: str) -> None:
 
 def require_absent(path: Path, option: str) -> None:
     """Raise the errors of ``write_new_file`` before a long computation."""
-    if path.exists():
+    if os.path.lexists(path):  # also a link to nothing
         raise _exists(path, option)
     if not path.absolute().parent.is_dir():
         raise UsageError(f"cannot create {path}: there is no folder {path.parent}", fix=f"choose another with {option}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import signal
 from collections.abc import Callable
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from taxtui import gc_tuning, shipped
+from taxtui.commands.files import require_absent
 from taxtui.commands.progress import progress as show_progress
 from taxtui.commands.run_output import RunOutput, conclude, say, say_clean
-from taxtui.errors import UsageError
+from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.options.numbers import COUNT_OR_ZERO, POSITIVE_COUNT
 from taxtui.options.set_command import SetCommand
 from taxtui.plan import crowding
@@ -26,6 +28,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from costmodel import Prices
     from taxtui.plan.spec import Plan, SubstrateRef
+    from taxtui.runner.fanout.resume import ResumeState
     from taxtui.runner.run import Run
     from taxtui.runner.run_control import Progress
 
@@ -171,14 +174,22 @@ def command(
         plan = plan_of(scenario, options)
         if any(cell.think.mean_ns for cell in plan.cells):  # hours may pass without a word
             chosen = outline(plan)
+    prices = _prices(plan, options["prices"])
+    resumed = None
+    if resume is not None:
+        from taxtui.runner.fanout.resume import ResumeState
+
+        resumed = ResumeState(resume, plan)
+    elif output is not None:
+        require_absent(output, "-o")
     if dry_run:
+        _require_capabilities(plan)
         with show_progress("estimating"):
             lines = describe(plan, str(options["prices"] or ""))
         for line in left_out:
             say_clean(f"taxtui: {line}")
         click.echo("\n".join(map(clean, lines)))
         return
-    prices = _prices(plan, options["prices"])
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
     if options["ladder"]:
@@ -191,7 +202,7 @@ def command(
         say_clean(f"taxtui: waiting until the load is at most {crowding.LOAD_LIMIT:g} per core")
         crowding.wait_until_idle(parse_duration_ns(options["wait_idle"]) / 1e9)
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
-    run = _run(plan, prices, output, resume, run_id, software, ray)
+    run = _run(plan, prices, output, resumed, run_id, software, ray)
     run_output = RunOutput(
         progress, plan.budget_s, controlled=control is not None, load=crowding.load_warning(), plan=chosen
     )
@@ -204,29 +215,32 @@ def _run(
     plan: Plan,
     prices: Prices | None,
     output: Path | None,
-    resume: Path | None,
+    resumed: ResumeState | None,
     run_id: str | None,
     software: dict[str, str],
     ray: str | None,
 ) -> Run:
-    """Return the run of a plan.
-
-    Raises:
-        UsageError: the recording to resume has another plan, or is complete.
-    """
+    """Return the run of a plan."""
     from taxtui import folders
     from taxtui.runner.run import Run
 
-    resumed = None
-    if resume is None:
+    if resumed is None:
         run_id = run_id or folders.new_run_id()
         path = output or folders.new_recording(run_id)
     else:
-        from taxtui.runner.fanout.resume import ResumeState
-
-        resumed = ResumeState(resume, plan)
-        run_id, path = resumed.run_id, resume
+        run_id, path = resumed.run_id, resumed.path
     return Run(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=resumed)
+
+
+def _require_capabilities(plan: Plan) -> None:
+    """Raise ``UsageError`` for a cell that no version of its substrate can measure; --dry-run notes the others."""
+    from taxtui.runner.preflight import require
+    from taxtui.sandboxes.protocol import Availability
+    from taxtui.sandboxes.registry import build
+
+    for cell in plan.cells:
+        with contextlib.suppress(SubstrateUnavailable):
+            require(cell, build(cell.substrate), Availability(ok=True, detail=""), plan.lifecycle)
 
 
 def _prices(plan: Plan, sheet: Path | None) -> Prices | None:

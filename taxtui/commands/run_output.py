@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -23,8 +21,6 @@ PLAIN_LINES: Final = 10
 """Lines of plain progress in the whole measurement."""
 INTERRUPTED: Final = ("interrupted", "cancelled")
 """Outcomes of a measurement after Ctrl-C, a signal or a command of the interface."""
-READER_GONE: Final = (errno.EPIPE, errno.EIO)
-"""Errors of writing to a closed reader or terminal."""
 
 
 def say(text: str, *, nl: bool = True) -> None:
@@ -114,7 +110,7 @@ def conclude(run: Run, output: RunOutput) -> None:
         _say_closed_loop(run)
     elif intact and progress.cut_short:
         say_clean(_ending(progress, outcome, output))
-    _print_path(str(run.path))
+    click.echo(run.path)
     if run.control.write_error is not None:
         raise run.control.write_error
     check = f"taxtui clean --run {run.run_id} --force --dry-run"
@@ -144,16 +140,6 @@ def _crashed(error: BaseException, check: str) -> RunCrashed:
         f"the run crashed: {cause}; the recording keeps all measured trials, and the watchdog removes sandboxes",
         fix=f"look with: {check}",
     )
-
-
-def _print_path(path: str) -> None:
-    """Print the path on standard output. With a closed reader the exit code still reports the end of the run."""
-    try:
-        click.echo(path)
-    except OSError as error:
-        if error.errno not in READER_GONE:
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes standard output at its end
 
 
 def _ending(progress: Progress, outcome: str, output: RunOutput) -> str:

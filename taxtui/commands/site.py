@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from taxtui import starting
 from taxtui.commands.files import require_empty_folder, write_new_file
 from taxtui.errors import RecordingError
 from taxtui.options.numbers import COUNT, run_sd_option
@@ -42,6 +43,7 @@ def command(
     from costmodel import Prices, TrainingRun, load_prices
     from taxtui.report.page import site
 
+    starting.interrupt_on_signals()
     training_run = TrainingRun(trajectories=trajectories, workers=workers, run_sd=run_sd)
     prices = reduce(Prices.combined_with, map(load_prices, sheets)) if sheets else None
     book = site.opened(folder, sheets)

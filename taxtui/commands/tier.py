@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from taxtui import starting
 from taxtui.commands.files import write_new_file
 from taxtui.errors import TaxtuiError, UsageError
 
@@ -50,6 +51,7 @@ def from_repo(
     """
     from taxtui.workloads import repository
 
+    starting.interrupt_on_signals()
     if test is None and (setup or network):
         raise UsageError("--setup and --network are for the test tier", fix="add --test COMMAND")
     name = _tier_name(name or Path(source.rstrip("/")).absolute().name.removesuffix(".git"))

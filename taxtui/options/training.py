@@ -223,6 +223,7 @@ def _set_defaults(context: click.Context, values: Mapping[str, Any]) -> None:
     context.default_map = {**(context.default_map or {}), **values}
 
 
+COMMANDLINE: Final = click.core.ParameterSource.COMMANDLINE
 CHANGES: Final = "taxtui.options.training.changes"
 SET_WORDS: Final = "taxtui.options.training.set_words"
 """Key of the words of ``--set`` in a context's ``meta``."""
@@ -275,6 +276,10 @@ class TrainingCommand(SetCommand):
         """Run the command."""
         from costmodel import TrainingRunError
 
+        for option in OPTIONS:
+            if option.name in ctx.params["changes"] and ctx.get_parameter_source(option.name) == COMMANDLINE:
+                message = f"{option.opts[-1]} and --set {field_of(option)} are both given"
+                raise UsageError(message, fix="leave one of them out")
         try:
             return super().invoke(ctx)
         except TrainingRunError as error:
@@ -311,7 +316,7 @@ def value_of(context: click.Context, option: click.Option) -> Any:
 def is_typed(context: click.Context, name: str) -> bool:
     """Whether the command line sets an option, so that the training file cannot override the option."""
     source = context.get_parameter_source(name) if name in context.params else None
-    return name in context.params["changes"] or source == click.core.ParameterSource.COMMANDLINE
+    return name in context.params["changes"] or source == COMMANDLINE
 
 
 def asked_at(spec: str, context: click.Context) -> dict[str, Any]:

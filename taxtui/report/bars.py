@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import IO, Final, NamedTuple
@@ -18,6 +19,7 @@ MOST_BARS: Final = 12
 WIDEST: Final = 100
 """Columns of a line with a bar, however wide the terminal is."""
 NAME_COLUMNS: Final = 30
+LEAST_TOTAL: Final = 1e-300
 LEAST_ROOM: Final = 10
 """Columns of the longest bar, however long the names are."""
 
@@ -127,7 +129,8 @@ def _cost_unit(line: WorkLine) -> CostUnit | None:
 def bars_of(answer: Answer, line: WorkLine) -> list[Bar]:
     """Return a bar for each row with known causes, in the unit of the answer, the longest first."""
     bars = (_bar(answer, line, entry) for entry in line.entries if entry.place in answer.places)
-    return sorted((bar for bar in bars if bar is not None), key=lambda bar: -sum(bar.parts.values()))
+    drawable = (bar for bar in bars if bar is not None and LEAST_TOTAL < sum(bar.parts.values()) < math.inf)
+    return sorted(drawable, key=lambda bar: -sum(bar.parts.values()))
 
 
 def _bar(answer: Answer, line: WorkLine, entry: Entry) -> Bar | None:

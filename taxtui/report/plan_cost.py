@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from costmodel import SHIPPED_PRICES, PriceError, Prices, load_prices, priced_cell
-from taxtui.plan.spec import Limits, Plan
+from taxtui.plan.spec import Plan
 from taxtui.report.numbers import dollars
 from taxtui.report.plan_time import Expected
 
@@ -73,7 +73,6 @@ def expense(
     sheet: str = "",
 ) -> Expense:
     """Return the cost of a plan and its limits. ``sheet``: a price sheet; "": the sheets of the substrates."""
-    expected = list(expected) * plan.repeat
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
     checks = {name: answers.get(name) for name in names}
     paid = [name for name, answer in checks.items() if answer is not None and answer.paid]
@@ -84,7 +83,7 @@ def expense(
     try:
         share = _share(plan, expected)
         loaded = {name: load_prices(name) for name in dict.fromkeys(sheets.values()) if name}
-        bills = {name: _bill(name, expected, loaded.get(sheets[name]), plan.limits, share) for name in paid}
+        bills = {name: _bill(name, expected, loaded.get(sheets[name]), plan, share) for name in paid}
     except PriceError as error:
         return Expense(f"unknown: {error}", obstacle=str(error), paid=True)
     words = " · ".join(bills[name].words if name in bills else _unpaid(name, answer) for name, answer in checks.items())
@@ -122,22 +121,20 @@ def _share(plan: Plan, expected: Sequence[Expected]) -> Fraction:
     walls_ns = [item.wall_ns for item in expected if item.wall_ns is not None]
     if plan.budget_s is None or len(walls_ns) < len(expected):
         return Fraction(1)
-    return min(Fraction(1), Fraction(plan.budget_s) * 10**9 / Fraction(max(1.0, sum(walls_ns))))
+    return min(Fraction(1), Fraction(plan.budget_s) * 10**9 / Fraction(max(1.0, plan.repeat * sum(walls_ns))))
 
 
-def _bill(
-    name: str, expected: Sequence[Expected], prices: Prices | None, limits: Limits, share: Fraction
-) -> ExpectedBill:
+def _bill(name: str, expected: Sequence[Expected], prices: Prices | None, plan: Plan, share: Fraction) -> ExpectedBill:
     """Return the cost of a paid substrate's cells. Raises ``PriceError`` if the sheet lacks the substrate."""
     cells = [item for item in expected if str(item.cell.substrate) == name]
-    sandboxes = sum(item.cell.trials + item.cell.warmup for item in cells)
+    sandboxes = plan.repeat * sum(item.cell.trials + item.cell.warmup for item in cells)
     if prices is None:
         return ExpectedBill(name, sandboxes, None, None)
     usd: Fraction | None = Fraction(0)
     least_usd = Fraction(0)
     for item in cells:
-        identity = priced_cell(item.cell.substrate.name, item.variant, limits.cpus, limits.memory_mib)
-        price, number = prices.sandbox(identity), item.cell.trials + item.cell.warmup
+        identity = priced_cell(item.cell.substrate.name, item.variant, plan.limits.cpus, plan.limits.memory_mib)
+        price, number = prices.sandbox(identity), plan.repeat * (item.cell.trials + item.cell.warmup)
         least_usd += number * price.usd(identity, 1)
         if item.trial_ns is None:
             usd = None

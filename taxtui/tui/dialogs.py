@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from textual import on
 from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import ScrollableContainer, Vertical
 from textual.screen import ModalScreen
@@ -48,7 +49,20 @@ Value = TypeVar("Value")
 CLOSE = Binding("escape", "dismiss(None)", "Close", show=False)
 
 
-class Confirm(ModalScreen[bool | None]):
+class Dialog(ModalScreen[Value]):
+    """A dialog with one result: further keys in the queue do not close the screen below."""
+
+    _answered = False
+
+    def dismiss(self, result: Value | None = None) -> AwaitComplete:
+        """Close the dialog, the first time."""
+        if self._answered:
+            return AwaitComplete()
+        self._answered = True
+        return super().dismiss(result)
+
+
+class Confirm(Dialog[bool | None]):
     """Yes or no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,7 +83,7 @@ class Confirm(ModalScreen[bool | None]):
             yield Static(keys, markup=False)
 
 
-class Ask(ModalScreen[str | None]):
+class Ask(Dialog[str | None]):
     """Asks for a line of text; None after escape."""
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
@@ -107,7 +121,7 @@ class Choice(NamedTuple, Generic[Value]):
     value: Value
 
 
-class Choose(ModalScreen[Value | None]):
+class Choose(Dialog[Value | None]):
     """Asks for one of a few values."""
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
@@ -140,7 +154,7 @@ def columns(app: App[Any]) -> int:
     return min(92, app.size.width * 95 // 100 - 7)
 
 
-class Tell(ModalScreen[None]):
+class Tell(Dialog[None]):
     """A text to read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -169,7 +169,7 @@ def test_an_existing_output_file_keeps_every_byte(home: Home) -> None:
         assert "precious.bin exists; choose another name with -o" in line
         assert path.read_bytes() == b"precious"
     line = refused(home, 2, *PLAIN, *SHORT, "-o", "no/such/r.msgpack")
-    assert "cannot create no/such/r.msgpack: No such file" in line
+    assert "cannot create no/such/r.msgpack: there is no folder" in line
 
 
 def test_folders_that_cannot_be_made_are_one_line(home: Home) -> None:

@@ -39,7 +39,7 @@ def test_a_full_disk_behind_stdout(command: str) -> None:
     with FULL.open("w") as full:
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "taxtui: cannot write standard output: the disk is full\n"
+    assert done.stderr == "taxtui: cannot write standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize("error", [OSError(24, "Too many open files"), RuntimeError("can't start new thread")])
@@ -194,3 +194,23 @@ def test_people_read_the_warning_once(
         output.show(Progress(2))
     output.end()
     assert capsys.readouterr().err.count("this machine is busy") == count
+
+
+@pytest.mark.parametrize(("command", "code"), [("compare small.msgpack run.msgpack --fail-above 1%", 6), ("--help", 0)])
+def test_a_closed_reader_keeps_the_exit_code(command: str, code: int) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    argv = [sys.executable, "-m", "taxtui", *command.split()]
+    done = subprocess.run(argv, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert done.returncode == code, done.stderr
+
+
+def test_closed_streams_and_refused_paths(tmp_path: Path) -> None:
+    command = f'exec "{sys.executable}" -m taxtui report small.msgpack --html page.html'
+    done = subprocess.run(["sh", "-c", f"{command} <&- >&- 2>&-"], cwd=tmp_path, check=False)
+    assert (done.returncode, (tmp_path / "page.html").read_bytes()[:1]) == (0, b"<")
+    for words in (["report", "x" * 300], ["run", "-s", "local", "-t", "x" * 300 + ".toml", "--dry-run"]):
+        result = taxtui(*words)
+        assert (result.returncode, result.stderr.count(b"\n")) == (2, 1)
+        assert result.stderr.endswith(b": File name too long\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from taxtui.plan.scenario import load_tier
 from taxtui.workloads.repository import clone
 from tests.support.command_line import Home, events
+from tests.taxtui.commands.test_standard_streams import STRUCK
 
 pytestmark = pytest.mark.processes
 LOGS = Path(__file__).parents[2] / "logs"
@@ -64,6 +67,14 @@ def test_a_large_file_is_not_read(repository: Path, tmp_path: Path) -> None:
     _commit(repository)
     copy = clone(str(repository), tmp_path)
     assert (copy.text("large.py"), copy.text("calc.py")) == ("", SOURCE)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_no_clone(name: str, repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    argv = [sys.executable, "-c", STRUCK.replace("SIGINT", name), "taxtui.runner.run", "tier", "from-repo", repository]
+    done = subprocess.run(argv, env={**os.environ, "TMPDIR": str(tmp_path / "scratch")}, cwd=tmp_path, check=False)
+    assert (done.returncode, list((tmp_path / "scratch").iterdir())) == (130, [])
 
 
 @pytest.mark.parametrize(
