@@ -135,7 +135,7 @@ def test_the_essays_table() -> None:
     for row in rows:
         latency, wall, hours, versus = ESSAY[row.label]
         assert row.trajectory_s.mean.value == latency
-        assert round(row.wall_clock_hours.fluid, 1) == wall
+        assert round(row.wall_clock_hours.value, 1) == wall
         assert round(row.worker_hours.value) == hours
         assert (row.versus and round(row.versus.worker_hours.value)) == versus
         assert row.flags == ("published",)
@@ -144,6 +144,12 @@ def test_the_essays_table() -> None:
         assert printed.source.endswith("(no date is known)")
         unknown = (row.worker_hours.low, row.wall_clock_hours.low, row.tax_worker_hours, row.by_cause_worker_hours)
         assert (*unknown, row.trials) == (None,) * 5
+
+
+@pytest.mark.parametrize(("trajectories", "waves"), [(0, 0), (10, 1), (500, 1), (501, 2)])
+def test_published_trajectories_run_in_waves(trajectories: int, waves: int) -> None:
+    [row, *_] = project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=trajectories, workers=500))
+    assert row.wall_clock_hours.value * 3600 == pytest.approx(waves * 14.1)
 
 
 def test_the_papers_table_2() -> None:
