@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -60,7 +61,8 @@ def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, price
         return replace(projection, flags=(warnings.PUBLISHED, warnings.LENGTH_UNKNOWN))
     latency_s = row.trajectory_ns / NS_PER_S
     worker_hours = float(Fraction(training_run.trajectories * row.trajectory_ns, NS_PER_HOUR))
-    fluid = worker_hours / training_run.usable_workers
+    workers = training_run.usable_workers
+    wall_hours = math.ceil(training_run.trajectories / workers) * latency_s / 3600
     cost, flags = None, [warnings.PUBLISHED]
     if prices is not None:
         cost = cost_of_mean(row.identity, row.trajectory_ns, prices, training_run, worker_hours)
@@ -70,7 +72,7 @@ def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, price
         trajectory_s=Trajectory(Interval(latency_s), None, None, None),
         held_per_success_s=Interval(latency_s),
         worker_hours=Interval(worker_hours),
-        wall_clock_hours=WallClock(fluid, None, None, fluid, "fluid", None),
+        wall_clock_hours=WallClock(wall_hours, None, None, worker_hours / workers, "waves", None),
         cost=cost,
         flags=warnings.ordered(flags),
     )

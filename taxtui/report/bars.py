@@ -185,7 +185,7 @@ def draw(bar_chart: BarChart, width: int, pen: Pen) -> list[str]:
     text_width = widest(bar.text for bar in bar_chart.bars)
     label_width = sum(widths) + 2 * len(widths) + text_width + 2
     longest = max(sum(bar.parts.values()) for bar in bar_chart.bars)
-    scale = max(LEAST_ROOM, room - label_width) / longest
+    scale = max(LEAST_ROOM, room - label_width) / (longest or 1)
     lines = wrap(f"{bar_chart.title}:", room, "  ")
     used: set[str] = set()
     for place, bar in enumerate(bar_chart.bars):

@@ -25,7 +25,7 @@ METHODS = {
     "renewal": "(Nμ − μ − (W−1)·m2/2μ)/W + E[max(L, R_1 … R_(W−1))], R from the equilibrium residual law",
     "simulation": "mean of seeded replicates (no closed form, because workers move in waves)",
     "events": "mean of seeded runs of the discrete-event simulation (docs/simulation.md)",
-    "fluid": "N·L/W",
+    "waves": "⌈N/W⌉·L",
 }
 
 
@@ -44,7 +44,7 @@ def to_text(row: Row, training_run: TrainingRun, width: int = WIDTH) -> str:
             [
                 ("L, published latency", f"{seconds(latency)} s"),
                 ("worker-hours", f"N·L/3600 = {n:,} · {seconds(latency)} / 3600 = {exact(total)}"),
-                ("wall-clock", f"N·L/W = {exact(total)} / {w:,} = {exact(row.wall_clock_hours.value)} h"),
+                ("wall-clock", f"⌈N/W⌉·L/3600 = {exact(row.wall_clock_hours.value)} h, ⌈N/W⌉ = {-(-n // w):,} waves"),
             ],
             width,
         )

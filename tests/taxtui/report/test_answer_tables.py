@@ -189,6 +189,11 @@ def test_widths_are_in_proportion_and_fit_the_terminal(chart: bars.BarChart, col
     assert "".join(lines).count("startup") == 1, "the legend is printed once"
 
 
+def test_rows_without_any_cost_have_bars_without_length(chart: bars.BarChart) -> None:
+    free = bars.draw(chart._replace(bars=[bar._replace(parts={}) for bar in chart.bars]), 80, bars.Pen())
+    assert not re.findall("[▒▓▞█▘]", "".join(free))
+
+
 def test_the_bars_of_a_run_in_steps_are_ordered_by_the_cost_that_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
     attribute_coarsely(monkeypatch)
     asked = TrainingRun(trajectories=512, workers=16, batch=64, gpus=8, gpu_usd_hour=2.0)
