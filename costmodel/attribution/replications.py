@@ -186,7 +186,7 @@ class Replications:
         self.ideal_alike = not unchanged and is_alike(self._rules[-2])  # whether all steps of an ideal sandbox are
         self._bill: Bill = lambda clocks_ns: 0.0
         if run.prices is not None:
-            self._bill = by_clock(pool, run.prices.sandbox(pool.identity))
+            self._bill = by_clock(pool, run.prices.sandbox(pool.identity), run.training_run)
         self.times = rollouts / training_run.trajectories  # weight of each rollout
         self.rounds = [0] * len(self._without)  # of each counterfactual
         self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds

@@ -184,6 +184,19 @@ def test_nodes_are_paid_for_as_long_as_the_run_lasts(same: Path, tmp_path: Path)
     assert asked.cost.sandbox_usd.value == pytest.approx(1600 * 13)
 
 
+@pytest.mark.parametrize(("tariff", "usd"), [('cpu = "active"', 10), ('idle = "free"', 50.5)])
+def test_steps_bill_cpu_and_idle_time_of_the_asked_model_time(tmp_path: Path, tariff: str, usd: float) -> None:
+    """Commands of 10 s with as much CPU time, and 81 s of model time that the recording lacks, 3,600 times."""
+    busy = [trial(n, create=0, ready=0, actions=[S] * 10, cpus=[S] * 10) for n in range(12)]
+    file = write(tmp_path / "busy", busy, cell(actions=10))
+    sheet = price_sheet(tmp_path, f"usd_per_vcpu_hour = 1\n{tariff}")
+    asked = {"trajectories": 3600, "workers": 100, "think": Think(9 * S, 0.0)}
+    (plain,) = project([load(file)], TrainingRun(**asked), load_prices(sheet))
+    (found,) = project([load(file)], TrainingRun(**asked, batch=100, failure_rate=0.0), load_prices(sheet))
+    assert plain.cost.sandbox_usd.value == pytest.approx(usd)
+    assert found.cost.sandbox_usd.value == found.attribution.run.usd.value == pytest.approx(usd)
+
+
 @pytest.mark.parametrize(("repetitions", "noise"), [(0, 0.4), (3, 0.05)])
 def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions: int, noise: float) -> None:
     """Without n/(n − 1), t of n − 1, or the half of the variance that is no chance, .92, .83 and .86 do."""
