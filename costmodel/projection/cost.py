@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from costmodel.pricing.sheet import ACTIVE, FREE, Meter, Prices, SandboxPrice, billed_ns
@@ -113,11 +113,13 @@ def _sandboxes(
     return billed.times(Meter.usd(float(training_run.trajectories * timed.retries.delivered)))
 
 
-def by_clock(pool: Pool, price: SandboxPrice, training_run: TrainingRun) -> Callable[[Iterable[int]], float]:
-    """Return a function from lifetimes of sandboxes in ns to dollars.
+def by_clock(
+    pool: Pool, price: SandboxPrice, training_run: TrainingRun
+) -> tuple[Callable[[Sequence[int]], float], float]:
+    """Return a function from lifetimes of sandboxes in ns to dollars, and half the range of dollars as a share.
 
-    CPU time is proportional to lifetime, as over all attempts. Where usage is known within limits, the result is the
-    middle.
+    CPU time is proportional to lifetime, as over all attempts. Where sources disagree, or usage is known within limits,
+    the dollars are the middle.
     """
     as_recorded = training_run.failure_rate is None and training_run.failure_hazard is None
     sample = attempts(pool, training_run.length, training_run)
@@ -130,14 +132,15 @@ def by_clock(pool: Pool, price: SandboxPrice, training_run: TrainingRun) -> Call
         bills.add((meter, *(sum(ns) / whole_ns for ns in zip(*used, strict=True))))
 
     if not any(meter.exists or meter.cpu or meter.create for meter, *_ in bills):
-        return lambda clocks_ns: 0.0
+        return (lambda clocks_ns: 0.0), 0.0
 
-    def bill(clocks_ns: Iterable[int]) -> float:
-        clocks = list(clocks_ns)
-        billed = (meter.billed(round(ns * exists), round(ns * cpu)) for meter, exists, cpu in bills for ns in clocks)
-        return Meter.usd(sum(billed) / len(bills))
+    def each(clocks_ns: Sequence[int]) -> list[int]:
+        return [
+            sum(meter.billed(round(ns * exists), round(ns * cpu)) for ns in clocks_ns) for meter, exists, cpu in bills
+        ]
 
-    return bill
+    ends = each([attempt.sandbox_ns for attempt in sample])
+    return (lambda clocks_ns: Meter.usd(sum(each(clocks_ns)) / len(bills))), (max(ends) - min(ends)) / (sum(ends) or 1)
 
 
 def _across(lower: Interval, upper: Interval) -> Interval:

@@ -197,6 +197,20 @@ def test_steps_bill_cpu_and_idle_time_of_the_asked_model_time(tmp_path: Path, ta
     assert found.cost.sandbox_usd.value == found.attribution.run.usd.value == pytest.approx(usd)
 
 
+def disputed(folder: Path, substrate: str = "docker") -> Path:
+    """A dollar a second, or a third as much more or less, as two sources disagree."""
+    sheet = price_sheet(folder, "usd_per_hour = [2400, 4800]", substrate=substrate)
+    sheet.write_text(sheet.read_text().replace('"x"', '["x", "y"]'))
+    return sheet
+
+
+@pytest.mark.parametrize("asked", [{}, {"failure_rate": 0.0}])
+def test_a_disputed_price_is_no_surer_in_steps(same: Path, tmp_path: Path, asked: dict[str, float]) -> None:
+    found = attributed(same, disputed(tmp_path), run_sd=0.0, **asked)
+    for amount, usd in ((found.run.usd, 1600 * 13), (found.causes["cleanup"].usd, 1600 * 4)):
+        assert amount == pytest.approx((usd, usd * 2 / 3, usd * 4 / 3))
+
+
 @pytest.mark.parametrize(("repetitions", "noise"), [(0, 0.4), (3, 0.05)])
 def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions: int, noise: float) -> None:
     """Without n/(n − 1), t of n − 1, or the half of the variance that is no chance, .92, .83 and .86 do."""
@@ -327,6 +341,15 @@ def test_what_both_share_cancels(cells: list[Pool]) -> None:
     assert slower.usd.value == pytest.approx(8 * 10 * 2, rel=1e-6)  # steps, s, $ a second: think times are the same
     assert slower.usd.low == pytest.approx(slower.usd.value)
     assert slower.worker_hours.value == pytest.approx(64 * 10 / 3600, rel=1e-6)
+
+
+def test_a_disputed_price_cancels_only_against_itself(cells: list[Pool], tmp_path: Path) -> None:
+    """64 rollouts of 6 s and two pauses of 5.67 s, at a dollar a second."""
+    unsure, fixed = load_prices(disputed(tmp_path)), load_prices(price_sheet(tmp_path, "usd_per_hour = 3600"))
+    runs = [Alternatives(cells[0], PAIRED, prices) for prices in (unsure, unsure, fixed)]
+    assert run_difference(*runs[:2]).usd == (0.0, 0.0, 0.0)
+    half = 64 * (6 + 2 * 5.67) / 3
+    assert run_difference(*runs[1:]).usd == pytest.approx((0.0, -half, half), rel=0.1)
 
 
 def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> None:
