@@ -211,6 +211,23 @@ def test_a_disputed_price_is_no_surer_in_steps(same: Path, tmp_path: Path, asked
         assert amount == pytest.approx((usd, usd * 2 / 3, usd * 4 / 3))
 
 
+def test_the_dollars_of_a_run_include_the_idle_sandboxes_of_all_images(same: Path, tmp_path: Path) -> None:
+    """Four images in flight with two sandboxes each, over 100 steps of 9 s; a sandbox costs a dollar a second."""
+    found = row(same, price_sheet(tmp_path, "usd_per_hour = 3600"), warm_pool=2, run_sd=0.0)
+    assert found.warm_pool.idle_sandboxes == pytest.approx(8)
+    assert found.cost.idle_pool_usd == pytest.approx(8 * 100 * 9)
+    assert found.attribution.run.usd.value == pytest.approx(found.cost.total_usd) == pytest.approx(1600 * 13 + 7200)
+
+
+@pytest.mark.parametrize("asked", [{}, {"failure_rate": 0.0}])
+def test_a_sandbox_is_cleaned_up_and_billed_beyond_the_limit(tmp_path: Path, asked: dict[str, float]) -> None:
+    """Of 4 s or 9 s, each cleaned up for 3 s: with a limit of 10 s a success pays for 7 s, and a failure for 12 s."""
+    trials = [trial(n, create=0, ready=0, actions=[(4, 9)[n % 2] * S], cleanup=3 * S) for n in range(40)]
+    file, sheet = write(tmp_path / "cut", trials, cell(actions=1)), price_sheet(tmp_path, "usd_per_hour = 3600")
+    found = row(file, sheet, timeout_s=10.0, include_cleanup=True, **asked)
+    assert found.cost.sandbox_usd.value == pytest.approx(1600 * 19, rel=0.03)
+
+
 @pytest.mark.parametrize(("repetitions", "noise"), [(0, 0.4), (3, 0.05)])
 def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions: int, noise: float) -> None:
     """Without n/(n − 1), t of n − 1, or the half of the variance that is no chance, .92, .83 and .86 do."""
