@@ -10,7 +10,7 @@ import zlib
 from typing import Final
 
 from costmodel.attribution.replications import Replications, repeated
-from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, units, with_run
+from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, amount_of, units, with_run
 from costmodel.projection.row import Attribution, Share
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.rules import StepRules
@@ -56,7 +56,12 @@ def run_difference(
         return begun[0].rounds[0] * factor**2
 
     repeated(begun, needed)
-    return Share(*(amount.saved(1) for amount in differences()))
+    saved = Share(*(amount.saved(1) for amount in differences()))
+    mine, theirs = (amount_of(run, run.usd_range) for run in begun)
+    half = abs(mine.less(theirs).saved(1).value)  # a common tariff is the same on both sides
+    if begun[0].tariff != begun[1].tariff:
+        half = mine.of(RUN).value + theirs.of(RUN).value
+    return saved._replace(usd=saved.usd and saved.usd.widened(Interval(0.0, -half, half)))
 
 
 def with_difference(first: Attribution, second: Attribution, less: Share) -> Attribution:

@@ -186,9 +186,11 @@ class Replications:
         self._times = [self._timed(without, 1.0) for without in self._without]
         self._rules = [StepRules(training_run, without) for without in self._without]
         self.ideal_alike = not unchanged and is_alike(self._rules[-2])  # whether all steps of an ideal sandbox are
+        self.tariff = None if run.prices is None else run.prices.sandbox(pool.identity)
         self._bill: Bill = lambda clocks_ns: 0.0
-        if run.prices is not None:
-            self._bill = by_clock(pool, run.prices.sandbox(pool.identity))
+        self._usd_range = 0.0
+        if self.tariff is not None:
+            self._bill, self._usd_range = by_clock(pool, self.tariff, run.training_run)
         self.times = rollouts / training_run.trajectories  # weight of each rollout
         self.rounds = [0] * len(self._without)  # of each counterfactual
         self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
@@ -262,6 +264,10 @@ class Replications:
         lasting, idle = step.wall_ns * rates.lasting, self.times * step.idle_ns * rates.idle_sandbox
         used = rates.sandbox_usd(step) + step.held_ns / NS_PER_HOUR * rates.worker
         return (lasting + idle) / NS_PER_HOUR + self.share * used
+
+    def usd_range(self, step: StepTaken) -> float:
+        """Return half the range of the dollars of a simulated step, where tariff or usage are known within limits."""
+        return self.share * step.usd * self._usd_range
 
     @property
     def most_rounds(self) -> int:

@@ -195,7 +195,6 @@ def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Ro
     if training_run.warm_pool is not None:
         hit = part * mean(lambda step: step.hits) / (attempts or 1.0)
         warm_pool = pool_use(training_run, hit, idle_hours / (wall.value or 1.0))
-        idle_hours = warm_pool.idle_sandboxes * wall.value
     return replace(
         row,
         attempts=attempts / training_run.trajectories,

@@ -186,13 +186,19 @@ def attribution(replications: Replications) -> Attribution:
     training_run, sample = replications.training_run, replications.sample
     rates = replications.rates
     step_s, hours, gpu, dollars = units(replications)
+    usd_range = amount_of(replications, replications.usd_range)
+
+    def usd(interval_of_amount: Callable[[Amount], Interval]) -> Interval:
+        amount, half = interval_of_amount(dollars), abs(interval_of_amount(usd_range).value)
+        wider = amount.widened(Interval(0.0, -half, half))
+        return wider if amount.low is None or amount.low < 0 else wider.not_negative()
 
     def share(interval_of_amount: Callable[[Amount], Interval]) -> Share:
         return Share(
             interval_of_amount(step_s),
             interval_of_amount(hours),
             None if training_run.gpus is None else interval_of_amount(gpu),
-            interval_of_amount(dollars) if rates.priced else None,
+            usd(interval_of_amount) if rates.priced else None,
         )
 
     acting = [cause for cause, acts in replications.causes.items() if acts] if replications.separate else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from costmodel.pricing.sheet import ACTIVE, FREE, Meter, Prices, SandboxPrice, billed_ns
@@ -15,7 +15,7 @@ from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.attempts import Attempt
-from costmodel.workload.pool import Pool, at_length
+from costmodel.workload.pool import Pool, attempts
 
 
 def cost(
@@ -113,28 +113,34 @@ def _sandboxes(
     return billed.times(Meter.usd(float(training_run.trajectories * timed.retries.delivered)))
 
 
-def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float]:
-    """Return a function from lifetimes of sandboxes in ns to dollars.
+def by_clock(
+    pool: Pool, price: SandboxPrice, training_run: TrainingRun
+) -> tuple[Callable[[Sequence[int]], float], float]:
+    """Return a function from lifetimes of sandboxes in ns to dollars, and half the range of dollars as a share.
 
-    CPU time is proportional to lifetime, as over all trials. Where usage is known within limits, the result is the
-    middle.
+    CPU time is proportional to lifetime, as over all attempts. Where sources disagree, or usage is known within limits,
+    the dollars are the middle.
     """
-    sample = [at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials]
-    whole_ns = sum(attempt.sandbox_ns for attempt in sample) or 1
+    as_recorded = training_run.failure_rate is None and training_run.failure_hazard is None
+    sample = attempts(pool, training_run.length, training_run)
+    sample = [attempt for attempt in sample if attempt.ok or as_recorded]
+    whole_ns = sum(attempt.weight * attempt.sandbox_ns for attempt in sample) or 1
     bills = set()  # a single one, where both limits agree
     for lowest in (True, False):
-        exists_ns, cpu_ns = zip(*(_usage(price, pool, attempt, lowest=lowest) for attempt in sample), strict=True)
-        bills.add((price.meter(pool.identity, lowest=lowest), sum(exists_ns) / whole_ns, sum(cpu_ns) / whole_ns))
+        meter, usage = price.meter(pool.identity, lowest=lowest), partial(_usage, price, pool, lowest=lowest)
+        used = ([attempt.weight * ns for ns in usage(attempt)] for attempt in sample)
+        bills.add((meter, *(sum(ns) / whole_ns for ns in zip(*used, strict=True))))
 
     if not any(meter.exists or meter.cpu or meter.create for meter, *_ in bills):
-        return lambda clocks_ns: 0.0
+        return (lambda clocks_ns: 0.0), 0.0
 
-    def bill(clocks_ns: Iterable[int]) -> float:
-        clocks = list(clocks_ns)
-        billed = (meter.billed(round(ns * exists), round(ns * cpu)) for meter, exists, cpu in bills for ns in clocks)
-        return Meter.usd(sum(billed) / len(bills))
+    def each(clocks_ns: Sequence[int]) -> list[int]:
+        return [
+            sum(meter.billed(round(ns * exists), round(ns * cpu)) for ns in clocks_ns) for meter, exists, cpu in bills
+        ]
 
-    return bill
+    ends = each([attempt.sandbox_ns for attempt in sample])
+    return (lambda clocks_ns: Meter.usd(sum(each(clocks_ns)) / len(bills))), (max(ends) - min(ends)) / (sum(ends) or 1)
 
 
 def _across(lower: Interval, upper: Interval) -> Interval:

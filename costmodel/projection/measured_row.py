@@ -159,11 +159,9 @@ def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
 
 
 def pool_use(training_run: TrainingRun, hit: float, idle: float) -> PoolUse:
-    """Return the pool's share of attempts, and its idle sandboxes: for each image those of the next images."""
-    assert training_run.warm_pool is not None
+    """Return the pool's share of attempts, and its idle sandboxes."""
     if training_run.image_pool:
-        groups = max(1.0, training_run.usable_workers / (training_run.group_size or 1))  # in flight
-        return PoolUse(hit, training_run.warm_pool * groups, "P of each image")
+        return PoolUse(hit, idle, "P of each image")
     refilled = training_run.refill_s is not None
     return PoolUse(hit, idle, "a slot is ready T after it was taken" if refilled else "one is ready every 1/r, up to P")
 

@@ -154,7 +154,9 @@ class State:
         self.clocks_ns: list[int] = []  # per sandbox, by start
         self.held_ns = self.waited_ns = self.wasted_ns = self.delivered = self.attempts = self.hits = 0
         self._idle_ns = self.suspended_ns = 0
-        self._stock = 0 if rules.image_pool else rules.pool or 0  # pool sandboxes ready from the start, not taken
+        # Pool sandboxes ready from the start, not taken; for each image in flight those of the next image:
+        in_flight = max(1.0, rules.workers / rules.group) if rules.image_pool else 1
+        self._stock = (rules.pool or 0) * in_flight
         self._ready: deque[int] = deque()  # arrival of each replacement, ascending
         self._claimed: Counter[int] = Counter()  # pool sandboxes by prompt
         self._releases: list[tuple[int, int]] = []  # when pods are free again, and their node

@@ -302,7 +302,7 @@ def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
 
 
 def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]:
-    """End attempts longer than the timeout as failures, with occupied time only."""
+    """End attempts longer than the timeout as failures; the clean-up goes on beyond the limit."""
     limit_ns = round(timeout_s * 1e9)
     return [
         attempt
@@ -312,7 +312,7 @@ def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]
             ok=False,
             held_ns=limit_ns,
             cold_ns=min(attempt.cold_ns, limit_ns),
-            sandbox_ns=max(0, attempt.sandbox_ns + limit_ns - attempt.held_ns),
+            sandbox_ns=max(0, attempt.sandbox_ns - max(0, attempt.held_ns - attempt.cleanup_ns - limit_ns)),
         )
         for attempt in recorded
     ]

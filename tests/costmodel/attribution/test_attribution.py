@@ -184,6 +184,50 @@ def test_nodes_are_paid_for_as_long_as_the_run_lasts(same: Path, tmp_path: Path)
     assert asked.cost.sandbox_usd.value == pytest.approx(1600 * 13)
 
 
+@pytest.mark.parametrize(("tariff", "usd"), [('cpu = "active"', 10), ('idle = "free"', 50.5)])
+def test_steps_bill_cpu_and_idle_time_of_the_asked_model_time(tmp_path: Path, tariff: str, usd: float) -> None:
+    """Commands of 10 s with as much CPU time, and 81 s of model time that the recording lacks, 3,600 times."""
+    busy = [trial(n, create=0, ready=0, actions=[S] * 10, cpus=[S] * 10) for n in range(12)]
+    file = write(tmp_path / "busy", busy, cell(actions=10))
+    sheet = price_sheet(tmp_path, f"usd_per_vcpu_hour = 1\n{tariff}")
+    asked = {"trajectories": 3600, "workers": 100, "think": Think(9 * S, 0.0)}
+    (plain,) = project([load(file)], TrainingRun(**asked), load_prices(sheet))
+    (found,) = project([load(file)], TrainingRun(**asked, batch=100, failure_rate=0.0), load_prices(sheet))
+    assert plain.cost.sandbox_usd.value == pytest.approx(usd)
+    assert found.cost.sandbox_usd.value == found.attribution.run.usd.value == pytest.approx(usd)
+
+
+def disputed(folder: Path, substrate: str = "docker") -> Path:
+    """A dollar a second, or a third as much more or less, as two sources disagree."""
+    sheet = price_sheet(folder, "usd_per_hour = [2400, 4800]", substrate=substrate)
+    sheet.write_text(sheet.read_text().replace('"x"', '["x", "y"]'))
+    return sheet
+
+
+@pytest.mark.parametrize("asked", [{}, {"failure_rate": 0.0}])
+def test_a_disputed_price_is_no_surer_in_steps(same: Path, tmp_path: Path, asked: dict[str, float]) -> None:
+    found = attributed(same, disputed(tmp_path), run_sd=0.0, **asked)
+    for amount, usd in ((found.run.usd, 1600 * 13), (found.causes["cleanup"].usd, 1600 * 4)):
+        assert amount == pytest.approx((usd, usd * 2 / 3, usd * 4 / 3))
+
+
+def test_the_dollars_of_a_run_include_the_idle_sandboxes_of_all_images(same: Path, tmp_path: Path) -> None:
+    """Four images in flight with two sandboxes each, over 100 steps of 9 s; a sandbox costs a dollar a second."""
+    found = row(same, price_sheet(tmp_path, "usd_per_hour = 3600"), warm_pool=2, run_sd=0.0)
+    assert found.warm_pool.idle_sandboxes == pytest.approx(8)
+    assert found.cost.idle_pool_usd == pytest.approx(8 * 100 * 9)
+    assert found.attribution.run.usd.value == pytest.approx(found.cost.total_usd) == pytest.approx(1600 * 13 + 7200)
+
+
+@pytest.mark.parametrize("asked", [{}, {"failure_rate": 0.0}])
+def test_a_sandbox_is_cleaned_up_and_billed_beyond_the_limit(tmp_path: Path, asked: dict[str, float]) -> None:
+    """Of 4 s or 9 s, each cleaned up for 3 s: with a limit of 10 s a success pays for 7 s, and a failure for 12 s."""
+    trials = [trial(n, create=0, ready=0, actions=[(4, 9)[n % 2] * S], cleanup=3 * S) for n in range(40)]
+    file, sheet = write(tmp_path / "cut", trials, cell(actions=1)), price_sheet(tmp_path, "usd_per_hour = 3600")
+    found = row(file, sheet, timeout_s=10.0, include_cleanup=True, **asked)
+    assert found.cost.sandbox_usd.value == pytest.approx(1600 * 19, rel=0.03)
+
+
 @pytest.mark.parametrize(("repetitions", "noise"), [(0, 0.4), (3, 0.05)])
 def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions: int, noise: float) -> None:
     """Without n/(n − 1), t of n − 1, or the half of the variance that is no chance, .92, .83 and .86 do."""
@@ -314,6 +358,15 @@ def test_what_both_share_cancels(cells: list[Pool]) -> None:
     assert slower.usd.value == pytest.approx(8 * 10 * 2, rel=1e-6)  # steps, s, $ a second: think times are the same
     assert slower.usd.low == pytest.approx(slower.usd.value)
     assert slower.worker_hours.value == pytest.approx(64 * 10 / 3600, rel=1e-6)
+
+
+def test_a_disputed_price_cancels_only_against_itself(cells: list[Pool], tmp_path: Path) -> None:
+    """64 rollouts of 6 s and two pauses of 5.67 s, at a dollar a second."""
+    unsure, fixed = load_prices(disputed(tmp_path)), load_prices(price_sheet(tmp_path, "usd_per_hour = 3600"))
+    runs = [Alternatives(cells[0], PAIRED, prices) for prices in (unsure, unsure, fixed)]
+    assert run_difference(*runs[:2]).usd == (0.0, 0.0, 0.0)
+    half = 64 * (6 + 2 * 5.67) / 3
+    assert run_difference(*runs[1:]).usd == pytest.approx((0.0, -half, half), rel=0.1)
 
 
 def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> None:
