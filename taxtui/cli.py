@@ -120,7 +120,7 @@ def main() -> None:
     except click.ClickException as error:
         click.echo(f"taxtui: {clean_lines(error.format_message())}", err=True)
         sys.exit(error.exit_code)
-    except (TaxtuiError, _costmodel_error()) as error:
+    except (TaxtuiError, importlib.import_module("costmodel.errors").CostModelError) as error:
         click.echo(f"taxtui: {clean(' '.join(str(error).splitlines()))}", err=True)
         sys.exit(error.exit_code)
     except (OSError, RuntimeError) as error:
@@ -128,23 +128,11 @@ def main() -> None:
             click.echo(f"taxtui: cannot write standard output: {error.strerror}", err=True)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes standard output later
             sys.exit(1)
-        if _out_of_resources(error):
+        limits = (errno.EAGAIN, errno.EMFILE, errno.ENFILE)
+        if getattr(error, "errno", None) in limits or "start new thread" in str(error):
             click.echo(f"taxtui: {error}; raise ulimit -n or -u, or the control group's pids.max", err=True)
             sys.exit(1)
         if not isinstance(error, OSError) or error.filename is None:
             raise
         click.echo(f"taxtui: cannot use {clean(os.fsdecode(error.filename))}: {error.strerror}", err=True)
         sys.exit(UsageError.exit_code)
-
-
-def _out_of_resources(error: OSError | RuntimeError) -> bool:
-    """Whether this process may open no more files, processes or threads."""
-    if isinstance(error, OSError):
-        return error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE)
-    return "start new thread" in str(error)
-
-
-def _costmodel_error() -> type[TaxtuiError]:
-    from costmodel import CostModelError  # cheap: defines classes only
-
-    return CostModelError  # type: ignore[return-value]  # has exit_code too, but shares no base with us

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Callable
 
 from taxtui.errors import WriteFailed
 
@@ -14,23 +15,20 @@ class Output(io.TextIOWrapper):
     """Standard output or error. Without a reader (head, less) the command continues to its exit code."""
 
     def write(self, text: str) -> int:
-        try:
-            return super().write(text) if text != "" else 0  # click tests streams so; a full device refuses even this
-        except OSError as error:
-            self._discard(error)
-            return len(text)
+        if text != "":  # click tests streams so, and a full device refuses even this
+            self._try(super().write, text)
+        return len(text)
 
     def flush(self) -> None:
-        try:
-            super().flush()
-        except OSError as error:
-            self._discard(error)
+        self._try(super().flush)
 
-    def _discard(self, error: OSError) -> None:
-        """Discard all further output. Raises ``WriteFailed``, unless the reader or the terminal has gone."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
-        if error.errno not in (errno.EPIPE, errno.EIO):
-            raise WriteFailed(f"cannot write standard output: {error.strerror}") from error
+    def _try(self, call: Callable[..., object], *arguments: str) -> None:
+        try:
+            call(*arguments)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if error.errno not in (errno.EPIPE, errno.EIO) and self.fileno() == 1:  # not of a closed reader
+                raise WriteFailed(f"cannot write standard output: {error.strerror}") from error
 
 
 def prepare() -> None:
@@ -38,9 +36,9 @@ def prepare() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
-            setattr(sys, f"__{name}__", os.fdopen(number, "w" if number else "r", closefd=False))
-        stream = getattr(sys, f"__{name}__")
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
         if number:  # a locale may lack a character, and a file name may be no UTF-8
-            options = {"line_buffering": stream.line_buffering, "write_through": stream.write_through}
-            stream = Output(stream.buffer, encoding=stream.encoding, errors="replace", **options)
-        setattr(sys, name, stream)
+            old = getattr(sys, name)
+            buffering = {"line_buffering": old.line_buffering, "write_through": old.write_through}
+            setattr(sys, f"__{name}__", old)  # else its end would close the buffer
+            setattr(sys, name, Output(old.buffer, encoding=old.encoding, errors="replace", **buffering))

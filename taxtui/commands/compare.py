@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,8 +16,6 @@ from taxtui.report.formats import BY_NAME, NAMES
 
 if TYPE_CHECKING:
     from costmodel import Metric
-
-HEAD_BYTES: Final = 4096
 
 
 @click.command("compare")
@@ -143,16 +140,12 @@ def _require_replaceable(path: Path, option: str, used: set[str]) -> None:
     if (real := os.path.realpath(path)) in used:
         raise UsageError(f"{option} {path}: the command uses this file already", fix="name another")
     used.add(real)
-    if not path.is_file():  # reading a device may never end
-        return
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    if option == "--junit" and head and not head.startswith(b"<?xml"):
-        raise UsageError(f"{option} {path}: the existing file is no XML", fix="name another, or remove it")
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        raise UsageError(f"{option} {path}: the existing file is no text", fix="name another, or remove it") from None
+    if path.is_file():  # reading a device may never end
+        with path.open("rb") as file:
+            head = file.read(4096)
+        kind, right = ("XML", head.startswith(b"<?xml")) if option == "--junit" else ("text", b"\0" not in head)
+        if head and not right:
+            raise UsageError(f"{option} {path}: the existing file is no {kind}", fix="name another, or remove it")
 
 
 def _write(path: Path, option: str, text: str, mode: str) -> None:

@@ -28,7 +28,6 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from costmodel import Prices
     from taxtui.plan.spec import Plan, SubstrateRef
-    from taxtui.runner.fanout.resume import ResumeState
     from taxtui.runner.run import Run
     from taxtui.runner.run_control import Progress
 
@@ -153,11 +152,15 @@ def command(
     -s, taxtui measures T1 in both modes on each of local and docker that works here: one to two minutes.
     Ctrl-C once: start nothing more, finish running trials; twice: abandon running trials. Both clean up.
     """
+    from taxtui import folders
     from taxtui.commands.run_plan import describe, outline, plan_of, usable_here
+    from taxtui.runner.fanout.resume import ResumeState
+    from taxtui.runner.preflight import require
+    from taxtui.runner.run import Run
+    from taxtui.sandboxes.protocol import Availability
+    from taxtui.sandboxes.registry import build
 
     if run_id is not None:  # the id names sandboxes, folders and labels
-        from taxtui import folders
-
         folders.require_run_id(run_id, "--run-id")
     if resume is not None and output is not None:
         raise UsageError("--resume continues its own file", fix="leave --output out")
@@ -175,15 +178,13 @@ def command(
         if any(cell.think.mean_ns for cell in plan.cells):  # hours may pass without a word
             chosen = outline(plan)
     prices = _prices(plan, options["prices"])
-    resumed = None
-    if resume is not None:
-        from taxtui.runner.fanout.resume import ResumeState
-
-        resumed = ResumeState(resume, plan)
-    elif output is not None:
+    resumed = None if resume is None else ResumeState(resume, plan)
+    if output is not None:
         require_absent(output, "-o")
     if dry_run:
-        _require_capabilities(plan)
+        for cell in plan.cells:
+            with contextlib.suppress(SubstrateUnavailable):  # a note of the dry run
+                require(cell, build(cell.substrate), Availability(ok=True, detail=""), plan.lifecycle)
         with show_progress("estimating"):
             lines = describe(plan, str(options["prices"] or ""))
         for line in left_out:
@@ -202,45 +203,15 @@ def command(
         say_clean(f"taxtui: waiting until the load is at most {crowding.LOAD_LIMIT:g} per core")
         crowding.wait_until_idle(parse_duration_ns(options["wait_idle"]) / 1e9)
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
-    run = _run(plan, prices, output, resumed, run_id, software, ray)
+    run_id = resumed.run_id if resumed else run_id or folders.new_run_id()
+    path = resume or output or folders.new_recording(run_id)
+    run = Run(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=resumed)
     run_output = RunOutput(
         progress, plan.budget_s, controlled=control is not None, load=crowding.load_warning(), plan=chosen
     )
     asyncio.run(_execute(run, control, run_output.show))
     run_output.end()
     conclude(run, run_output)
-
-
-def _run(
-    plan: Plan,
-    prices: Prices | None,
-    output: Path | None,
-    resumed: ResumeState | None,
-    run_id: str | None,
-    software: dict[str, str],
-    ray: str | None,
-) -> Run:
-    """Return the run of a plan."""
-    from taxtui import folders
-    from taxtui.runner.run import Run
-
-    if resumed is None:
-        run_id = run_id or folders.new_run_id()
-        path = output or folders.new_recording(run_id)
-    else:
-        run_id, path = resumed.run_id, resumed.path
-    return Run(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=resumed)
-
-
-def _require_capabilities(plan: Plan) -> None:
-    """Raise ``UsageError`` for a cell that no version of its substrate can measure; --dry-run notes the others."""
-    from taxtui.runner.preflight import require
-    from taxtui.sandboxes.protocol import Availability
-    from taxtui.sandboxes.registry import build
-
-    for cell in plan.cells:
-        with contextlib.suppress(SubstrateUnavailable):
-            require(cell, build(cell.substrate), Availability(ok=True, detail=""), plan.lifecycle)
 
 
 def _prices(plan: Plan, sheet: Path | None) -> Prices | None:

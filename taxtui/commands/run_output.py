@@ -24,9 +24,8 @@ INTERRUPTED: Final = ("interrupted", "cancelled")
 
 
 def say(text: str, *, nl: bool = True) -> None:
-    """Print on standard error; a measurement continues when the reader has gone."""
-    with contextlib.suppress(OSError):
-        click.echo(text, nl=nl, err=True)
+    """Print on standard error, which may have no reader."""
+    click.echo(text, nl=nl, err=True)
 
 
 def say_clean(text: str) -> None:

@@ -278,8 +278,7 @@ class TrainingCommand(SetCommand):
 
         for option in OPTIONS:
             if option.name in ctx.params["changes"] and ctx.get_parameter_source(option.name) == COMMANDLINE:
-                message = f"{option.opts[-1]} and --set {field_of(option)} are both given"
-                raise UsageError(message, fix="leave one of them out")
+                raise UsageError(f"{option.opts[-1]} and --set {field_of(option)} are both given", fix="leave one out")
         try:
             return super().invoke(ctx)
         except TrainingRunError as error:

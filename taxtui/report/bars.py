@@ -19,7 +19,6 @@ MOST_BARS: Final = 12
 WIDEST: Final = 100
 """Columns of a line with a bar, however wide the terminal is."""
 NAME_COLUMNS: Final = 30
-LEAST_TOTAL: Final = 1e-300
 LEAST_ROOM: Final = 10
 """Columns of the longest bar, however long the names are."""
 
@@ -129,7 +128,7 @@ def _cost_unit(line: WorkLine) -> CostUnit | None:
 def bars_of(answer: Answer, line: WorkLine) -> list[Bar]:
     """Return a bar for each row with known causes, in the unit of the answer, the longest first."""
     bars = (_bar(answer, line, entry) for entry in line.entries if entry.place in answer.places)
-    drawable = (bar for bar in bars if bar is not None and LEAST_TOTAL < sum(bar.parts.values()) < math.inf)
+    drawable = (bar for bar in bars if bar is not None and 1e-300 < sum(bar.parts.values()) < math.inf)
     return sorted(drawable, key=lambda bar: -sum(bar.parts.values()))
 
 

@@ -19,12 +19,12 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from taxtui.live import catalogue
 from taxtui.terminal_text import clean
-from taxtui.tui.dialogs import Choice, Choose, Dialog, Tell, columns
+from taxtui.tui.dialogs import Choice, Choose, Tell, columns
 
 PROGRESS_BYTES: Final = 4096
 NICENESS: Final = 15
@@ -38,7 +38,7 @@ async def show_command(screen: Screen[Any], title: str, words: Sequence[str], co
         await screen.app.push_screen_wait(Tell(title, Text(page, no_wrap=True), copyable=shlex.join(words)))
 
 
-class CommandProgress(Dialog[str | None]):
+class CommandProgress(ModalScreen[str | None]):
     """Shows the progress of a command; the result is the page. Escape ends the process."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Stop", show=False)]

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 from textual import on
 from textual.app import App, ComposeResult
-from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import ScrollableContainer, Vertical
 from textual.screen import ModalScreen
@@ -49,20 +48,7 @@ Value = TypeVar("Value")
 CLOSE = Binding("escape", "dismiss(None)", "Close", show=False)
 
 
-class Dialog(ModalScreen[Value]):
-    """A dialog with one result: further keys in the queue do not close the screen below."""
-
-    _answered = False
-
-    def dismiss(self, result: Value | None = None) -> AwaitComplete:
-        """Close the dialog, the first time."""
-        if self._answered:
-            return AwaitComplete()
-        self._answered = True
-        return super().dismiss(result)
-
-
-class Confirm(Dialog[bool | None]):
+class Confirm(ModalScreen[bool | None]):
     """Yes or no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -83,7 +69,7 @@ class Confirm(Dialog[bool | None]):
             yield Static(keys, markup=False)
 
 
-class Ask(Dialog[str | None]):
+class Ask(ModalScreen[str | None]):
     """Asks for a line of text; None after escape."""
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
@@ -107,6 +93,8 @@ class Ask(Dialog[str | None]):
     @on(Input.Submitted)
     def submit(self, event: Input.Submitted) -> None:
         text = event.value.strip()
+        if not self.is_current:  # a second enter was in the queue
+            return
         if self._wanted is not None and text != self._wanted:
             self.query_one("#refusal", Static).update(f'that is not "{self._wanted}"')
         elif text or self._value is not None:
@@ -121,7 +109,7 @@ class Choice(NamedTuple, Generic[Value]):
     value: Value
 
 
-class Choose(Dialog[Value | None]):
+class Choose(ModalScreen[Value | None]):
     """Asks for one of a few values."""
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
@@ -146,7 +134,8 @@ class Choose(Dialog[Value | None]):
 
     @on(OptionList.OptionSelected)
     def choose(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._choices[event.option_index].value)
+        if self.is_current:  # else a second enter was in the queue
+            self.dismiss(self._choices[event.option_index].value)
 
 
 def columns(app: App[Any]) -> int:
@@ -154,7 +143,7 @@ def columns(app: App[Any]) -> int:
     return min(92, app.size.width * 95 // 100 - 7)
 
 
-class Tell(Dialog[None]):
+class Tell(ModalScreen[None]):
     """A text to read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -125,6 +125,50 @@ def test_every_importer_refuses_what_is_no_regular_file(name: str, tmp_path: Pat
     assert "has an unknown format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))
 
 
+PROJECT = ("project", "small.msgpack", "--trajectories", "64", "--workers", "8")
+DECIDE = ("decide", "small.msgpack", "--to", "daytona", "--from", "local")
+RUN = ("run", "-s", "local", "-t", "T0", "--dry-run")
+
+
+def test_compare_writes_into_no_recording_and_no_file_twice(tmp_path: Path) -> None:
+    path, link = tmp_path / "c.msgpack", tmp_path / "link"
+    path.write_bytes(hostile.GOLDEN.read_bytes())
+    words = ("compare", "small.msgpack", "run.msgpack", "--fail-above", "90%")
+    assert "is no text" in refusal(*words, "--summary", str(path))
+    assert "is no XML" in refusal(*words, "--junit", str(path))
+    assert "uses this file" in refusal(*words, "--pool-after", str(path), "--summary", str(path))
+    assert "uses this file" in refusal(*words, "--junit", "x", "--summary", "./x")
+    assert path.read_bytes() == hostile.GOLDEN.read_bytes()
+    link.symlink_to("nowhere")
+    assert "link exists" in refusal(*DECIDE, "-o", str(link))
+
+
+def test_a_chart_of_nothing_is_left_out() -> None:
+    result = CliRunner().invoke(app, [*PROJECT, "--batch", "16", "--gpus", "8", "--set", "gpu_usd_hour=0"])
+    assert result.exit_code == 0, result.exception
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ((*PROJECT, "--set", "train_s=1e308"), "train_s must be a number of at least 0 (1e-12 to 9.2e+09)"),
+        ((*PROJECT, "--compose", "e2b:slowdown=1e308"), "slowdown must be a factor above 0"),
+        ((*PROJECT, "--tier", "T1", "--set", "tier=T9"), "--tier and --set tier are both given"),
+        ((*DECIDE, "-o", "same", "--html", "./same"), "name two files"),
+        ((*DECIDE, "--length", "10", "-n", "10"), "-n chooses nothing"),
+        ((*DECIDE, "--compose", "e2b"), "--compose e2b is not --to daytona"),
+        ((*DECIDE, "--to", "local:bwrap"), "both local"),
+        ((*RUN, "--repeat", "1e9"), "more than 10,000,000 trials"),
+        ((*RUN, "--resume", "/dev/null"), "not a regular file"),
+        ((*RUN, "--acquire", "nosuch"), "cannot acquire sandboxes by 'nosuch'"),
+        ((*RUN, "-s", "nosuch"), "unknown substrate 'nosuch'"),
+        (("clean", "--run", "../.."), "run id is not valid"),
+    ],
+)
+def test_wrong_values_and_pairs(command: tuple[str, ...], complaint: str) -> None:
+    assert complaint in refusal(*command)
+
+
 SEED = 20
 EACH = {"importers": 250, "documents": 80, "projections": 60}
 EXECUTIONS = 600
