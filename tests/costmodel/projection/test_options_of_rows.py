@@ -146,10 +146,10 @@ def test_the_essays_table() -> None:
         assert (*unknown, row.trials) == (None,) * 5
 
 
-@pytest.mark.parametrize(("trajectories", "waves"), [(0, 0), (10, 1), (500, 1), (501, 2)])
-def test_published_trajectories_run_in_waves(trajectories: int, waves: int) -> None:
-    [row, *_] = project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=trajectories, workers=500))
-    assert row.wall_clock_hours.value * 3600 == pytest.approx(waves * 14.1)
+def test_published_trajectories_run_in_waves() -> None:
+    for trajectories, waves in ((0, 0), (10, 1), (500, 1), (501, 2)):
+        [row, *_] = project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=trajectories, workers=500))
+        assert row.wall_clock_hours.value * 3600 == pytest.approx(waves * 14.1)
 
 
 def test_the_papers_table_2() -> None:
