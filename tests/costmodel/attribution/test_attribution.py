@@ -275,9 +275,8 @@ def test_what_is_asked_for_is_told_with_its_unit_and_what_is_usual_is_not() -> N
 
 def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
     assert stated(failure_rate=0.05)[POISONED] == ("19%, 1 − (1 − 0.05)^4", REQUESTED)
-    for burst in (2, 3):  # a group touches two bursts
-        told = stated(failure_rate=0.05, failure_burst=burst)[POISONED]
-        assert told == ("10%, 1 − (1 − 0.05)^(bursts in the group)", REQUESTED)
+    bursts = stated(failure_rate=0.05, failure_burst=3)[POISONED]  # a group touches two
+    assert bursts == ("10%, 1 − (1 − 0.05)^(bursts in the group)", REQUESTED)
     assert stated()[POISONED] == ("1%, 1 − (1 − 0.0025)^4", "measured")
     assert POISONED not in stated(failure_rate=0.0)
     assert POISONED not in stated(prompts=None, group_size=None, batch=16)
@@ -289,6 +288,13 @@ def test_a_group_is_poisoned_by_each_burst_that_it_touches(group: int, burst: in
         len({place // burst for place in range(first, first + group)}) for first in range(0, group * burst, group)
     ]
     assert poisoned_groups(0.05, group, burst) == pytest.approx(fmean(1 - 0.95**bursts for bursts in touched))
+
+
+def test_gpus_wait_for_the_wall_clock_of_their_row(varied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replications, "BUDGET", 100_000)
+    found = row(varied, trajectories=6400, train_s=400.0, gpus=8, think=Think(8 * S, 1.2), failure_rate=0.05)
+    wall = found.wall_clock_hours.value
+    assert found.gpu["sync"].waiting_gpu_hours == pytest.approx(8 * (wall - 400 * 400 / HOUR))
 
 
 def test_failures_after_the_projected_actions_are_none(tmp_path: Path) -> None:
