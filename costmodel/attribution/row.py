@@ -182,9 +182,9 @@ def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Ro
     fluid = hours.value / training_run.usable_workers
     needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
     wall_clock = WallClock(*wall, fluid, "events", attribution.error_s * sample.steps / 3600, needs)
-    step_s = attribution.run.step_s.value - training_run.train_s * (not rules.policy.overlaps)
+    step_s = attribution.run.step_s.value - mean(lambda step: step.resting_ns) / sample.steps / 1e9
     step = Makespan(step_s * 1e9, attribution.error_s * 1e9, "events")
-    held = training_run.usable_workers * step_s * sample.steps / 3600 if not rules.policy.overlaps else hours.value
+    held = training_run.usable_workers * step_s * sample.steps / 3600 if rules.policy.barrier else hours.value
     launched = rules.launched(rules.size)
     idle_hours = simulated.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     wasted_hours = part * mean(lambda step: step.wasted_ns) / NS_PER_HOUR if rules.over_provision else None

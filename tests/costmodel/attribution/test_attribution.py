@@ -297,6 +297,12 @@ def test_gpus_wait_for_the_wall_clock_of_their_row(varied: Path, monkeypatch: py
     assert found.gpu["sync"].waiting_gpu_hours == pytest.approx(8 * (wall - 400 * 400 / HOUR))
 
 
+def test_rollouts_during_a_training_take_no_longer_and_workers_idle_as_long(same: Path) -> None:
+    steps = row(same, workers=20, policy="one-step-off", train_s=60.0).steps
+    assert steps.step.value_ns == pytest.approx(9 * S)
+    assert steps.idle_worker_hours == pytest.approx(100 * 4 * 9 / HOUR)
+
+
 def test_failures_after_the_projected_actions_are_none(tmp_path: Path) -> None:
     late = [trial(n, actions=[S, S], outcome="failed", error="CancelledError") for n in range(10, 20)]
     file = write(tmp_path / "late", [*map(trial, range(10)), *late])
