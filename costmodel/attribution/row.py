@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -14,15 +14,12 @@ from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer
 from costmodel.projection.diagnostics import settings_in_use
 from costmodel.projection.measured_row import pool_use
-from costmodel.projection.row import Attribution, Cost, Row, Share, Steps, TaxBounds, WallClock
-from costmodel.recording.causes import DROPPED, policy_of
-from costmodel.recording.trial import RecordedTrial
+from costmodel.projection.row import Attribution, Cost, Evidence, Row, Share, Steps, TaxBounds, WallClock
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.state import StepTaken
 from costmodel.statistics.intervals import Interval
-from costmodel.statistics.repetitions import Basis
 from costmodel.training.run import SPREAD, Think, TrainingRun, poisoned_groups
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.rescaling import Alternatives, Assumption
@@ -76,7 +73,7 @@ def attributed(row: Row, inputs: Alternatives, effort: float, *, causes: bool = 
         return row
     repeated([simulated], partial(needed, simulated))
     result = attribution(simulated)
-    listed = assumptions(training_run, row.evidence.basis, pool.trials, simulated.sampling.scale)
+    listed = assumptions(training_run, row.evidence, simulated.sampling.scale)
     if pool.provenance == warnings.COMPOSED:
         listed = map(_borrowed, listed)
     result = result._replace(assumptions=tuple(listed))
@@ -185,9 +182,9 @@ def _answered(row: Row, simulated: Replications, attribution: Attribution) -> Ro
     fluid = hours.value / training_run.usable_workers
     needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
     wall_clock = WallClock(*wall, fluid, "events", attribution.error_s * sample.steps / 3600, needs)
-    step_s = attribution.run.step_s.value - training_run.train_s * (not rules.policy.overlaps)
+    step_s = attribution.run.step_s.value - mean(lambda step: step.resting_ns) / sample.steps / 1e9
     step = Makespan(step_s * 1e9, attribution.error_s * 1e9, "events")
-    held = training_run.usable_workers * step_s * sample.steps / 3600 if not rules.policy.overlaps else hours.value
+    held = training_run.usable_workers * step_s * sample.steps / 3600 if rules.policy.barrier else hours.value
     launched = rules.launched(rules.size)
     idle_hours = simulated.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     wasted_hours = part * mean(lambda step: step.wasted_ns) / NS_PER_HOUR if rules.over_provision else None
@@ -227,9 +224,7 @@ def _cost(cost: Cost, simulated: Replications, sandbox_usd: float, idle_hours: f
     )
 
 
-def assumptions(
-    training_run: TrainingRun, basis: Basis, trials: Sequence[RecordedTrial], scale: int = 1
-) -> Iterator[Assumption]:
+def assumptions(training_run: TrainingRun, evidence: Evidence, scale: int = 1) -> Iterator[Assumption]:
     """Yield the assumptions with their sources; 1/``scale`` of the run was simulated."""
     for name in settings_in_use(training_run):
         value = getattr(training_run, name)
@@ -241,18 +236,19 @@ def assumptions(
             text = f"{value:g}{next((unit for end, unit in _UNITS.items() if name.endswith(end)), '')}"
         if name not in _NOT_ASSUMED:
             yield Assumption(name, text, REQUESTED)
+    basis, attempts = evidence.basis, evidence.attempts
     yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
-    failed = [policy_of(trial.cause, trial.error).treatment for trial in trials if not trial.ok]
+    failed, dropped = (round(share * attempts) for share in (evidence.failure, evidence.dropped))
     if training_run.failure_rate is None and training_run.failure_hazard is None:
-        yield Assumption("failure_rate", f"{len(failed)} of {len(trials):,} attempts", MEASURED_INPUT)
-        if (dropped := failed.count(DROPPED)) and training_run.on_failure is None:
-            yield Assumption("failures without a retry", f"{dropped} of {len(failed)}, by cause", MEASURED_INPUT)
-    rate = len(failed) / len(trials) if training_run.failure_rate is None else training_run.failure_rate
+        yield Assumption("failure_rate", f"{failed} of {attempts:,} attempts", MEASURED_INPUT)
+        if dropped:
+            yield Assumption("failures without a retry", f"{dropped} of {failed}, by cause", MEASURED_INPUT)
+    rate = float(evidence.failure) if training_run.failure_rate is None else training_run.failure_rate
     if training_run.group_size is not None and training_run.failure_hazard is None and rate:
         share = poisoned_groups(rate, training_run.group_size, training_run.failure_burst)
-        exponent = training_run.group_size / training_run.failure_burst
+        exponent = training_run.group_size if training_run.failure_burst == 1 else "(bursts in the group)"
         source = REQUESTED if training_run.failure_rate is not None else MEASURED_INPUT
-        yield Assumption(POISONED, f"{share:.0%}, 1 − (1 − {rate:.3g})^{exponent:.3g}", source)
+        yield Assumption(POISONED, f"{share:.0%}, 1 − (1 − {rate:.3g})^{exponent}", source)
     if training_run.images is not None and training_run.placement is None:
         yield Assumption("placement", SPREAD, STEP_MODEL_RULES)
     if scale > 1:

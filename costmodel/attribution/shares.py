@@ -257,31 +257,33 @@ def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -
         for streams in (replications.plain, replications.twins)
     )
     rounds, twin_rounds = replications.rounds[RUN], replications.twin_rounds
-    weights = _weights(replications, plain, rounds)
-    paired = _weights(replications, plain, twin_rounds) if twin_rounds and twin_rounds < rounds else weights
+    weights = _weights(replications, rounds)
+    paired = _weights(replications, twin_rounds) if twin_rounds and twin_rounds < rounds else weights
     return Amount(plain, twins, weights, paired, replications.repetitions)
 
 
-def _weights(replications: Replications, plain: list[list[Steps]], most: int) -> Weights:
+def _weights(replications: Replications, most: int) -> Weights:
     """Return the weights of at ``most`` so many first rounds."""
     samples = [replications.sample._replace(rounds=min(rounds, most)) for rounds in replications.rounds]
     steps, level = [sample.stands_for for sample in samples], []
     if replications.ideal_alike:
-        level = _level(samples[RUN], plain)
-        steps[THINKLESS] = _level(samples[THINKLESS], plain)  # with fewer rounds
+        train_ns = replications.training_run.train_s * NS_PER_S
+        ideal = [[step.wall_ns - train_ns for step in stream[IDEAL]] for stream in replications.plain]
+        level = _level(samples[RUN], ideal)
+        steps[THINKLESS] = _level(samples[THINKLESS], ideal)  # with fewer rounds
     return Weights(steps, level)
 
 
-def _level(sample: StepSample, plain: list[list[Steps]]) -> Steps:
-    """Return step weights for the ideal step time. They cover the fewest precise rounds, common to rows with different
-    numbers of rounds."""
+def _level(sample: StepSample, ideal: list[Steps]) -> Steps:
+    """Return step weights for the ideal step time. They cover the fewest rounds with precise rollouts of a step, whose
+    error is the largest of all units; they are common to rows with different numbers of rounds."""
     rounds = 1
     pulls = any(any(segment.disks) for segment in sample.segments)  # stretches along the run, alike without pulls
     while True:
         level = sample._replace(rounds=min(rounds, sample.rounds)).stands_for
         if pulls:
             level = [math.fsum(level) / len(level)] * len(level)
-        totals = [math.fsum(v * step for v, step in zip(level, stream[IDEAL], strict=False)) for stream in plain]
+        totals = [math.fsum(v * step for v, step in zip(level, steps, strict=False)) for steps in ideal]
         off = standard_error(totals)
         if rounds >= sample.rounds or off <= PRECISE / 2 * abs(math.fsum(totals)) / len(totals):
             return level + [0.0] * (len(sample.stands_for) - len(level))

@@ -48,7 +48,7 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
         warnings.TAIL: tally.successes < warnings.TAIL_TRIALS,
         warnings.FEW_TRIALS: tally.successes < warnings.FEW,
         warnings.FEW_RUNS: len(pool.runs) < MIN_RUNS,
-        warnings.NO_FAILURES: tally.failure == 0,
+        warnings.NO_FAILURES: tally.failure == 0 and training_run.failure_rate is training_run.failure_hazard is None,
         warnings.LOCKSTEP: (simulated or loose) and not training_run.step_model,
         warnings.RUN_UNKNOWN: not tally.run_known,
         warnings.OPTION_UNUSED: bool(options_without_data(pool, tally, training_run)),

@@ -136,6 +136,7 @@ def measured_row(
             held_ok_ns=tally.total(lambda attempt: attempt.of_successes(attempt.held_ns)),
             held_failed_ns=tally.total(lambda attempt: attempt.of_failures(attempt.held_ns)),
             failure=tally.failure,
+            dropped=tally.failure - retries.failure,
             held=estimated,
             basis=basis(estimated, tally.assume),
             busy_ns=timed.law,

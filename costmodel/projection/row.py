@@ -173,6 +173,7 @@ class Evidence(NamedTuple):
     held_ok_ns: Fraction
     held_failed_ns: Fraction
     failure: Fraction  # share of attempts
+    dropped: Fraction  # likewise; part of the above, without a retry
     held: Estimate  # per success, in ns
     basis: Basis  # of the run-to-run part of every interval
     busy_ns: Distribution  # busy time of a worker per trajectory

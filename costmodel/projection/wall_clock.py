@@ -20,6 +20,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps, TailLimits
+from costmodel.recording.causes import RETRIED
 from costmodel.simulation.attempts import Retries, Trials, chained, with_retries
 from costmodel.simulation.makespan import Draw, Makespan, expected_makespan
 from costmodel.statistics.distribution import Distribution
@@ -70,36 +71,42 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     tallied = _tallied(sample, pool, training_run, None)
     if tallied is None:
         return None
-    tally, retries, law = tallied
-    success, failure, draw = tally.held_times(ok=True), tally.held_times(ok=False), None
-    if success is not None and failure is not None and not training_run.step_model:
-        draw = partial(chained, success, failure, retries, round(training_run.backoff_s * NS_PER_S))
+    tally, retries, law, draw = tallied
     run = run_in_time(law, training_run, draw, pool)
     if training_run.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value
         mixed = _tallied(from_pool(sample, round(HITS * hits)), pool, training_run, run.outcome)
         assert mixed is not None  # a hit only saves time
-        tally, retries, law = mixed
+        tally, retries, law, _ = mixed
     return TimedRun(tally, retries, law, run)
 
 
 def _tallied(
     sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun, outcome: SimulatedRun | None
-) -> tuple[Tally, Retries, Distribution] | None:
+) -> tuple[Tally, Retries, Distribution, Draw | None] | None:
+    limit_ns = math.inf
     if training_run.timeout_s is not None:
-        sample = killed_after(sample, training_run.timeout_s)
+        limit_ns, sample = round(training_run.timeout_s * NS_PER_S), killed_after(sample, training_run.timeout_s)
     tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, training_run.run_sd))
-    success = tally.held_times(ok=True)
-    if success is None:
+
+    def is_retried(attempt: Attempt) -> bool:
+        retries = training_run.on_failure is not None or pool.trials[attempt.trial].treatment == RETRIED
+        return not attempt.ok and (retries or attempt.held_ns >= limit_ns)  # a killed attempt always is
+
+    last, failure = tally.held_times(lambda attempt: not is_retried(attempt)), tally.held_times(is_retried)
+    if last is None or not tally.successes:
         return None
-    retries = Retries(tally.failure, training_run.max_attempts)
+    retried = tally.total(is_retried) / len(pool.trials)
+    retries = Retries(retried, training_run.max_attempts, success=(1 - tally.failure) / (1 - retried))
     if outcome is not None and training_run.max_attempts is not None:
         # A pool may change which attempts fail; the simulation decides.
         retries = retries._replace(simulated=Fraction(outcome.attempts.value / training_run.trajectories))
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
-    rng = Random(training_run.precision.seed)
-    law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, rng)
-    return tally, retries, law
+    draw = None
+    if failure is not None and not training_run.step_model:
+        draw = partial(chained, last, failure, retries, backoff_ns)
+    law = with_retries(last, failure, retries, backoff_ns, Random(training_run.precision.seed))
+    return tally, retries, law, draw
 
 
 def run_in_time(

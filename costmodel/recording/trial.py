@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from costmodel.recording.breakdown import NO_COMMANDS, UNKNOWN, Measures, Split, parted
+from costmodel.recording.causes import DROPPED, KEPT, RETRIED, policy_of
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
 
@@ -79,6 +80,11 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
     thinks_ns: array[int] = _EMPTY  # per action
     runs_ns: array[int] = _EMPTY  # per action: inside the sandbox, or UNKNOWN
     wrappers_ns: array[int] = _EMPTY  # per action: wrapper time, 0 where unknown
+
+    @property
+    def treatment(self) -> str:
+        """Whether the model keeps the trial, retries it, or drops it."""
+        return KEPT if self.ok else RETRIED if policy_of(self.cause, self.error).retry else DROPPED
 
 
 PER_ACTION: Final[dict[str, Callable[[RecordedTrial], Sequence[int]]]] = {

@@ -11,7 +11,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.causes import DROPPED, policy_of
+from costmodel.recording.causes import DROPPED
 from costmodel.statistics.distribution import ROOT, Distribution
 from costmodel.training.run import Suspension, Think, TrainingRun
 from costmodel.workload.attempts import Attempt
@@ -131,7 +131,7 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
         unexplained=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
         think=0 if training_run.think is not None else attempt.think_ns,
         cleanup=measured.cleanup_ns or 0,
-        dropped=not attempt.ok and policy_of(trial.cause, trial.error).treatment == DROPPED,
+        dropped=not attempt.ok and trial.treatment == DROPPED,
     )
 
 
@@ -142,14 +142,15 @@ CHAINS: Final = 2_000
 class Retries(NamedTuple):
     """Independent attempts with the same probability of failure, at most ``cap`` per trajectory."""
 
-    failure: Fraction  # below 1
+    failure: Fraction  # with a retry; below 1
     cap: int | None
     simulated: Fraction | None = None  # attempts per trajectory, if failures are correlated
+    success: Fraction = Fraction(1)  # share of the other attempts; the rest fails without a retry
 
     @property
     def delivered(self) -> Fraction:
-        """Share of trajectories with a final success: 1 − f^cap."""
-        return self.attempts * (1 - self.failure)
+        """Share of trajectories with a final success: (1 − f^cap) · success."""
+        return self.attempts * (1 - self.failure) * self.success
 
     @property
     def attempts(self) -> Fraction:
@@ -163,48 +164,48 @@ class Retries(NamedTuple):
 
 
 def with_retries(
-    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, rng: Random
+    last: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, rng: Random
 ) -> Distribution:
     """Return the distribution of a worker's busy time per trajectory, with failed attempts and back-off.
 
-    Made from stratified quantiles, and scaled to the exact mean.
+    ``last``: of attempts that are not retried. Made from stratified quantiles, and scaled to the exact mean.
     """
     if failure is None or not retries.failure:
-        return success
+        return last
     places = [(stratum + 0.5) / CHAINS for stratum in range(CHAINS)]
     ranks = places.copy()
     rng.shuffle(places)
-    chain = _chain(success, failure, retries, backoff_ns, rng)
-    law = Distribution(Counter(map(chain, ranks, places)), success.trials)
-    retried = retries.attempts - 1
+    chain = _chain(last, failure, retries, backoff_ns, rng)
+    law = Distribution(Counter(map(chain, ranks, places)), last.trials)
+    failed = retries.attempts * retries.failure
     exact = (
-        retries.delivered * Fraction(success.total, success.size)
-        + (retries.attempts - retries.delivered) * Fraction(failure.total, failure.size)
-        + retried * backoff_ns
+        (retries.attempts - failed) * Fraction(last.total, last.size)
+        + failed * Fraction(failure.total, failure.size)
+        + (retries.attempts - 1) * backoff_ns
     )
     ratio = (exact * law.size / law.total).limit_denominator(10**12) if law.total else Fraction(1)
     return law.scaled(ratio.numerator, ratio.denominator)
 
 
 def chained(
-    success: Distribution, failure: Distribution, retries: Retries, backoff_ns: int, jobs: int, rng: Random
+    last: Distribution, failure: Distribution, retries: Retries, backoff_ns: int, jobs: int, rng: Random
 ) -> list[int]:
     """Draw the busy times of a worker for so many trajectories, with failed attempts and back-off."""
-    random, chain = rng.random, _chain(success, failure, retries, backoff_ns, rng)
+    random, chain = rng.random, _chain(last, failure, retries, backoff_ns, rng)
     return [chain(1 - random(), random()) for _ in range(jobs)]
 
 
 def _chain(
-    success: Distribution, failure: Distribution, retries: Retries, backoff_ns: int, rng: Random
+    last: Distribution, failure: Distribution, retries: Retries, backoff_ns: int, rng: Random
 ) -> Callable[[float, float], int]:
-    """Return the busy time of a trajectory from the quantile of its failures and the quantile of its success."""
+    """Return the busy time of a trajectory from the quantile of its failures and the quantile of its last attempt."""
     scale, longest = math.log(float(retries.failure)), math.inf if retries.cap is None else retries.cap
 
     def busy_ns(rank: float, place: float) -> int:
         failures = int(min(math.log(rank) / scale, longest))
         busy = sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=failures)) if failures else 0
         busy += backoff_ns * int(min(failures, longest - 1))
-        return busy + success.quantile(place) if failures < longest else busy
+        return busy + last.quantile(place) if failures < longest else busy
 
     return busy_ns
 

@@ -318,7 +318,7 @@ def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bi
 def _in_turn(state: State, segment: Segment) -> list[StepTaken]:
     """Steps with a barrier."""
     rules = state.rules
-    start = trained = 0
+    start = trained = rollouts_ns = 0
     ends = []
     for number, keep in enumerate(segment.sizes, segment.first):
         launched = rules.launched(keep)
@@ -326,9 +326,10 @@ def _in_turn(state: State, segment: Segment) -> list[StepTaken]:
         crew = Simulator(state, start, min(rules.workers, launched))
         crew.work(keep)
         crew.cut()
+        rollouts_ns += crew.now - start
         before, trained = trained, max(crew.now, trained) + rules.train_ns
         start = max(crew.now, before) if rules.policy.overlaps else trained
-        ends.append(state.totals(start, trained))
+        ends.append(state.totals(start, trained)._replace(resting_ns=trained - rollouts_ns))
     return ends
 
 

@@ -43,6 +43,7 @@ class StepTaken(NamedTuple):
     pulled_gb: float = 0.0
     suspended_ns: float = 0  # of sandboxes; not in ``usd``
     usd: float = 0.0  # of sandboxes; of one step only
+    resting_ns: float = 0  # part of wall_ns without rollouts; 0 in a stream
 
 
 class Redone(NamedTuple):

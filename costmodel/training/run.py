@@ -38,8 +38,7 @@ def launched(size: int, over_provision: float) -> int:
 
 
 def poisoned_groups(rate: float, group: int, burst: int = 1) -> float:
-    """Return the share of groups with a failed attempt, 1 − (1 − p)ⁿ of the n bursts in a group: their mean over the
-    places of a group among bursts."""
+    """Return the share of groups with a failed attempt: 1 − (1 − p)ⁿ, with n bursts in a group, over its places."""
     places = range(0, burst, math.gcd(group, burst))
     return 1 - math.fsum(math.pow(1 - rate, math.ceil((place + group) / burst)) for place in places) / len(places)
 

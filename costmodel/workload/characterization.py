@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable, Sequence
 from statistics import NormalDist, stdev
 from typing import NamedTuple
 
-from costmodel.recording.causes import KEPT, policy_of
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import LEVEL, Interval, ratio_interval, wilson_interval
 from costmodel.units import NS_PER_HOUR
@@ -86,10 +85,7 @@ def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
     """Return rates by cause, most frequent first, from at least one trial."""
     hours = [max(0, trial.sandbox_ns) / NS_PER_HOUR for trial in trials]
     clusters: list[Hashable] = [trial.group or index for index, trial in enumerate(trials)]
-    ends = [
-        (trial.cause, KEPT if trial.ok or not trial.cause else policy_of(trial.cause, trial.error).treatment)
-        for trial in trials
-    ]
+    ends = [(trial.cause, trial.treatment) for trial in trials]
     counts = Counter(end for end in ends if end[0])
     rates = []
     for end, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):

@@ -100,12 +100,12 @@ class Tally:
         """Whether the in-sandbox time of every success is known."""
         return all(attempt.run_ns != UNKNOWN for attempt in self.attempts if attempt.ok)
 
-    def held_times(self, ok: bool) -> Distribution | None:
-        """Return the distribution of occupied times of successes, or of failures; None without any."""
+    def held_times(self, counts: Callable[[Attempt], bool]) -> Distribution | None:
+        """Return the distribution of occupied times of the attempts that count; None without any."""
         weights: Counter[int] = Counter()
         trials = set()
         for attempt in self.attempts:
-            if attempt.ok == ok:
+            if counts(attempt):
                 weights[attempt.held_ns] += attempt.weight
                 trials.add(attempt.trial)
         divisor = math.gcd(*weights.values())  # smaller weights are drawn faster

@@ -95,18 +95,19 @@ def _worker_hours(row: Row, evidence: Evidence, training_run: TrainingRun) -> It
     assert row.worker_hours is not None
     held = row.held_per_success_s
     yield "held per success", f"(H_ok + H_f) / K = {seconds(held.value)} s{_limits(held)}"
-    if row.attempts != 1:
+    simulated = training_run.step_model
+    if (row.attempts, row.delivered) != (1, 1):
         cap = "unlimited" if training_run.max_attempts is None else f"at most {training_run.max_attempts}"
-        yield "attempts per trajectory", f"(1 − f^A)/(1 − f) = {row.attempts:.6g} (A {cap})"
-        yield "delivered", f"1 − f^A = {row.delivered:.6g}"
+        retried = float(evidence.failure - evidence.dropped)
+        formula = f"(1 − r^A)/(1 − r), A {cap}, r = {retried:.6g} of attempts are retried"
+        yield "attempts per trajectory", f"{row.attempts:.6g}: {'simulated' if simulated else formula}"
+        yield "delivered", f"{row.delivered:.6g}: {'simulated' if simulated else '(1 − f) · attempts'}"
     waits = ""
     if training_run.backoff_s:
         waits = f" + N · ({row.attempts:.6g} − 1) · {seconds(training_run.backoff_s)} / 3600"
     share = f" · {row.delivered:.6g}" if row.delivered != 1 else ""
-    yield (
-        "worker-hours",
-        f"N{share} · held / 3600{waits} = {training_run.trajectories:,}{share} · {seconds(held.value)} / 3600{waits}",
-    )
+    product = f"{training_run.trajectories:,}{share} · {seconds(held.value)} / 3600{waits}"
+    yield "worker-hours", METHODS["events"] if simulated else f"N{share} · held / 3600{waits} = {product}"
     if row.steps is not None and row.steps.wasted_worker_hours is not None:
         steps, wasted = row.steps, row.steps.wasted_worker_hours
         yield (
@@ -134,14 +135,10 @@ def _wall_clock(row: Row, evidence: Evidence, training_run: TrainingRun) -> Iter
     assert row.wall_clock_hours is not None
     wall, law, w = row.wall_clock_hours, evidence.busy_ns, evidence.usable_workers
     jobs = training_run.step_rollouts or training_run.trajectories
-    yield "μ, busy per trajectory", f"{seconds(law.mean / S)} s (with retries), σ = {seconds(law.sd / S)} s"
-    yield "m2, second moment", f"{law.second_moment / S**2:.9g} s²"
-    yield (
-        "J, jobs per barrier",
-        f"{jobs:,}"
-        + ("" if training_run.step_rollouts is None else f" in {row.steps.steps if row.steps else 0:,} steps"),
-    )
-    if jobs:
+    if jobs and not training_run.step_model:
+        yield "μ, busy per trajectory", f"{seconds(law.mean / S)} s (with retries), σ = {seconds(law.sd / S)} s"
+        yield "m2, second moment", f"{law.second_moment / S**2:.9g} s²"
+        yield "J, jobs per barrier", f"{jobs:,}" + (f" in {row.steps.steps:,} steps" if row.steps else "")
         low, high = makespan_bounds(law, jobs, w)
         longest = expected_max(law, jobs)
         yield "E[max of J]", f"{seconds(longest / S)} s"

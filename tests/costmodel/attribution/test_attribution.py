@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -19,7 +20,7 @@ from costmodel.attribution.row import POISONED, REQUESTED, STEP_MODEL_RULES, ass
 from costmodel.attribution.shares import Amount, Weights
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import CAUSES, Attribution, Row, Share
-from costmodel.training.run import Think, TrainingRun
+from costmodel.training.run import Think, TrainingRun, poisoned_groups
 from tests.studies.study_attribution import AMOUNTS, holds, recorded, two_sided
 from tests.studies.study_attribution import attributed as attributed_run
 from tests.support.cost_model.costmodel_files import S, cell, price_sheet, trial, write
@@ -302,8 +303,8 @@ ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")
 
 def stated(scale: int = 1, **asked: Any) -> dict[str, tuple[str, str]]:
     training_run = TrainingRun(**{"trajectories": 1000, "workers": 64, "prompts": 4, "group_size": 4} | asked)
-    trials: list[Any] = [SimpleNamespace(ok=number >= 3, cause="", error="") for number in range(1200)]
-    found = list(assumptions(training_run, ASSUMED, trials, scale))
+    evidence: Any = SimpleNamespace(basis=ASSUMED, attempts=1200, failure=Fraction(3, 1200), dropped=Fraction(0))
+    found = list(assumptions(training_run, evidence, scale))
     assert len({one.name for one in found}) == len(found)
     return {one.name: (one.value, one.source) for one in found}
 
@@ -318,10 +319,41 @@ def test_what_is_asked_for_is_told_with_its_unit_and_what_is_usual_is_not() -> N
 
 def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
     assert stated(failure_rate=0.05)[POISONED] == ("19%, 1 − (1 − 0.05)^4", REQUESTED)
-    assert stated(failure_rate=0.05, failure_burst=2)[POISONED] == ("10%, 1 − (1 − 0.05)^2", REQUESTED)
+    bursts = stated(failure_rate=0.05, failure_burst=3)[POISONED]  # a group touches two
+    assert bursts == ("10%, 1 − (1 − 0.05)^(bursts in the group)", REQUESTED)
     assert stated()[POISONED] == ("1%, 1 − (1 − 0.0025)^4", "measured")
     assert POISONED not in stated(failure_rate=0.0)
     assert POISONED not in stated(prompts=None, group_size=None, batch=16)
+
+
+@pytest.mark.parametrize(("group", "burst"), [(4, 3), (16, 6), (8, 6), (5, 4), (16, 4), (4, 16), (7, 1)])
+def test_a_group_is_poisoned_by_each_burst_that_it_touches(group: int, burst: int) -> None:
+    touched = [
+        len({place // burst for place in range(first, first + group)}) for first in range(0, group * burst, group)
+    ]
+    assert poisoned_groups(0.05, group, burst) == pytest.approx(fmean(1 - 0.95**bursts for bursts in touched))
+
+
+def test_gpus_wait_for_the_wall_clock_of_their_row(varied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replications, "BUDGET", 100_000)
+    found = row(varied, trajectories=6400, train_s=400.0, gpus=8, think=Think(8 * S, 1.2), failure_rate=0.05)
+    wall = found.wall_clock_hours.value
+    assert found.gpu["sync"].waiting_gpu_hours == pytest.approx(8 * (wall - 400 * 400 / HOUR))
+
+
+def test_rollouts_during_a_training_take_no_longer_and_workers_idle_as_long(same: Path) -> None:
+    steps = row(same, workers=20, policy="one-step-off", train_s=60.0).steps
+    assert steps.step.value_ns == pytest.approx(9 * S)
+    assert steps.idle_worker_hours == pytest.approx(100 * 4 * 9 / HOUR)
+
+
+def test_failures_after_the_projected_actions_are_none(tmp_path: Path) -> None:
+    late = [trial(n, actions=[S, S], outcome="failed", error="CancelledError") for n in range(10, 20)]
+    file = write(tmp_path / "late", [*map(trial, range(10)), *late])
+    for actions, failed in ((None, "10 of 20 attempts"), (1, "0 of 20 attempts")):
+        told = {item.name: item.value for item in attributed(file, actions=actions).assumptions}
+        assert told["failure_rate"] == failed
+        assert (POISONED in told) == ("failures without a retry" in told) == (actions is None)
 
 
 def test_images_bring_along_what_nobody_said_about_them() -> None:

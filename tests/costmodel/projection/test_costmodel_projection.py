@@ -79,6 +79,24 @@ def test_a_cap_on_attempts_waits_between_them_and_a_timeout_that_fails_what_take
     assert (late.failures, hours(late)) == (1, pytest.approx(6 + 10))
 
 
+@pytest.mark.parametrize(("error", "attempts"), [("CancelledError", 1), ("AgentTimeoutError", 1), ("SandboxLost", 2)])
+def test_steps_and_limits_that_change_nothing_retry_the_same_causes(tmp_path: Path, error: str, attempts: int) -> None:
+    failures = [trial(n, actions=[S], outcome="failed", error=error) for n in range(10, 20)]
+    file = write(tmp_path / "a", [*map(trial, range(10)), *failures])
+    for asked in ({}, {"batch": 40}, {"batch": 40, "create_rate": 1e6}):
+        row = one(file, trajectories=400, workers=40, **asked)
+        assert (row.attempts, row.delivered) == pytest.approx((attempts, attempts / 2), rel=0.1)
+        assert hours(row) * HOUR == pytest.approx(400 * attempts * 5, rel=0.1)
+
+
+def test_failures_with_and_without_a_retry_by_hand(tmp_path: Path) -> None:
+    lost = [trial(n, actions=[S], outcome="failed", error=error) for n, error in enumerate(("TaskError", "Odd"), 1)]
+    file = write(tmp_path / "a", [trial(0), *lost])
+    row = one(file, max_attempts=2, backoff_s=10.0)
+    assert (row.attempts, row.delivered) == pytest.approx((4 / 3, 4 / 9))
+    assert hours(row) == pytest.approx(4 / 3 * (6 + 4 + 4) / 3 + 10 / 3)
+
+
 def test_clean_up_counts_only_where_asked(tmp_path: Path) -> None:
     file = write(tmp_path / "a", [trial(1, cleanup=4 * S)])
     for asked, held_s, left_out in ((False, 6, pytest.approx(4 / 6)), (True, 10, None)):

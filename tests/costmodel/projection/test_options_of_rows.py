@@ -122,10 +122,10 @@ def test_what_a_source_does_not_tell_is_named_by_the_row(tmp_path: Path) -> None
 SHIPPED = Path(__file__).parents[3] / "scenarios" / "published"
 
 
-@pytest.mark.parametrize(("trajectories", "waves"), [(0, 0), (10, 1), (500, 1), (501, 2)])
-def test_published_trajectories_run_in_waves(trajectories: int, waves: int) -> None:
-    [row, *_] = project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=trajectories, workers=500))
-    assert row.wall_clock_hours.value * 3600 == pytest.approx(waves * 14.1)
+def test_published_trajectories_run_in_waves() -> None:
+    for trajectories, waves in ((0, 0), (10, 1), (500, 1), (501, 2)):
+        [row, *_] = project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=trajectories, workers=500))
+        assert row.wall_clock_hours.value * 3600 == pytest.approx(waves * 14.1)
 
 
 def test_other_lengths_are_unknown_not_guessed() -> None:

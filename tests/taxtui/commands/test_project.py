@@ -6,6 +6,7 @@ import csv
 import functools
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from taxtui.report.words import DO, FAMILY, WORDS
 from taxtui.terminal_text import width
 from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
-from tests.support.cost_model.simulating import simulate_once
+from tests.support.cost_model.simulating import attribute_coarsely, simulate_once
 
 ROW = """
     cell_id substrate variant tier actions mode concurrency arrival levels environment recordings trials failures
@@ -164,6 +165,15 @@ def test_explain_of_published_and_failed_rows(tmp_path: Path) -> None:
     cells = cell(0), cell(1, tier="T9")
     failed = str(write(tmp_path / "both", [trial(1), trial(2, cell=1, outcome="failed")], *cells))
     assert "Nothing to compute: no_success" in printed("project", failed, *ASK, "--explain")
+
+
+def test_explain_has_no_closed_form_of_a_simulated_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
+    file = str(write(tmp_path / "a", list(map(trial, range(8)))))
+    asked = ("--trajectories", "64", "--workers", "16", "--batch", "16", "--set", "failure_rate=50%", "--explain")
+    text = " ".join(printed("project", file, *asked).split())
+    assert re.search(r"attempts per trajectory [12]\.\d+: simulated", text)
+    assert not [words for words in ("N · held", "upper bound", "(1 − ", "no_failures") if words in text]
 
 
 @pytest.mark.parametrize(
