@@ -238,12 +238,17 @@ class Simulator:
         begin += queued
         if worker.hit:  # made earlier, and billed from then on
             begin -= startup
-        state.clocks_ns.append(end - begin - suspended + cleanup if end > begin else 0)
         state.suspended_ns += suspended
+        bill = len(state.clocks_ns)
+        if used is not None and used.bill >= (self.trained[-1].sandboxes if self.trained else 0):  # begun in this batch
+            bill, begin, suspended = used.bill, used.begin, used.suspended + suspended
+        else:
+            state.clocks_ns.append(0)
+        state.clocks_ns[bill] = end - begin - suspended + cleanup if end > begin else 0
         recycles = state.rules.recycle_ns is not None
         if node >= 0 or self._cuts or recycles:
             cleanup = max(1, cleanup) if recycles else cleanup  # a worker may keep its pod before others get it
-            worker.sandbox = SimulatedSandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1, suspended)
+            worker.sandbox = SimulatedSandbox(begin, end, cleanup, node, bill, suspended)
             state.occupy(worker.sandbox)
             worker.used = worker.sandbox if recycles and ok else None
         if ok:

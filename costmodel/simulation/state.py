@@ -24,7 +24,7 @@ class SimulatedSandbox(NamedTuple):
     end: int  # clean-up apart
     cleanup: int
     node: int  # below 0: there are no nodes
-    bill: int  # index of its clock
+    bill: int  # index of its clock, common to all its rollouts of a batch
     suspended: int = 0  # suspended time
 
 

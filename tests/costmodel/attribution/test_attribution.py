@@ -229,6 +229,17 @@ def test_a_sandbox_is_cleaned_up_and_billed_beyond_the_limit(tmp_path: Path, ask
     assert found.cost.sandbox_usd.value == pytest.approx(1600 * 19, rel=0.03)
 
 
+@pytest.mark.parametrize("policy", ["sync", "async"])
+def test_a_recycled_sandbox_is_one_life(same: Path, tmp_path: Path, policy: str) -> None:
+    """Each of 4 workers runs 4 rollouts of a step in one sandbox, from 9 s with a create to 6 s, then 4 s of clean-up.
+
+    A minute is billed at least, at a dollar a second.
+    """
+    sheet = price_sheet(tmp_path, "usd_per_hour = 3600\nusd_per_create = 10", minimum_s=60)
+    found = row(same, sheet, recycle_s=0.0, workers=4, run_sd=0.0, policy=policy)
+    assert found.attribution.run.usd.value == pytest.approx(100 * 4 * (60 + 10), rel=0.01)
+
+
 @pytest.mark.parametrize(("repetitions", "noise"), [(0, 0.4), (3, 0.05)])
 def test_intervals_hold_the_truth_of_trials_and_of_whole_repetitions(repetitions: int, noise: float) -> None:
     """Without n/(n − 1), t of n − 1, or the half of the variance that is no chance, .92, .83 and .86 do."""
