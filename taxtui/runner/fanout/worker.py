@@ -35,7 +35,7 @@ from taxtui.runner.run_control import (
     run_helpers,
 )
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.trial import CLEANUP_TIMEOUT_S, Failure, Trial
+from taxtui.runner.trial.trial import CLEANUP_TIMEOUT_S, EarlyEnd, Trial
 
 
 class Leader(Protocol):
@@ -161,7 +161,7 @@ class Worker:
             if spare is None:
                 return False
             if not cell.idle:
-                lacking = spare.failure or Failure(events.RESET, SandboxLost("no sandbox is left to reset"))
+                lacking = spare.failure or EarlyEnd(events.RESET, SandboxLost("no sandbox is left to reset"))
         trial = await self._trial(cell, due_ns, batch, assigned.trial, assigned.attempt, reuse=True, lacking=lacking)
         return trial is not None
 
@@ -174,7 +174,7 @@ class Worker:
         attempt: int = 0,
         *,
         reuse: bool = False,
-        lacking: Failure | None = None,
+        lacking: EarlyEnd | None = None,
     ) -> Trial | None:
         """Run one trial; None: not started. ``due_ns`` None: due at once. ``lacking``: why nothing can be reset."""
         await self.control.unpaused.wait()

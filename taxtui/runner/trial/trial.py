@@ -22,7 +22,7 @@ ABANDONED_CREATE_S: Final = 60.0
 """Time for an abandoned create to answer; afterwards the sandbox is found by labels."""
 
 
-class Failure(NamedTuple):
+class EarlyEnd(NamedTuple):
     """The end of a trajectory before the last action."""
 
     phase: str
@@ -42,7 +42,7 @@ class Trial:
         block: int,
         reuse: Sandbox | None = None,
         attempt: int = 0,
-        lacking: Failure | None = None,
+        lacking: EarlyEnd | None = None,
     ) -> None:
         """Send nothing yet.
 
@@ -55,7 +55,7 @@ class Trial:
         self.warm_up, self.block, self.attempt = warm_up, block, attempt
         self.outcome = events.OK
         self.reusable: Sandbox | None = None  # with acquire=reset: left standing for the next trial
-        self.failure: Failure | None = None
+        self.failure: EarlyEnd | None = None
         self._lacking = lacking
         self._trajectory = TrialTrajectory(cell, number, spec, reuse)
         self._body: asyncio.Task[None] | None = None
@@ -102,7 +102,7 @@ class Trial:
             self.outcome = events.FAILED
         end_ns = trajectory.last_ns if error is None else self.cell.now()
         failed_in = "" if error is None else trajectory.phase
-        self.failure = None if error is None else Failure(failed_in, error)
+        self.failure = None if error is None else EarlyEnd(failed_in, error)
         try:
             self.flush_columns()
             trajectory.flush_marks()
