@@ -15,7 +15,7 @@ import pytest
 from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit import blocking_pool
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from tests.support.waiting import until
+from tests.support.waiting import cancelled, until
 
 
 class Held:
@@ -40,12 +40,6 @@ class Held:
 
 def refuse(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
-
-
-async def cancelled(task: asyncio.Future[object]) -> None:
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_as_many_calls_at_once_as_threads_and_a_later_call_counts_as_a_wait() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, undo_if_cancelled, with_cleanup
+from tests.support import waiting
 
 
 @pytest.mark.parametrize("value", [3, -1])
@@ -24,11 +25,10 @@ async def test_work_is_finished_before_any_number_of_cancellations_is_passed_on(
         return value
 
     task = asyncio.create_task(finish_despite_cancel(work()))
-    for _ in range(2):
-        await asyncio.sleep(0)
-        task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    await waiting.cancelled(task)
     with contextlib.nullcontext() if value > 0 else pytest.raises(ValueError, match="-1"):
         assert await finish_despite_cancel(work()) == value
     assert finished == [value] * 2
@@ -116,9 +116,7 @@ async def test_undoes_the_result_that_a_cancelled_caller_does_not_receive(fails:
     assert await undo_if_cancelled(asyncio.sleep(0, "result"), undo) == "result"
     task = asyncio.create_task(undo_if_cancelled(work(), undo))
     await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await waiting.cancelled(task)
     assert undone == ([] if fails else ["sandbox"])
 
 
