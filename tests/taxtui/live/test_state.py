@@ -28,7 +28,7 @@ from taxtui.recording.writer import Recorder
 from taxtui.report.trial_timeline import lines
 from taxtui.terminal_text import widest
 from tests.taxtui.tui import story
-from tests.taxtui.tui.story import MS, S, cell, clock, header, health, planned, record, trial
+from tests.taxtui.tui.story import MS, S, cell, clock, fold, header, health, planned, record, trial
 
 
 def in_flight(state: RunState) -> list[object]:
@@ -36,13 +36,6 @@ def in_flight(state: RunState) -> list[object]:
     return [
         (trial.started, trial.doing, trial.phases, trial.trial.cpu_ns, trial.trial.durations_ns) for trial in trials
     ]
-
-
-def fold(told: list[Event]) -> RunState:
-    state = RunState()
-    for event in told:
-        state.apply(event)
-    return state
 
 
 def test_the_durations_are_those_of_the_definitions() -> None:
