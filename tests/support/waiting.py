@@ -10,7 +10,9 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -54,3 +56,10 @@ def block_until(holds: Callable[[], T], what: str) -> T:
         still(what)
         time.sleep(min(LONGEST_S, max(POLL_S, (time.monotonic() - began) / 10)))
     return value
+
+
+async def cancelled(task: asyncio.Future[Any]) -> None:
+    """Cancel a task, which must end as cancelled."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -18,12 +18,12 @@ from costmodel.workload.characterization import cause_rates
 from costmodel.workload.pool import pools
 from taxtui.cli import app
 from taxtui.live import catalogue
-from taxtui.live.state import RunState
 from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import cell, trial, write
 from tests.support.cost_model.simulating import attribute_coarsely
 from tests.support.cost_model.stepping import parts, stepped, training_run
 from tests.support.importing import SAMPLES, episode, events_of, imported
+from tests.taxtui.tui.story import fold
 
 S = 10**9
 ASK = ("--trajectories", "3600", "--workers", "1")
@@ -133,10 +133,7 @@ def test_two_imports_of_the_same_work_are_compared(harbor: Path, tmp_path: Path)
 
 
 def test_a_replay_shows_them(harbor: Path) -> None:
-    state = RunState()
-    for event in events_of(harbor):
-        state.apply(event)
-    [shown] = state.cells.values()
+    [shown] = fold(events_of(harbor)).cells.values()
     assert (shown.ok, shown.planned, shown.provenance) == (1, 1, "imported")
     assert shown.mean_ns("unsplit") == 2.5 * S
     assert shown.mean_ns("verify") == 18 * S

@@ -72,8 +72,6 @@ def refused(tmp_path: Path, *batches: list[Any]) -> str | None:
         ([[HEADER], [START, actions([], [51], [50]), END]], "trial 7 is shorter than what happened in it"),
         ([[HEADER], [START, actions([], [], [101], step="setup"), END]], "trial 7 is shorter than what happened in it"),
         ([[HEADER], [START, [*END[:7], 101, "cold"]]], "trial 7 is shorter than what happened in it"),
-        ([[HEADER], [START, actions([1], [], [1, 1]), END]], "columns of different lengths"),
-        ([[HEADER], [actions([], [], [1], [], [0, 0])]], "columns of different lengths"),
         ([[HEADER], [[10, "finished", {}]], [[9, 1, "info", ""]]], "something follows the end of the run"),
         ([[HEADER], [[10, "finished", {}], [9, 1, "info", ""]]], "something follows the end of the run"),
     ],

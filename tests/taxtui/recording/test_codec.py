@@ -141,23 +141,6 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
         Recorder(tmp_path / "no" / "folder.msgpack")
 
 
-def test_a_follower_sees_each_event_once_however_the_bytes_arrive(tmp_path: Path) -> None:
-    whole = sample()
-    data = write(tmp_path / "a.msgpack", whole)
-    path = tmp_path / "growing.msgpack"
-    path.write_bytes(b"")
-    with Follower(path) as follower, path.open("ab") as file:
-        got = []
-        for k in range(0, len(data), 7):
-            file.write(data[k : k + 7])
-            file.flush()
-            got += follower.poll()
-        assert got == whole
-        assert follower.complete
-        follower.finish()
-        assert follower.torn_bytes == 0
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.msgpack"
@@ -304,16 +287,6 @@ def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
     sizes = [len(msgspec.msgpack.decode(payload)) for _, payload in framing.FrameParser().feed(b"".join(written))]
     assert all(size <= MAX_EVENTS for size in sizes)
     assert sum(sizes) == len(events) + len(written) - 1, "a link in each but the first"
-
-
-def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "r.msgpack")
-    recorder.add(HEADER)
-    recorder.add(Notice(1, "info", "queued"))
-    recorder.close()
-    recorder.close()
-    got, summary = read_back(recorder.path)
-    assert (got[-1], summary.complete) == (Notice(1, "info", "queued"), False)
 
 
 def test_a_disk_that_is_full_only_when_it_is_forced_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -310,6 +310,9 @@ def test_a_cancelled_create_is_removed_for_fifteen_seconds(monkeypatch: pytest.M
 
     removal.insist(refuse, (KeyError,))
     assert pauses == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0]
+    ask = Mock(side_effect=[KeyError("not found"), KeyError("not found"), None])
+    removal.insist(ask, (KeyError,))
+    assert ask.call_count == 3, "and no longer than it is refused"
 
 
 def test_sixteen_mebibytes_of_an_output_and_its_end_are_kept() -> None:

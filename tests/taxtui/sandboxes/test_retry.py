@@ -1,19 +1,26 @@
-"""``Retry``: pauses, limits and throttled time; ``StatePoller``: one look and one back-off for all that wait."""
+"""``Retry``: pauses, limits and throttled time; ``StatePoller``: one look and one back-off for all that wait.
+
+A removal ends: with what it was told to remove gone, or with a deadline and a word about what is left.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit import retry
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.fake import FakeSubstrate
+from taxtui.sandboxes.kit import removal, retry
+from taxtui.sandboxes.kit.removal import find_together, remove
 from taxtui.sandboxes.kit.retry import Lookup, Retry, StatePoller, find
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.protocol import Found, Marks
 
 
 class Provider:
@@ -160,3 +167,116 @@ async def test_what_explains_a_failure_is_not_waited_for_while_aws_throttles(mon
     await poller.close()
     await asyncio.wait({waiting})
     assert waiting.cancelled()
+
+
+def answering(*answers: object) -> AsyncMock:
+    """Answers the next requests with these; the last one for ever."""
+    return AsyncMock(side_effect=itertools.chain(answers, itertools.repeat(answers[-1])))
+
+
+async def gone(ask: AsyncMock, ended: AsyncMock | None = None, *, age_s: float = 0.0) -> None:
+    await remove("task t1", ask, ended, look_s=0.0, first_s=0.001, launched_s=time.monotonic() - age_s)
+
+
+@pytest.mark.parametrize(
+    ("asks", "looks", "counts"),
+    [
+        ((throttled(0.001), throttled(0.001), True), (False, False, True), (3, 3)),
+        ((False, False, False, True), (None, None, False, True), (4, 4)),  # not found right after a launch is not gone
+        (
+            (True,),
+            (False, throttled(0.001), False, True),
+            (2, 4),
+        ),  # after a throttled look the removal is requested again
+    ],
+)
+async def test_a_removal_is_requested_until_accepted_and_then_awaited(
+    asks: tuple[object, ...], looks: tuple[object, ...], counts: tuple[int, int]
+) -> None:
+    ask, ended = answering(*asks), answering(*looks)
+    await gone(ask, ended)
+    assert (ask.await_count, ended.await_count) == counts
+
+
+@pytest.mark.parametrize("age_s", [removal.SETTLING_S + 1, math.inf])
+async def test_later_not_found_is_gone(age_s: float) -> None:
+    ask = answering(False)
+    await gone(ask, age_s=age_s)
+    assert ask.await_count == 1
+    await gone(answering(True), answering(None), age_s=age_s)
+
+
+@pytest.mark.parametrize(
+    ("ask", "ended", "words"),
+    [
+        (answering(throttled(0.001)), None, "the provider did not accept the removal: slow down"),
+        (answering(False), None, "the provider does not know the sandbox yet"),
+        (answering(True), answering(False), "the provider accepted the removal and did not complete it"),
+    ],
+)
+async def test_a_removal_has_a_deadline_and_names_the_rest(
+    monkeypatch: pytest.MonkeyPatch, ask: AsyncMock, ended: AsyncMock | None, words: str
+) -> None:
+    monkeypatch.setattr(removal, "REMOVE_S", 0.05)
+    with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist after 0\.05 s: {words}$"):
+        await gone(ask, ended)
+    with pytest.raises(CleanupFailed, match=r"after 0\.08 s: the provider did not accept the removal$"):
+        await remove("pod p", asyncio.Event().wait, more_s=0.03)  # a silent one does not delay it
+
+
+async def test_a_watched_end_needs_no_look() -> None:
+    told, ended = asyncio.Event(), answering(False)
+
+    async def ask() -> bool:
+        asyncio.get_running_loop().call_soon(told.set)
+        return True
+
+    await remove("pod p", ask, ended, gone=told, look_s=60.0)
+    assert ended.await_count == 0
+
+
+async def test_many_failed_creates_share_two_lists_and_each_sees_its_own_sandbox() -> None:
+    lists: list[Sequence[Found]] = []
+
+    class Listing(FakeSubstrate):
+        async def find(self, run_id: str | None = None) -> Sequence[Found]:
+            lists.append(await super().find(run_id))
+            await asyncio.sleep(0)
+            return lists[-1]
+
+    substrate = Listing()
+
+    async def failed_create(number: int) -> None:
+        await asyncio.sleep(0)
+        substrate.alive[f"s{number}"] = "r1"
+        listed = await find_together(substrate, "r1")
+        assert f"s{number}" in {entry.name for entry in listed}
+
+    await asyncio.gather(*(failed_create(number) for number in range(50)))
+    assert len(lists) <= 2
+    assert removal._FINDERS[substrate].interval_ns == 0, "nobody waits for the next list"
+    substrate.alive["late"] = "r1"
+    assert "late" in {entry.name for entry in await find_together(substrate, "r1")}
+
+
+@pytest.mark.parametrize(("trouble", "words"), [(None, "no answer"), (throttled(0.001), "slow down")])
+async def test_a_list_without_an_answer_does_not_block_the_next(
+    monkeypatch: pytest.MonkeyPatch, trouble: Exception | None, words: str
+) -> None:
+    monkeypatch.setattr(removal, "FIND_S", 0.01)
+    substrate = FakeSubstrate()
+    really, lists = substrate.find, list[int]()
+
+    async def first_fails(run_id: str | None = None) -> Sequence[Found]:
+        lists.append(1)
+        if len(lists) == 1:
+            if trouble is not None:
+                raise trouble
+            await asyncio.Event().wait()
+        return await really(run_id)
+
+    monkeypatch.setattr(substrate, "find", first_fails)
+    substrate.alive["s"] = "r1"
+    with pytest.raises(SubstrateUnavailable, match=f"^the list of sandboxes: {words}$"):
+        await find_together(substrate, "r1")
+    assert [entry.name for entry in await find_together(substrate, "r1")] == ["s"]

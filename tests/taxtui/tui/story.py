@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from costmodel.recording import events
 from costmodel.recording.events import Event, Header
+from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder
 
 MS = 1_000_000
@@ -124,6 +126,13 @@ def run(trials: int = 20, *, until: int | None = None, finish: bool = True) -> l
     if finish:
         told.append(events.RunFinished("finished", ended_trials(told)))
     return told
+
+
+def fold(told: Iterable[Event]) -> RunState:
+    state = RunState()
+    for event in told:
+        state.apply(event)
+    return state
 
 
 def record(path: Path, told: list[Event] | None = None, run_id: str = "7f3a0c11") -> Path:

@@ -38,6 +38,7 @@ from taxtui.substrates.docker.http import Address, Connection, Daemon, Multiplex
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import spec
+from tests.support.waiting import cancelled
 
 
 def piece(channel: int, data: bytes) -> bytes:
@@ -166,9 +167,7 @@ async def test_a_create_that_is_cancelled_ends_first_and_its_container_is_remove
         creating = asyncio.create_task(connected(client).create(spec(), Marks()))
         while len(heard) < 2:
             await asyncio.sleep(0)
-        creating.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await creating
+        await cancelled(creating)
     assert heard[-1].startswith(b"DELETE /containers/c1?force=1")
 
 

@@ -15,6 +15,7 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import RUN, TIGHT, assert_limited, output, sandbox_of, spec
+from tests.support.waiting import cancelled
 
 pytestmark = [pytest.mark.docker, pytest.mark.processes]
 
@@ -54,9 +55,7 @@ async def test_a_command_that_removes_its_working_folder() -> None:
         await sandbox.exec(Command(script='cd / && rm -rf "$OLDPWD"'))
         with pytest.raises(ExecFailed, match="directory"):
             await sandbox.exec(Command(script="true"))
-        endless.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await endless
+        await cancelled(endless)
         left = await session.exec(Command(script="grep -lsz '^sleep' /proc/[0-9]*/cmdline | grep -v ^/proc/1/"))
         assert left.stdout.count(b"/proc") == 1  # the container's own, under its init
         with pytest.raises(ExecTimeout):

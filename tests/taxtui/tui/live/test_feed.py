@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from costmodel.errors import SourceError
 from costmodel.recording import events
-from costmodel.recording.events import Event
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import PREFIX, FrameParser
 from taxtui.errors import SubstrateUnavailable
@@ -24,6 +22,7 @@ from taxtui.tui.live.summary import farewell
 from taxtui.tui.setup import lookups
 from tests.support.waiting import block_until
 from tests.taxtui.tui import story
+from tests.taxtui.tui.story import fold
 
 STAND_IN = """
 import sys
@@ -31,6 +30,7 @@ from pathlib import Path
 from costmodel.recording import events
 from taxtui.recording.writer import Recorder
 from tests.taxtui.tui import story
+from tests.taxtui.tui.story import fold
 plan, path = sys.argv[sys.argv.index("run") + 1], Path(sys.argv[sys.argv.index("-o") + 1])
 if "refuse" in plan:
     sys.exit("taxtui: no such scenario")
@@ -122,13 +122,6 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     at = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: at[0])
     return at
-
-
-def fold(events: Sequence[Event]) -> RunState:
-    state = RunState()
-    for event in events:
-        state.apply(event)
-    return state
 
 
 @pytest.mark.parametrize("speed", [0.5, 7.0, 100.0, 0.0])
