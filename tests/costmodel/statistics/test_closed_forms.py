@@ -36,7 +36,7 @@ from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, ass
 from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, Finding, judge, paired_log_ratio, ratio
 from costmodel.workload.rescaling import Level, LevelCurve
 from tests.support.cost_model.costmodel_files import S, trial, write
-from tests.support.cost_model.repeated import estimated, estimated_trials, rates
+from tests.support.cost_model.repeated import TRUTH, estimated, estimated_trials, measured, rates
 
 
 @pytest.mark.parametrize(("pauses", "sigma"), [(1, 0.6), (2, 1.2), (40, 0.3), (150, 1.2)])
@@ -260,6 +260,27 @@ def test_verdicts() -> None:
     assert [judged(mean).kind for mean in (15.0, 10.01)] == [DIFFERS, TIE]
     assert judged(11.1, name="s").kind == DIFFERS, "both of one run"
     assert judge(estimated([[1.0]]), estimated([[1.0]]), seven).verdict.kind == UNKNOWN
+
+
+@pytest.mark.parametrize("run_sd", [0.05, 0.10])
+def test_rates_of_false_and_found_differences(run_sd: float) -> None:
+    """Simulated runs with a known sd between them; tests/studies/study_power.py has larger ones."""
+    rounds = 60
+    false_across = false_inside = found_inside = held = 0
+    for seed in range(rounds):
+        rng = Random(f"{run_sd}:{seed}")
+        first, second = measured(rng, 3, run_sd, 40), measured(rng, 3, run_sd, 40)
+        one, other = estimated(first["a"], "r"), estimated(second["a"], "s")
+        false_across += judge(one, other, USUAL).verdict.kind == DIFFERS
+        low, high = interval(one, USUAL)[1:]
+        held += low <= TRUTH["a"] <= high
+        alone = {name: estimated(runs[:1]) for name, runs in first.items()}
+        false_inside += judge(alone["b"], alone["a"], USUAL).verdict.kind == DIFFERS
+        found_inside += judge(alone["slower by 20 %"], alone["a"], USUAL).verdict.kind == DIFFERS
+    assert false_across <= 0.12 * rounds  # .05 and what 60 rounds leave open
+    assert false_inside <= 0.12 * rounds
+    assert held >= 0.88 * rounds
+    assert found_inside == rounds
 
 
 def repeated(path: Path, count: int) -> Recording:

@@ -14,9 +14,9 @@ from typing import Final, Self
 
 import pytest
 
-from costmodel.recording.follower import read_events
-from taxtui.live.state import RunState
 from tests.support import waiting
+from tests.support.command_line import events
+from tests.taxtui.tui.story import fold
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow]
 BARS = "██"
@@ -74,12 +74,6 @@ class Terminal:
         ).stdout
 
 
-def folded(path: Path) -> RunState:
-    state = RunState()
-    read_events(path, state.apply)
-    return state
-
-
 @pytest.mark.bwrap
 def test_a_run_is_launched_watched_paused_and_left_by_keys(tmp_path: Path) -> None:
     (tmp_path / "recordings").mkdir()
@@ -104,7 +98,7 @@ def test_a_run_is_launched_watched_paused_and_left_by_keys(tmp_path: Path) -> No
         terminal.keys("y")
         terminal.until(r"(?s)cancelled after .* ok, .*next: taxtui project.*EXIT=0")
     (path,) = (tmp_path / "recordings").glob("*.msgpack")
-    state = folded(path)
+    state = fold(events(path))
     assert state.outcome == "cancelled"
     assert state.run_id == path.stem
     assert sum(cell.ok for cell in state.cells.values()) > 0
@@ -118,8 +112,8 @@ def test_killing_the_interface_leaves_a_cancelled_and_cleaned_up_run(tmp_path: P
         terminal.until(r"[1-9]\d*/40")
         terminal.end()
     (path,) = (tmp_path / "recordings").glob("*.msgpack")
-    waiting.block_until(lambda: folded(path).outcome, "the run is told to stop")
-    state = folded(path)
+    waiting.block_until(lambda: fold(events(path)).outcome, "the run is told to stop")
+    state = fold(events(path))
     assert state.outcome in ("cancelled", "interrupted")
     assert not state.open
 
@@ -176,6 +170,6 @@ def test_a_crash_of_the_interface_gives_the_terminal_back_and_cleans_the_run_up(
         terminal.keys("a", "n", "d", "Enter")  # echoed by the terminal's own line editing again
         terminal.until("and\n")
     (path,) = (tmp_path / "taxtui" / "recordings").glob("*.msgpack")
-    state = folded(path)
+    state = fold(events(path))
     assert state.outcome == "cancelled"
     assert not state.open

@@ -1,10 +1,11 @@
-"""The feeds: an emulated ``taxtui run`` in a child process, and a recording."""
+"""The feeds: an emulated ``taxtui run`` in a child process, and a recording; every action of Live, by its key."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +15,22 @@ from costmodel.recording import events
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import PREFIX, FrameParser
 from taxtui.errors import SubstrateUnavailable
+from taxtui.live import catalogue
+from taxtui.live.cell_state import FACETS
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
+from taxtui.tui.dialogs import Choose, Tell
+from taxtui.tui.live.chart import Chart
 from taxtui.tui.live.feed import RunFeed, RunStarter
+from taxtui.tui.live.panels import LogView
 from taxtui.tui.live.replay import ReplayFeed
+from taxtui.tui.live.screen import LiveScreen
 from taxtui.tui.live.summary import farewell
 from taxtui.tui.setup import lookups
 from tests.support.waiting import block_until
 from tests.taxtui.tui import story
-from tests.taxtui.tui.story import fold
+from tests.taxtui.tui.driving import SIZE, app, focus, live, running, text, until
+from tests.taxtui.tui.story import fold, record
 
 STAND_IN = """
 import sys
@@ -65,7 +73,7 @@ def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunStarter:
     return RunStarter()
 
 
-def until(feed: RunFeed, what: str) -> None:
+def follow_until(feed: RunFeed, what: str) -> None:
     def seen() -> bool:
         feed.advance()
         return what in repr(feed.state.log) or (what == "over" and feed.over)
@@ -75,15 +83,15 @@ def until(feed: RunFeed, what: str) -> None:
 
 def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: RunStarter, tmp_path: Path) -> None:
     feed = RunFeed({"cells": []}, tmp_path / "run.msgpack", launcher)
-    until(feed, "present")
+    follow_until(feed, "present")
     assert not feed.over
     feed.pause()
     assert feed.paused
-    until(feed, '"pause"')
+    follow_until(feed, '"pause"')
     feed.pause()
-    until(feed, '"resume"')
+    follow_until(feed, '"resume"')
     feed.cancel()
-    until(feed, "over")
+    follow_until(feed, "over")
     ending = (feed.state.outcome, feed.exit_code)
     assert ending == ("cancelled", 130)
     assert feed.size_bytes > 0
@@ -94,14 +102,14 @@ def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: RunStarter, tm
 
 def test_closing_is_an_end_of_file_for_the_child_and_waits_for_it(launcher: RunStarter, tmp_path: Path) -> None:
     feed = RunFeed("quick", tmp_path / "run.msgpack", launcher)
-    until(feed, "present")
+    follow_until(feed, "present")
     feed.close()
     assert feed.exit_code == 130
 
 
 def test_a_child_that_refuses_is_over_and_its_words_are_kept(launcher: RunStarter, tmp_path: Path) -> None:
     feed = RunFeed("refuse", tmp_path / "run.msgpack", launcher)
-    until(feed, "over")
+    follow_until(feed, "over")
     assert feed.complaint == ["taxtui: no such scenario"]
     assert feed.size_bytes == 0
     feed.close()
@@ -203,8 +211,67 @@ def test_the_farewell_has_the_answer_the_end_the_file_and_the_next_command(tmp_p
     *told, end = story.run(20)
     told += [*story.trial(900, 0, 10**9, outcome=events.CANCELLED), story.health(1, lag_p99_ns=6_000_000), end]
     path = story.record(tmp_path / "x.msgpack", told)
-    text = farewell(fold(told), path)
-    assert "docker:runc exec takes" in text
-    assert "finished after 0:16: 38 ok, 2 failed, 1 cut off\nthe runner was disturbed (loop lag)" in text
-    assert text.endswith(f"{path}\nnext: taxtui project {path}")
+    words = farewell(fold(told), path)
+    assert "docker:runc exec takes" in words
+    assert "finished after 0:16: 38 ok, 2 failed, 1 cut off\nthe runner was disturbed (loop lag)" in words
+    assert words.endswith(f"{path}\nnext: taxtui project {path}")
     assert farewell(fold([]), tmp_path / "missing.msgpack").startswith("incomplete after 0:00: 0 ok")
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[ReplayFeed]:
+    feed = ReplayFeed(record(tmp_path / "story.msgpack", story.run()))
+    yield feed
+    feed.close()
+
+
+async def test_a_measurement_is_shown_by_durations_paused_and_cancelled_and_its_report_copied() -> None:
+    feed = running()
+    async with app(feed).run_test(size=SIZE) as pilot:
+        chart = pilot.app.screen.query_one(Chart)
+        await until(pilot, lambda: chart.curves)
+        assert [curve.name for curve in chart.curves] == ["○ local:bwrap", "● docker:runc"]
+        for facet in (*FACETS[1:], FACETS[0]):
+            await pilot.press("right_square_bracket")
+            await pilot.pause()
+            assert str(chart.border_title).startswith(facet.replace("_", " "))
+        await pilot.press("left_square_bracket")
+        assert live(pilot).facet == len(FACETS) - 1
+        await pilot.press("y")
+        assert pilot.app.clipboard == f"taxtui report {catalogue.path_text(feed.path)}"
+        await pilot.press("p")
+        await pilot.pause()
+        assert "PAUSED" in text(pilot)
+        await pilot.press("p", "c", "escape")
+        assert feed.sent == ["pause", "resume"]
+        await pilot.press("c", "y")
+        await pilot.pause()
+        assert feed.sent == ["pause", "resume", "cancel"]
+        assert "CLEANING UP" in text(pilot)
+
+
+async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_log_line(replay: ReplayFeed) -> None:
+    async with app(replay).run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: replay.over)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        assert "Slowest trials · local:bwrap T0 x 10 exec" in text(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
+        assert "local:bwrap T0 x 10 exec · ok" in text(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LiveScreen))
+        log = pilot.app.screen.query_one(LogView)
+        await focus(pilot, log)
+        assert log.chosen is log.items[-1]  # the newest
+        failed = next(n for n, line in enumerate(log.items) if line.level == "error")
+        log.put(failed)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
+        assert f"Trial #{log.items[failed].trial}" in text(pilot)
+        assert "Throttled: 429, waited 4 s" in text(pilot)
+        await pilot.press("escape", "h")
+        await until(pilot, lambda: any(note.title == "Page written" for note in pilot.app._notifications))
+    assert replay.path.with_suffix(".html").read_text().startswith("<!doctype html>")
