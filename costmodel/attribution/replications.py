@@ -20,7 +20,7 @@ from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
 from costmodel.simulation.random_streams import AttemptStream, RandomStream, ThinkQuantiles
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.simulator import Bill, simulate_steps
+from costmodel.simulation.simulator import simulate_steps
 from costmodel.simulation.state import StepTaken
 from costmodel.simulation.step_sampling import StepSample, is_alike, rollouts_of, sample_steps, settling, smaller
 from costmodel.statistics.intervals import correlation_time
@@ -187,10 +187,7 @@ class Replications:
         self._rules = [StepRules(training_run, without) for without in self._without]
         self.ideal_alike = not unchanged and is_alike(self._rules[-2])  # whether all steps of an ideal sandbox are
         self.tariff = None if run.prices is None else run.prices.sandbox(pool.identity)
-        self._bill: Bill = lambda clocks_ns: 0.0
-        self._usd_range = 0.0
-        if self.tariff is not None:
-            self._bill, self._usd_range = by_clock(pool, self.tariff, run.training_run)
+        self._bill, self._usd_range = by_clock(pool, self.tariff, run.training_run)
         self.times = rollouts / training_run.trajectories  # weight of each rollout
         self.rounds = [0] * len(self._without)  # of each counterfactual
         self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from costmodel.pricing.sheet import ACTIVE, FREE, Meter, Prices, SandboxPrice, billed_ns
@@ -12,7 +13,7 @@ from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Interval
-from costmodel.training.run import TrainingRun
+from costmodel.training.run import Think, TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, attempts
@@ -114,15 +115,18 @@ def _sandboxes(
 
 
 def by_clock(
-    pool: Pool, price: SandboxPrice, training_run: TrainingRun
+    pool: Pool, price: SandboxPrice | None, training_run: TrainingRun
 ) -> tuple[Callable[[Sequence[int]], float], float]:
     """Return a function from lifetimes of sandboxes in ns to dollars, and half the range of dollars as a share.
 
     CPU time is proportional to lifetime, as over all attempts. Where sources disagree, or usage is known within limits,
     the dollars are the middle.
     """
+    if price is None or not any(usd for _, usd in price.rates.values()):
+        return (lambda clocks_ns: 0.0), 0.0
     as_recorded = training_run.failure_rate is None and training_run.failure_hazard is None
-    sample = attempts(pool, training_run.length, training_run)
+    think = training_run.think and Think(round(training_run.think.mean_ns))  # a single version of each attempt
+    sample = attempts(pool, training_run.length, replace(training_run, think=think, think_correlation=0.0))
     sample = [attempt for attempt in sample if attempt.ok or as_recorded]
     whole_ns = sum(attempt.weight * attempt.sandbox_ns for attempt in sample) or 1
     bills = set()  # a single one, where both limits agree
@@ -130,9 +134,6 @@ def by_clock(
         meter, usage = price.meter(pool.identity, lowest=lowest), partial(_usage, price, pool, lowest=lowest)
         used = ([attempt.weight * ns for ns in usage(attempt)] for attempt in sample)
         bills.add((meter, *(sum(ns) / whole_ns for ns in zip(*used, strict=True))))
-
-    if not any(meter.exists or meter.cpu or meter.create for meter, *_ in bills):
-        return (lambda clocks_ns: 0.0), 0.0
 
     def each(clocks_ns: Sequence[int]) -> list[int]:
         return [
