@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ import costmodel.recording.runner_health
 from costmodel.recording.events import UNKNOWN, Health
 from taxtui.runner import health
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from tests.support import waiting
 
 
 async def reports(
@@ -27,9 +27,7 @@ async def reports(
     time.sleep(block_s)  # noqa: ASYNC251  # the lag that is to be seen
     while len(got) <= count:
         await asyncio.sleep(0.01)
-    watching.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await watching
+    await waiting.cancelled(watching)
     return got
 
 

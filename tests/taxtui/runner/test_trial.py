@@ -270,34 +270,31 @@ async def test_throttled_waits_are_no_gap_no_model_time_and_use_up_no_time_limit
     think = ThinkTime(median_ns=300_000_000, suspend_after_ns=0)
     context = FakeContext(actions=2, think=think)
     context.timeout_s, context.substrate.options = 0.5, FakeOptions(exec_s=0.02)
-    refused = {name: iter([Throttled("slow down", 0.6)]) for name in ("suspend", "resume", "two")}
-
-    async def refuse(name: str) -> None:
-        for error in refused[name]:
-            raise error
+    fake = context.substrate
 
     class Suspending(FakeSandbox):
         async def suspend(self, marks: Marks) -> None:
-            await refuse("suspend")
+            await fake.passes("reset", 0.0)
 
         async def resume(self, marks: Marks) -> None:
-            await refuse("resume")
+            await fake.passes("created", 0.0)
 
         async def usage(self) -> Usage:
             return Usage()
 
         async def exec(self, command: Command) -> ExecResult:
             if command.script.endswith("two"):
-                await refuse("two")
-            began_ns = time.monotonic_ns()
-            result = await super().exec(command)
+                await fake.passes("reap", 0.0)
+            began_ns, result = time.monotonic_ns(), await super().exec(command)
             return ExecResult(result.exit_code, result.stdout, result.stderr, began_ns, time.monotonic_ns())
 
     async def create(spec: SandboxSpec, marks: Marks) -> FakeSandbox:
-        context.substrate.alive[spec.name] = "r"
-        return Suspending(context.substrate, spec.name)
+        fake.alive[spec.name] = "r"
+        return Suspending(fake, spec.name)
 
-    context.substrate.create = create  # type: ignore[method-assign]
+    for call in ("reset", "created", "reap"):
+        fake.fail(call, Throttled("slow down", 0.6))
+    fake.create = create  # type: ignore[method-assign]
     await run(context)
     assert context.ended.outcome == events.OK
     assert context.ended.queued_ns >= 1_800_000_000
