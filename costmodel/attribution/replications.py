@@ -161,7 +161,7 @@ class Replications:
             self._thinking = ThinkQuantiles(training_run.think, trials, training_run.suspension)
         first = RandomStream(training_run, trials, self._thinking, training_run.precision.seed)
         rules = StepRules(training_run)
-        attempts = _attempts(training_run, trials, first)
+        attempts = _attempts(trials, first)
         cost_per_rollout = len(self._without) / _least_chance(training_run, attempts)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
         rollouts, step, workers = training_run.trajectories, rules.size, rules.workers
@@ -242,8 +242,9 @@ class Replications:
         ends = any(times[index] for index, trial in enumerate(trials) if trial.ok)
         if ends and self.training_run.timeout_s is not None:  # perhaps every success lasts too long
             stream = RandomStream(self.training_run, self._trials, self._thinking, 0, times)
-            ends = _chance(self.training_run, _attempts(self.training_run, self._trials, stream)) >= LEAST_CHANCE
-        return times if ends else [1] * len(times), factor
+            attempts = _attempts(self._trials, stream, factor)
+            ends = _chance(self.training_run, attempts) >= LEAST_CHANCE
+        return (times, factor) if ends else ([1] * len(times), 1.0)
 
     @property
     def sample(self) -> StepSample:
@@ -304,9 +305,9 @@ class Replications:
         )
 
 
-def _attempts(training_run: TrainingRun, trials: Trials, stream: RandomStream) -> Sequence[AttemptTimes]:
+def _attempts(trials: Trials, stream: RandomStream, factor: float = 1.0) -> Sequence[AttemptTimes]:
     """Return attempts of an unused step."""
-    source = AttemptStream(stream, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
+    source = AttemptStream(stream, timed(trials.successes, (), factor), timed(trials.failures, (), factor, ok=False))
     return source.first(stream.step(CHANCE_STEP, CHANCE_ATTEMPTS))
 
 

@@ -255,7 +255,8 @@ def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: 
     lead = LEAD if rules.policy.overlaps else 0
     wanted = max(3, highest // (lead + 1))
     before, last = _filling(rules, stream, count, lead)
-    places = (round((last + 1) ** (place / (wanted - 1))) - 1 for place in range(wanted))
+    early = max(2, (wanted - 1) // 2)  # the other steps repeat the last place, which stands for most of the run
+    places = (round((last + 1) ** (place / early)) - 1 for place in range(early + 1))
     at = sorted({min(before, key=lambda number: (abs(number - place), number)) for place in places})
     weights = [0.0] * len(at)
     weights[0] += 0.5

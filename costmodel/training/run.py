@@ -218,9 +218,10 @@ class TrainingRun:
                 raise TrainingRunError(f"{name} must be a whole number of at least 1, not {count}")
         for names, lowest, words in ((_ABOVE_0, 1e-12, "above 0"), (_AT_LEAST_0, 0.0, "of at least 0")):
             for name in names:
-                number, most = getattr(self, name), 2**63 / 1e9 if name.endswith("_s") else 1e12  # 292 years in ns
-                if number is not None and not (number == lowest or 1e-12 <= number <= most):
-                    raise TrainingRunError(f"{name} must be a number {words} (1e-12 to {most:.2g}), not {number}")
+                number = getattr(self, name)
+                least, most = (0.0, 2**63 / 1e9) if name.endswith("_s") else (1e-12, 1e12)  # 292 years in ns
+                if number is not None and not (number == lowest or max(least, lowest) <= number <= most):
+                    raise TrainingRunError(f"{name} must be a number {words} ({least:g} to {most:.2g}), not {number}")
         if self.think is not None and (self.think.median_ns < 0 or not 0 <= self.think.sigma < math.inf):
             raise TrainingRunError(
                 f"think time must be at least 0, not {self.think.median_ns} ns, sigma {self.think.sigma}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
+import string
 from collections.abc import Mapping
 from typing import Final
 
@@ -74,7 +76,8 @@ class DockerSandbox:
         killer = kill_script(f"{MARK}=", carried_by_all=SANDBOX_ENV)
         await self._ours(["sh", "-c", killer], "kill its processes")
         marks("processes killed")
-        archive = await self._containers.pristine(f"{self.name}.pristine", self._labels)
+        name = f"{self.name}.{''.join(random.choices(string.ascii_lowercase, k=8))}"  # another may be in removal
+        archive = await self._containers.pristine(name, self._labels)
         await self._ours(["sh", "-c", _RESTORE, "sh", self._image.restored], "restore its folder", archive)
         marks("folder restored")
 
