@@ -24,6 +24,7 @@ Label = Annotated[str, msgspec.Meta(max_length=events.MAX_LABEL)]
 STDIN: Final = "-"
 """The name of the scenario on standard input."""
 MOST_LINE_BYTES: Final = 4 << 20
+MAX_TRIALS: Final = 10_000_000
 CHECKOUT: Final = Path(__file__).parents[2] / "scenarios"
 BUNDLE: Final = Path(__file__).parents[1] / "_data" / "scenarios"
 
@@ -206,8 +207,8 @@ def _checked(scenario: ScenarioFile, folder: Path) -> Plan:
             f"{scenario.workers} processes share concurrency {widest}, and some would have nothing to do",
             fix=f"raise the concurrency, or ask for at most {widest} processes",
         )
-    if scenario.repeat * sum(cell.trials + cell.warmup for cell in cells) > 10_000_000:
-        raise UsageError("more than 10,000,000 trials", fix="lower trials, warmup or repeat")
+    if scenario.repeat * sum(cell.trials + cell.warmup for cell in cells) > MAX_TRIALS:
+        raise UsageError(f"more than {MAX_TRIALS:,} trials", fix="lower trials, warmup or repeat")
     return Plan(
         name=scenario.name,
         cells=tuple(cells),

@@ -126,6 +126,12 @@ class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
     trials: int = 100
     warmup: int = 1
 
+    @property
+    def action_steps(self) -> list[Step]:
+        """The commands of a trajectory after the set-up: the tier's cycle, again and again."""
+        cycle = self.tier.cycle
+        return [cycle[number % len(cycle)] for number in range(self.actions)]
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a run will do; the same plan and seed give the same order of blocks."""

@@ -162,7 +162,9 @@ class Worker:
                 return False
             if not cell.idle:
                 lacking = spare.failure or EarlyEnd(events.RESET, SandboxLost("no sandbox is left to reset"))
-        trial = await self._trial(cell, due_ns, batch, assigned.trial, assigned.attempt, reuse=True, lacking=lacking)
+        trial = await self._trial(
+            cell, due_ns, batch, assigned.trial, assigned.attempt, reuse=lacking is None, lacking=lacking
+        )
         return trial is not None
 
     async def _trial(
@@ -181,7 +183,7 @@ class Worker:
         if self.control.stopping:
             return None
         scheduled_ns = time.monotonic_ns() if due_ns is None else due_ns
-        if reuse and lacking is None:
+        if reuse:
             spec, sandbox = cell.idle.pop()
         else:
             spec, sandbox = cell.spec(self._assignment.run_id, self._assignment.parts[0], number), None

@@ -66,10 +66,9 @@ class CellRun:
 
     def _ttl_s(self) -> float:
         """Longer than any trajectory within its time limits: the deadline matters after every clean-up has failed."""
-        plan, tier = self.plan, self.plan.tier
+        plan = self.plan
         if plan.acquire == "reset":
             return LONGEST_TTL_S
-        steps = [*tier.setup, *(tier.cycle[number % len(tier.cycle)] for number in range(plan.actions))]
-        commands_s = sum(step.timeout_s or self.timeout_s for step in steps)
+        commands_s = sum(step.timeout_s or self.timeout_s for step in (*plan.tier.setup, *plan.action_steps))
         think_s = plan.actions * plan.think.mean_ns / 1e9
         return BASE_TTL_S + self.create_timeout_s + min(commands_s, LONGEST_TTL_S) + 2 * think_s

@@ -117,9 +117,7 @@ class TrialTrajectory:
         self.phase = events.ACTION
         self.flush_columns()
         self._columns = ActionBuffer(self._number, events.ACTION)
-        await self._steps(
-            events.ACTION, [tier.cycle[i % len(tier.cycle)] for i in range(plan.actions)], think=plan.think
-        )
+        await self._steps(events.ACTION, plan.action_steps, think=plan.think)
         await self._copies()
 
     async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:

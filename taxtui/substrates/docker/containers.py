@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
+import string
 import time
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
@@ -163,13 +165,16 @@ class Containers:
         with contextlib.suppress(CleanupFailed):
             await self.remove(container)
 
-    async def pristine(self, name: str, image_labels: dict[str, str]) -> bytes:
-        """The folder restored by a reset, as a tar archive of an unstarted container with this name."""
+    async def pristine(self, sandbox: str, image_labels: dict[str, str]) -> bytes:
+        """The folder restored by a reset, as a tar archive of an unstarted container.
+
+        The container has the name of ``sandbox`` with a suffix of its own: an earlier one may be in removal.
+        """
         if self._pristine is not None:
             return self._pristine
         image = await self.image()
         config = {"Image": image.name, "Entrypoint": ["true"], "Labels": image_labels, "WorkingDir": image.folder}
-        container = await self.create(config, name)
+        container = await self.create(config, f"{sandbox}.{''.join(random.choices(string.ascii_lowercase, k=8))}")
         try:
             path = f"/containers/{container}/archive?{urlencode({'path': image.restored})}"
             reply = await self.daemon.request("GET", path, raw=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
-import string
 from collections.abc import Mapping
 from typing import Final
 
@@ -76,8 +74,7 @@ class DockerSandbox:
         killer = kill_script(f"{MARK}=", carried_by_all=SANDBOX_ENV)
         await self._ours(["sh", "-c", killer], "kill its processes")
         marks("processes killed")
-        name = f"{self.name}.{''.join(random.choices(string.ascii_lowercase, k=8))}"  # another may be in removal
-        archive = await self._containers.pristine(name, self._labels)
+        archive = await self._containers.pristine(self.name, self._labels)
         await self._ours(["sh", "-c", _RESTORE, "sh", self._image.restored], "restore its folder", archive)
         marks("folder restored")
 
