@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from aiohttp import web
 
+from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
 from tests.support.waiting import until
 
 
@@ -46,7 +47,7 @@ class Place:
         """Start a program as the leader of a session and process group of its own. Raises ``OSError``."""
         self._must_exist()
         out = DEVNULL if quiet else PIPE
-        process = await asyncio.create_subprocess_exec(
+        starting = asyncio.create_subprocess_exec(
             *argv,
             stdin=PIPE if stdin else DEVNULL,
             stdout=out,
@@ -55,11 +56,15 @@ class Place:
             env={"PATH": self.path, "HOME": str(self.folder), "TMPDIR": str(self.temporary), "LANG": "C.UTF-8", **env},
             start_new_session=True,
         )
+        process = await undo_if_cancelled(starting, self._add)
+        await self._add(process)
+        self._must_exist()
+        return process
+
+    async def _add(self, process: Process) -> None:
         self.processes.append(process)
         if self._removed:  # while it began, so that nobody has killed it
             await self.remove()
-        self._must_exist()
-        return process
 
     def _must_exist(self) -> None:
         if self._removed:

@@ -57,6 +57,7 @@ async def test_a_silent_death_under_a_command_is_a_lost_sandbox_long_before_its_
             ecs.stop(task, "EssentialContainerExited", "OutOfMemoryError: container killed")
         with pytest.raises(SandboxLost, match=r"OutOfMemoryError|session agent has stopped"):
             await running
+        ecs.faults.clear()  # beside a busy machine a refused look may still be due
         with pytest.raises(SandboxLost):
             await made.exec(TRUE)
 
