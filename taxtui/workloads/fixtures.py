@@ -59,7 +59,7 @@ def wanted_here(plan: Plan) -> bool:
     )
 
 
-def ensure(progress: Callable[[str], None] | None = None) -> Path:
+def ensure(progress: Callable[[str], None] = lambda _: None) -> Path:
     """Return the folder of fixtures; build a missing folder first.
 
     Raises:
@@ -67,15 +67,14 @@ def ensure(progress: Callable[[str], None] | None = None) -> Path:
     """
     if folder := cached():
         return folder
-    say = progress or (lambda _: None)
     final = _folder()
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="building-", dir=final.parent) as scratch:
             downloads, built = Path(scratch, "downloads"), Path(scratch, "fixtures")
-            say("fetching attrs 25.4.0 and wheels for the tests (3 MB) with pip")
+            progress("fetching attrs 25.4.0 and wheels for the tests (3 MB) with pip")
             _download(downloads)
-            say("building the repository")
+            progress("building the repository")
             _assemble(downloads, built)
             _publish(built, final)
     except OSError as error:

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.plan.spec import Step, Tier
 from taxtui.workloads import fixtures
@@ -202,13 +204,10 @@ def _distinct(path: str, text: str) -> Landmark | None:
     for number in sorted(range(1, len(lines) + 1), key=lambda place: abs(place - middle)):
         line = lines[number - 1]
         words = re.findall(r"[A-Za-z_]\w{4,}", line)
-        if words and len(line) <= MAX_LINE and _fit(line) and lines.count(line) == 1:
+        plain = line.isprintable() and line.isascii() and line == line.strip("-")
+        if words and len(line) <= MAX_LINE and plain and lines.count(line) == 1:
             return Landmark(path, lines, number, max(words, key=len)) if len(lines) >= MIN_LINES else None
     return None
-
-
-def _fit(text: str) -> bool:
-    return text.isprintable() and text.isascii() and text == text.strip("\x00-") and bool(text.strip())
 
 
 def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError) -> bytes:
@@ -222,26 +221,29 @@ def to_toml(tier: Tier, comment: str) -> str:
 
     Half a surrogate pair, invalid in TOML and shells, becomes U+FFFD.
     """
-    lines = [f"# {comment}", f"name = {_text(tier.name)}", f"title = {_text(tier.title)}"]
-    lines.append(f"requires = [{', '.join(map(_text, tier.requires))}]")
-    lines += ["network = true"] if tier.network else []
-    lines += [f"preload = {_text(tier.preload)}"] if tier.preload else []
+    lines = [f"# {comment}", *_fields(tier)]
     for table, steps in (("setup", tier.setup), ("cycle", tier.cycle)):
         for step in steps:
-            lines += ["", f"[[{table}]]", *_step(step)]
+            lines += ["", f"[[{table}]]", *_fields(step)]
     return "\n".join(lines) + "\n"
 
 
-def _step(step: Step) -> list[str]:
-    lines = [f"name = {_text(step.name)}", f"run = {_text(step.run)}"]
-    lines += [f"expect_stdout = {_text(step.expect_stdout)}"] if step.expect_stdout else []
-    lines += [f"timeout_s = {step.timeout_s!r}"] if step.timeout_s is not None else []
-    return lines
+def _fields(part: Tier | Step) -> list[str]:
+    """Return a line for each field that differs from the default, except steps."""
+    return [
+        f"{field.name} = {_value(value)}"
+        for field in msgspec.structs.fields(part)
+        if field.name not in ("setup", "cycle") and (value := getattr(part, field.name)) != field.default
+    ]
 
 
-def _text(text: str) -> str:
-    """Return a TOML string: several lines as they are where possible, else with JSON's escapes."""
-    text = re.sub(r"[\ud800-\udfff]", "�", text)
+def _value(value: object) -> str:
+    """Return a TOML value: a text of several lines as it is where possible, else with JSON's escapes."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    text = re.sub(r"[\ud800-\udfff]", "�", value)
     if "\n" in text and "'''" not in text and not text.endswith("'") and not _UNPRINTABLE.search(text):
         return f"'''\n{text}'''"
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
