@@ -1,4 +1,4 @@
-"""Optional protocols of the life cycle: suspend and resume a sandbox, copy its files, build an image.
+"""Optional protocols of the life cycle: reset, suspend and resume a sandbox, copy its files, build an image.
 
 ``Capabilities.lifecycle`` lists the operations of a substrate, ``Capabilities.suspend_loses`` the lost state of a
 suspended sandbox. The conformance suite checks both. A fork is a ``create`` from a snapshot.
@@ -12,8 +12,8 @@ from typing import Final, Protocol, runtime_checkable
 import msgspec
 
 from taxtui.errors import CreateFailed
-from taxtui.plan.spec import Recordable, SandboxSpec
-from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
+from taxtui.plan.spec import Recordable
+from taxtui.sandboxes.protocol import Marks
 
 UNKNOWN: Final = -1
 SNAPSHOT: Final = "snapshot"
@@ -25,6 +25,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
     memory_bytes: Recordable = UNKNOWN
     cpu_ns: Recordable = UNKNOWN
+
+
+@runtime_checkable
+class Resets(Protocol):
+    """A sandbox of a substrate with the capability ``reset``."""
+
+    async def reset(self, marks: Marks) -> None:
+        """Restore the state of the sandbox after create. Raises ``ExecFailed``, ``SandboxLost``."""
+        ...
 
 
 @runtime_checkable
@@ -76,13 +85,6 @@ class Builds(Protocol):
     def dockerfile(self) -> str:
         """The shortest Dockerfile of a sandbox: the substrate's own image and one RUN step."""
         ...
-
-
-async def fork(substrate: Substrate, reference: str, spec: SandboxSpec, marks: Marks) -> Sandbox:
-    """Create a sandbox from a snapshot or a built image, ready for commands. Raises as ``create``, ``wait_ready``."""
-    sandbox = await substrate.create(msgspec.structs.replace(spec, acquire=f"{SNAPSHOT}:{reference}"), marks)
-    await sandbox.wait_ready(marks)
-    return sandbox
 
 
 def reference_of(acquire: str) -> str:

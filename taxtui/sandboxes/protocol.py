@@ -151,7 +151,7 @@ class Marks:
         self.connection: Literal["cold", "warm"] = "warm"
         self.queued_ns = 0
         self.node = ""  # a digest
-        self._moved_bytes: dict[str, int] = {}
+        self.moved_bytes: dict[str, int] = {}  # until a milestone, if known
 
     def __call__(
         self, name: str, *, at_ns: int | None = None, resolution_ns: int = 0, moved_bytes: int | None = None
@@ -162,16 +162,12 @@ class Marks:
             ``moved_bytes``: bytes moved until then, for example of a pulled image.
         """
         if moved_bytes is not None:
-            self._moved_bytes[name] = moved_bytes
+            self.moved_bytes[name] = moved_bytes
         self.seen.append((name, time.monotonic_ns() if at_ns is None else at_ns, resolution_ns))
 
     def notice(self, text: str) -> None:
         """Record a notice for people: one line, without credentials, hosts and accounts."""
         self.notices.append(text)
-
-    def moved(self, name: str) -> int:
-        """Bytes moved until a milestone; −1 if unknown."""
-        return self._moved_bytes.get(name, -1)
 
     def on(self, node: str) -> None:
         """Record a digest of the name of the sandbox's machine, if the provider reports the name."""
@@ -228,13 +224,6 @@ class Sandbox(Protocol):
 
     async def open_session(self) -> Session:
         """Open a persistent shell. Raises as ``exec``."""
-        ...
-
-    async def reset(self, marks: Marks) -> None:
-        """Restore the state of the sandbox after create. Only called with the capability ``reset``.
-
-        Raises ``ExecFailed``, ``SandboxLost``.
-        """
         ...
 
     async def destroy(self) -> None:

@@ -245,7 +245,7 @@ class SimpleSandbox(TextSandbox):
             finally:
                 await stream.close()
 
-        return await FramedShell.open(stream, end=end, explain=self.explained)
+        return await FramedShell(stream, end=end, explain=self.explained).open()
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``. Commands that still run fail at once."""

@@ -70,7 +70,7 @@ async def by_text(script: str, *, inside: bool) -> None:
 async def beside(script: str, actions: int) -> dict[str, tuple[float, float]]:
     """The median of each path, and of its baseline, in ms."""
     timed = bracket.wrap(script, NONCE, "bash")
-    sessions = [await FramedShell.open(started(launch_argv(), stdin=True), merged=merged) for merged in (False, True)]
+    sessions = [await FramedShell(started(launch_argv(), stdin=True), merged=merged).open() for merged in (False, True)]
     in_a_shell = f"bash -c {shlex.quote(script)}\n:"  # the last line keeps sh from becoming bash
     steps: list[Step] = [
         partial(ended, ["bash", "-c", script]),

@@ -19,7 +19,7 @@ from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.lifecycle import measure_copies
 from taxtui.runner.trial.removal import CHECK
 from taxtui.sandboxes.kit.retry import Retry
-from taxtui.sandboxes.lifecycle import Suspends, Usage
+from taxtui.sandboxes.lifecycle import Resets, Suspends, Usage
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
@@ -92,9 +92,9 @@ class TrialTrajectory:
             self._cell.emit(actions)
 
     def flush_marks(self) -> None:
-        seen, moved, anchor_ns = self.marks.seen, self.marks.moved, self._cell.anchor_ns
+        seen, moved, anchor_ns = self.marks.seen, self.marks.moved_bytes.get, self._cell.anchor_ns
         for name, at_ns, resolution_ns in seen[self._marks_written :]:
-            self._cell.emit(events.Mark(self._number, name, max(0, at_ns - anchor_ns), resolution_ns, moved(name)))
+            self._cell.emit(events.Mark(self._number, name, max(0, at_ns - anchor_ns), resolution_ns, moved(name, -1)))
         self._marks_written = len(seen)
         notices, self.marks.notices = self.marks.notices, []
         for text in notices:
@@ -203,7 +203,7 @@ class TrialTrajectory:
 
     async def _reset(self) -> None:
         sandbox = self.sandbox
-        assert sandbox is not None
+        assert isinstance(sandbox, Resets)
         async with asyncio.timeout_at(self._ready_by_s):
             await self.retry(lambda: sandbox.reset(self.marks))
 

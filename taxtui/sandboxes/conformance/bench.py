@@ -8,7 +8,7 @@ import importlib
 import itertools
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, NamedTuple
 
 from taxtui.errors import SubstrateError
@@ -146,7 +146,7 @@ class Bench:
             for session in self._sessions:
                 with contextlib.suppress(SubstrateError):
                     await session.close()
-            await self.clear()
+            await self.eventually_gone(reap=True)
         except Exception as error:
             if complaint is None:  # else the check's own complaint is shown
                 raise
@@ -156,8 +156,8 @@ class Bench:
 
     # -- sandboxes ----------------------------------------------------------------------------------------------
 
-    def spec(self, *, ttl_s: float = SPEC_TTL_S, name: str = "") -> SandboxSpec:
-        """The spec of a new sandbox, with the runner's labels."""
+    def spec(self, *, ttl_s: float = SPEC_TTL_S, acquire: str = "") -> SandboxSpec:
+        """The spec of a new sandbox, with the runner's labels; by default acquired as all of this bench."""
         number = str(next(self._numbers))
         labels = {
             LABEL_RUN: self.run_id,
@@ -165,11 +165,11 @@ class Bench:
             LABEL_DEADLINE: str(int(time.time() + ttl_s)),
         }
         return SandboxSpec(
-            name=name or f"taxtui-{self.run_id}-{number}",
+            name=f"taxtui-{self.run_id}-{number}",
             labels=labels,
             limits=Limits(),
             ttl_s=ttl_s,
-            acquire=self.acquire,
+            acquire=acquire or self.acquire,
             env={"TAXTUI_CONFORMANCE": "a value with 'quotes' and spaces"},
         )
 
@@ -192,10 +192,6 @@ class Bench:
         self._sessions.append(session)
         return Shell(sandbox, session)
 
-    async def clear(self) -> None:
-        """Reap all sandboxes of this run until ``find`` lists none."""
-        await self.eventually_gone(reap=True)
-
     async def names(self) -> set[str]:
         return {listed.name for listed in await self.substrate.find(self.run_id)}
 
@@ -205,7 +201,7 @@ class Bench:
         expect(all(name.startswith(f"taxtui-{self.run_id}-") for name in listed), f"unknown names: {listed}")
 
     async def eventually_gone(self, *names: str, reap: bool = False) -> None:
-        """Wait until ``find`` lists none of ``names``, or nothing of this run."""
+        """Wait until ``find`` lists none of ``names``, or nothing of this run; ``reap`` all meanwhile."""
         give_up = time.monotonic() + GONE_WITHIN_S
         while True:
             found = await self.substrate.find(self.run_id)
@@ -269,9 +265,7 @@ _LISTEN: Final = "rm -f beat.*; : > beat.fast; sleep 0.6; cat beat.* | wc -c; rm
 """Number of bytes written meanwhile; earlier beats are forgotten."""
 
 
-@contextlib.asynccontextmanager
-async def beats_stop(sandbox: Sandbox, subject: str) -> AsyncIterator[None]:
-    """Raise ``Violation`` unless every :data:`BEAT` process of the body has ended in ``sandbox``."""
-    yield
+async def no_beats(sandbox: Sandbox, subject: str) -> None:
+    """Raise ``Violation`` unless every :data:`BEAT` process has ended in ``sandbox``."""
     written = int(await Shell(sandbox, sandbox).output(_LISTEN))
     equal(written, 0, f"{subject}: bytes written by processes that should be dead")

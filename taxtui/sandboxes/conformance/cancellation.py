@@ -6,9 +6,9 @@ from functools import partial
 from typing import Final, cast
 
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.conformance.bench import ALL_BEAT, BEAT, Bench, beats_stop, check, works
+from taxtui.sandboxes.conformance.bench import ALL_BEAT, BEAT, Bench, check, no_beats, works
 from taxtui.sandboxes.conformance.walker import DELAYS_S, cancellations
-from taxtui.sandboxes.lifecycle import Suspends
+from taxtui.sandboxes.lifecycle import Resets, Suspends
 from taxtui.sandboxes.protocol import Marks, Sandbox
 
 _FOREVER: Final = Command(script=BEAT, timeout_s=120)
@@ -20,7 +20,7 @@ async def cancel_create(bench: Bench) -> None:
     """A cancelled create leaves no sandbox, or a sandbox listed by label."""
     async for _ in cancellations(lambda: bench.substrate.create(bench.spec(), Marks())):
         await bench.only_own()
-        await bench.clear()
+        await bench.eventually_gone(reap=True)
     await works(await bench.create())
 
 
@@ -38,10 +38,9 @@ async def cancel_ready(bench: Bench) -> None:
 async def cancel_exec(bench: Bench) -> None:
     """A cancelled command leaves no process, and the sandbox usable."""
     sandbox = await bench.create()
-    async with beats_stop(sandbox, "after the last cancellation"):
-        async for number in cancellations(lambda: sandbox.exec(_FOREVER), running=partial(sandbox.exec, _ALL_BEAT)):
-            async with beats_stop(sandbox, f"after cancelling at await {number}"):
-                pass
+    async for number in cancellations(lambda: sandbox.exec(_FOREVER), running=partial(sandbox.exec, _ALL_BEAT)):
+        await no_beats(sandbox, f"after cancelling at await {number}")
+    await no_beats(sandbox, "after the last cancellation")
     await works(sandbox)
 
 
@@ -51,8 +50,8 @@ async def cancel_session_exec(bench: Bench) -> None:
     sandbox = await bench.create()
     session, running = await sandbox.open_session(), partial(sandbox.exec, _ALL_BEAT)
     async for number in cancellations(lambda: session.exec(_FOREVER), running=running):  # noqa: B023  # same turn
-        async with beats_stop(sandbox, f"after cancelling at await {number}"):
-            await session.close()
+        await session.close()
+        await no_beats(sandbox, f"after cancelling at await {number}")
         session = await sandbox.open_session()
     await session.close()
     await works(sandbox)
@@ -94,7 +93,8 @@ async def cancel_reset(bench: Bench) -> None:
     """A cancelled reset can be repeated."""
     bench.requires("reset" in bench.capabilities.acquire, "the substrate cannot reset")
     sandbox = await bench.create()
-    async for _ in cancellations(lambda: sandbox.reset(Marks())):
+    origin = cast(Resets, sandbox)
+    async for _ in cancellations(lambda: origin.reset(Marks())):
         pass
-    await sandbox.reset(Marks())
+    await origin.reset(Marks())
     await works(sandbox)

@@ -16,10 +16,10 @@ from taxtui.sandboxes.conformance.bench import (
     Bench,
     Shell,
     Violation,
-    beats_stop,
     check,
     equal,
     expect,
+    no_beats,
     raises,
 )
 
@@ -179,14 +179,14 @@ async def timeout(bench: Bench) -> None:
     """A command is killed with all processes at the timeout; the session ends, the sandbox stays."""
     shell = await bench.shell()
     for timeout_s in _TIMEOUTS_S:
-        async with beats_stop(shell.sandbox, "after the timeout"):
-            began = time.monotonic()
-            with raises(ExecTimeout, subject="an endless command"):
-                await shell.run(BEAT, timeout_s=timeout_s)
-            took_s = time.monotonic() - began
-            beaten = await shell.sandbox.exec(Command(script=BEATEN))
-            expect(took_s >= timeout_s, f"timed out after {took_s:.2f} s instead of {timeout_s:g} s")
-            expect(took_s < timeout_s + _KILLED_WITHIN_S, f"killing it took {took_s - timeout_s:.1f} s")
+        began = time.monotonic()
+        with raises(ExecTimeout, subject="an endless command"):
+            await shell.run(BEAT, timeout_s=timeout_s)
+        took_s = time.monotonic() - began
+        beaten = await shell.sandbox.exec(Command(script=BEATEN))
+        expect(took_s >= timeout_s, f"timed out after {took_s:.2f} s instead of {timeout_s:g} s")
+        expect(took_s < timeout_s + _KILLED_WITHIN_S, f"killing it took {took_s - timeout_s:.1f} s")
+        await no_beats(shell.sandbox, "after the timeout")
         if bench.mode == "session":
             with raises(SandboxLost, subject="a command in a timed-out session"):
                 await shell.run("true")
@@ -202,9 +202,9 @@ async def silent_timeout(bench: Bench) -> None:
     """A command with closed streams is still waited for, and still killed."""
     shell = await bench.shell()
     equal((await shell.run("exec >&- 2>&-; sleep 0.3; exit 6")).exit_code, 6, "exit code of a silent command")
-    async with beats_stop(shell.sandbox, "after the timeout"):
-        with raises(ExecTimeout, subject="an endless silent command"):
-            await shell.run(f"exec >&- 2>&-\n{BEAT}", timeout_s=_TIMEOUT_S)
+    with raises(ExecTimeout, subject="an endless silent command"):
+        await shell.run(f"exec >&- 2>&-\n{BEAT}", timeout_s=_TIMEOUT_S)
+    await no_beats(shell.sandbox, "after the timeout")
 
 
 # -- sessions
@@ -231,10 +231,10 @@ async def closing(bench: Bench) -> None:
     """Closing ends the shell with all processes, also a second time; a later command is refused."""
     shell = await bench.shell()
     session = await shell.sandbox.open_session()
-    async with beats_stop(shell.sandbox, "after closing"):
-        background = BEAT.replace("beat.foreground", "beat.foreground &")
-        await Shell(shell.sandbox, session).run(f"({background}) >/dev/null 2>&1 </dev/null\n{ALL_BEAT}")
-        await session.close()
+    background = BEAT.replace("beat.foreground", "beat.foreground &")
+    await Shell(shell.sandbox, session).run(f"({background}) >/dev/null 2>&1 </dev/null\n{ALL_BEAT}")
+    await session.close()
+    await no_beats(shell.sandbox, "after closing")
     await session.close()
     with raises(SandboxLost, subject="a command in a closed session"):
         await Shell(shell.sandbox, session).run("true")

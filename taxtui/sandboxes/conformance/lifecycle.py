@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from typing import cast
 
 import msgspec
 
@@ -12,6 +13,7 @@ from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Su
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, Violation, check, equal, expect, output_of, raises
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE
+from taxtui.sandboxes.lifecycle import Resets
 from taxtui.sandboxes.protocol import Marks, Prepares
 
 _DEADLINE_SLACK_S = 60.0
@@ -184,7 +186,7 @@ async def reset(bench: Bench) -> None:
     beat = "(while :; do date > left.beat; sleep 0.1; done) >/dev/null 2>&1 </dev/null &"
     await output_of(sandbox, f"{clutter}; chmod 500 left; {beat}")
     for _ in range(2):
-        await sandbox.reset(Marks())
+        await cast(Resets, sandbox).reset(Marks())
         await asyncio.sleep(0.4)
         equal(await output_of(sandbox, listing), before, "files after the reset")
     equal(await output_of(sandbox, "echo x > note && cat note"), b"x\n", "a command after the reset")

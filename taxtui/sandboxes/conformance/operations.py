@@ -18,7 +18,7 @@ from taxtui.sandboxes.conformance.bench import (
     works,
 )
 from taxtui.sandboxes.conformance.walker import cancellations
-from taxtui.sandboxes.lifecycle import Builds, Snapshots, Suspends, fork
+from taxtui.sandboxes.lifecycle import SNAPSHOT, Builds, Snapshots, Suspends
 from taxtui.sandboxes.protocol import Marks, Sandbox, Session
 
 _PAUSE_S: Final = 3.0
@@ -144,6 +144,10 @@ async def _snapshotted(bench: Bench) -> tuple[Sandbox, Snapshots]:
     return sandbox, cast(Snapshots, sandbox)
 
 
+async def _fork(bench: Bench, reference: str) -> Sandbox:
+    return await bench.create(bench.spec(acquire=f"{SNAPSHOT}:{reference}"))
+
+
 def _builder(bench: Bench) -> Builds:
     bench.requires("build" in bench.capabilities.lifecycle, "the substrate builds no images")
     expect(isinstance(bench.substrate, Builds), "the capability is build, and the substrate has no build")
@@ -158,8 +162,8 @@ async def snapshot_and_fork(bench: Bench) -> None:
     reference = await origin.snapshot(*_copied(bench.spec()), Marks())
     equal(await output_of(sandbox, "cat deep/note"), b"before\n", "the origin's file after the snapshot")
     await output_of(sandbox, "echo after > deep/note")
-    first = await fork(bench.substrate, reference, bench.spec(), Marks())
-    second = await fork(bench.substrate, reference, bench.spec(), Marks())
+    first = await _fork(bench, reference)
+    second = await _fork(bench, reference)
     expect(first.name != second.name, "two forks have one name")
     equal(await output_of(first, "cat deep/note; find deep -maxdepth 0 -perm 750"), b"before\ndeep\n", "a fork's file")
     await output_of(first, "echo mine > deep/note")
@@ -178,7 +182,7 @@ async def build(bench: Bench) -> None:
     base = builder.dockerfile().splitlines()[0]
     name, labels = _copied(bench.spec())
     reference = await builder.build(name, f"{base}\nRUN echo built > /tmp/built\n", labels, Marks())
-    sandbox = await fork(bench.substrate, reference, bench.spec(), Marks())
+    sandbox = await _fork(bench, reference)
     equal(await output_of(sandbox, "cat /tmp/built"), b"built\n", "a file of the image")
     try:
         await builder.build(f"{name}.broken", f"{base}\nRUN echo x > /tmp/x\nRUN exit 7\n", labels, Marks())
@@ -194,7 +198,7 @@ async def cancel_copies(bench: Bench) -> None:
     async for _ in cancellations(lambda: origin.snapshot(*_copied(bench.spec()), Marks())):
         await works(sandbox)
     reference = await origin.snapshot(*_copied(bench.spec()), Marks())
-    async for _ in cancellations(lambda: fork(bench.substrate, reference, bench.spec(), Marks())):
+    async for _ in cancellations(lambda: _fork(bench, reference)):
         await bench.only_own()
 
 

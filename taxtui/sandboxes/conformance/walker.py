@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import types
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from taxtui.sandboxes.conformance.bench import Violation
 
@@ -39,8 +38,8 @@ async def cancellations(
     """
     for delay_s in delays_s:
         for number in range(1, limit + 1):
-            step = CancelledAwait(number, delay_s)
-            task: asyncio.Task[T] = asyncio.create_task(stepped(make(), step))
+            step = CancelledAwait(make(), number, delay_s)
+            task = asyncio.ensure_future(step)
             stuck = True
             try:
                 stuck = await _stuck(task, step, running)
@@ -63,7 +62,9 @@ async def cancellations(
                 break
 
 
-async def _stuck(task: asyncio.Task[T], step: CancelledAwait, running: Callable[[], Awaitable[object]] | None) -> bool:
+async def _stuck(
+    task: asyncio.Future[Any], step: CancelledAwait[Any], running: Callable[[], Awaitable[object]] | None
+) -> bool:
     """Wait until the task has ended, or its suspension is endless."""
     if running is None:
         await asyncio.wait({task}, timeout=STUCK_S + step.delay_s)
@@ -85,18 +86,37 @@ async def _stuck(task: asyncio.Task[T], step: CancelledAwait, running: Callable[
     return not task.done()
 
 
-class CancelledAwait:
-    """The number of the suspension to cancel, and whether it was cancelled."""
+class CancelledAwait(Generic[T]):
+    """An awaitable that awaits ``work``, and cancels the awaiting task at one suspension."""
 
-    def __init__(self, number: int, delay_s: float) -> None:
-        self.number = number
+    def __init__(self, work: Coroutine[Any, Any, T], number: int, delay_s: float) -> None:
+        """``number``: of the suspension to cancel; ``delay_s``: its duration before the cancellation."""
         self.delay_s = delay_s
         self.seen = 0
         self.cancelled = False
+        self._work = work
+        self._number = number
 
-    def suspended(self, task: asyncio.Task[Any]) -> None:
+    def __await__(self) -> Generator[Any, Any, T]:
+        task = asyncio.current_task()
+        assert task is not None
+        error: BaseException | None = None
+        while True:
+            try:
+                awaited = self._work.send(None) if error is None else self._work.throw(error)
+            except StopIteration as finished:
+                result: T = finished.value
+                return result
+            self._suspended(task)
+            error = None
+            try:
+                yield awaited
+            except BaseException as thrown:
+                error = thrown
+
+    def _suspended(self, task: asyncio.Task[Any]) -> None:
         self.seen += 1
-        if self.cancelled or self.seen < self.number:
+        if self.cancelled or self.seen < self._number:
             return
         if not self.delay_s:
             self._cancel(task, self.seen)
@@ -107,27 +127,3 @@ class CancelledAwait:
         if suspension == self.seen and not self.cancelled and not task.done():
             self.cancelled = True
             task.cancel()
-
-
-async def stepped(work: Coroutine[Any, Any, T], step: CancelledAwait) -> T:
-    """Await ``work``, and tell ``step`` of each suspension."""
-    return await _stepped(work, step)
-
-
-@types.coroutine
-def _stepped(work: Coroutine[Any, Any, T], step: CancelledAwait) -> Generator[Any, Any, T]:
-    task = asyncio.current_task()
-    assert task is not None
-    error: BaseException | None = None
-    while True:
-        try:
-            awaited = work.send(None) if error is None else work.throw(error)
-        except StopIteration as finished:
-            result: T = finished.value
-            return result
-        step.suspended(task)
-        error = None
-        try:
-            yield awaited
-        except BaseException as thrown:
-            error = thrown

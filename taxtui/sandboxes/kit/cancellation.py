@@ -41,7 +41,7 @@ async def finish_despite_cancel(work: Coroutine[Any, Any, _T], within_s: float =
     too_late = not task.done()
     if too_late:
         task.cancel()
-    task.add_done_callback(_retrieve_error)
+    task.add_done_callback(retrieve_error)
     if cancelled is not None:
         raise cancelled
     if too_late:
@@ -95,7 +95,7 @@ async def kill_then_timeout(kill: Coroutine[Any, Any, object], timeout_s: float,
     return ExecTimeout(f"the command was killed after {timeout_s:g} s{suffix}")
 
 
-def _retrieve_error(task: asyncio.Future[Any]) -> None:
+def retrieve_error(task: asyncio.Future[Any]) -> None:
     """Retrieve a task's error: asyncio logs unretrieved errors."""
     if not task.cancelled():
         task.exception()

@@ -198,7 +198,8 @@ class Process:
             for _ in range(_PIPE_MAX // _CHUNK):
                 if not self._take(fd):
                     break
-        self.returncode = _shell_code(os.waitstatus_to_exitcode(status))
+        code = os.waitstatus_to_exitcode(status)
+        self.returncode = code if code >= 0 else 128 - code
         self._close_stdin()
         for fd in self._outputs:
             self._loop.remove_reader(fd)
@@ -231,7 +232,3 @@ def _pipe(theirs: list[int], *, writing: bool = False) -> int:
     os.set_blocking(ours, False)
     theirs.append(child)
     return ours
-
-
-def _shell_code(returncode: int) -> int:
-    return returncode if returncode >= 0 else 128 - returncode

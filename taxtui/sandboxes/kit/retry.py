@@ -26,11 +26,6 @@ _JITTER: Final = random.Random()
 _MOST_DOUBLINGS: Final = 64
 
 
-def is_throttled(error: Exception) -> bool:
-    """Whether an error is ``Throttled``: a refusal that may not last."""
-    return isinstance(error, Throttled)
-
-
 class Retry:
     """Repeats a request until the provider accepts it; raises the last refusal when time or tries are used up.
 
@@ -49,7 +44,7 @@ class Retry:
         longest_s: float | None = None,
         within_s: float = math.inf,
         tries: int | None = None,
-        on: Callable[[Exception], bool] = is_throttled,
+        on: type[Exception] = Throttled,
         announce: Callable[[float], object] = lambda wait_s: None,
         source: random.Random = _JITTER,
     ) -> None:
@@ -60,7 +55,7 @@ class Retry:
             longest_s: longest pause; ``LONGEST_PAUSE_S`` by default.
             within_s: longest time from the first request to the beginning of the last.
             tries: most requests of one call.
-            on: the errors to retry; every further error is raised at once.
+            on: the errors to retry, by default refusals that may not last; every further error is raised at once.
             announce: receives each pause in seconds before it begins.
             source: of the jitter.
         """
@@ -111,7 +106,7 @@ class Retry:
 
     def _next_pause_s(self, error: Exception, first_ns: int) -> float | None:
         """The pause before the next request; None if there is none, and the caller raises ``error``."""
-        if not self._on(error) or (self._tries is not None and self.refusals + 1 >= self._tries):
+        if not isinstance(error, self._on) or (self._tries is not None and self.refusals + 1 >= self._tries):
             return None
         wait_s = self.pause_s(error.retry_after_s if isinstance(error, Throttled) else None)
         return wait_s if time.monotonic_ns() - first_ns + wait_s * 1e9 <= self._within_ns else None

@@ -20,11 +20,11 @@ import msgspec
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, retrieve_error, with_cleanup
 from taxtui.sandboxes.kit.kill import LEFT, MARK, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import quoted
 from taxtui.sandboxes.kit.shell.frames import BASH, BEGIN, SH, STDOUT, MergedFrames
-from taxtui.sandboxes.protocol import ExecResult, Marks
+from taxtui.sandboxes.protocol import ExecResult
 
 KILL_S: Final = 30.0
 _KILL_AGAIN_S: Final = 0.3
@@ -40,15 +40,15 @@ class TextCommand(NamedTuple):
 
     script: str
     mark: str  # for kit.kill
-    nonce: str
+    nonce: tuple[str, str]
 
 
 def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool = False) -> TextCommand:
     """The program around a command. ``inside``: the text is for ``shell`` itself, without another shell."""
-    # The nonce has more halves besides the mark: a list of the shell's variables contains no marker.
-    mark, *halves = (new_mark() for _ in range(4))
-    nonce = "".join([mark, *halves])
-    frames = _frames(nonce)
+    # The markers have more parts besides the mark: a list of the shell's variables contains no marker.
+    mark = new_mark()
+    nonce = mark + new_mark(), new_mark() + new_mark()
+    frames = MergedFrames(*nonce)
     subshell = frames.subshell('eval "$1"', stdin="<&4 4<&-")
     program = f"{BEGIN}; {BASH if shell == 'bash' else SH}; ( {subshell})\n_r=$?; exec 4<&-\n{frames.shell('')}"
     script = quoted(command.script)
@@ -58,8 +58,8 @@ def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool =
         bodies += f"{base64.encodebytes(command.stdin).decode()}{mark}\n"
     if len(command.script) > _ARGUMENT:
         program, script = f'set -- "$(cat <&3)"; exec 3<&-; {program}', "''"
-        heredoc = f" 3<<'{halves[0]}'"
-        bodies += f"{command.script}\n{halves[0]}\n"
+        heredoc = f" 3<<'{mark}'"
+        bodies += f"{command.script}\n{mark}\n"
     exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: mark}.items())
     run = (
         f"{{ set -- {script}; eval {quoted(program)}; }}"
@@ -69,23 +69,18 @@ def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool =
     return TextCommand(f"{exports}{feed}{run} 4<{stdin} 2>/dev/null{heredoc}\n{bodies}", mark, nonce)
 
 
-def read(answer: str, nonce: str) -> ExecResult | None:
+def read(answer: str, nonce: tuple[str, str]) -> ExecResult | None:
     """The command's result, or None if the program did not end.
 
     Raises:
         ExecFailed: the program did not print this answer: a command can find the nonce, and forge an answer.
     """
-    frames = _frames(nonce)
+    frames = MergedFrames(*nonce)
     try:
         frames.feed(STDOUT, answer.encode(errors="replace"))
         return frames.result() if frames.complete else None
     except ValueError:
         raise ExecFailed("the command's answer is garbled: the shell program prints no such text") from None
-
-
-def _frames(nonce: str) -> MergedFrames:
-    middle = len(nonce) // 2
-    return MergedFrames(nonce[:middle], nonce[middle:])
 
 
 class TextAnswer(NamedTuple):
@@ -160,10 +155,6 @@ class TextSandbox(ABC):
             raise failure
         return ExecResult(code, b"", b"", answer.started_ns, answer.ended_ns)  # the command has killed the shell
 
-    async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities."""
-        raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
-
     def require_existing(self) -> None:
         """Raise ``SandboxLost`` after the removal."""
         if self.removed.done():
@@ -181,8 +172,9 @@ class TextSandbox(ABC):
         why = f"{self.name} was removed" if self.removed.done() else await self.lost()
         return SandboxLost(why) if why else error
 
-    def _ended(self, _: asyncio.Future[TextAnswer]) -> None:
+    def _ended(self, running: asyncio.Future[TextAnswer]) -> None:
         self.busy -= 1
+        retrieve_error(running)
 
     async def _end(self, running: asyncio.Future[TextAnswer], mark: str) -> None:
         try:
@@ -197,12 +189,6 @@ class TextSandbox(ABC):
 
 
 async def _abandon(running: asyncio.Future[TextAnswer]) -> None:
-    """Cancel a request, and retrieve the result: asyncio reports unretrieved errors."""
+    """Cancel a request, and wait for its end."""
     running.cancel()
-    await finish_despite_cancel(_settled(running))
-
-
-async def _settled(running: asyncio.Future[TextAnswer]) -> None:
-    await asyncio.wait({running})
-    if not running.cancelled():
-        running.exception()
+    await finish_despite_cancel(asyncio.wait({running}))

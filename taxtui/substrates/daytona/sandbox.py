@@ -148,7 +148,7 @@ class DaytonaSandbox(TextSandbox):
         except BaseException as error:
             await with_cleanup(terminal.close(), error)
             raise
-        return await FramedShell.open(terminal, merged=True, explain=self.explained)  # closes after a failure
+        return await FramedShell(terminal, merged=True, explain=self.explained).open()  # closes after a failure
 
     async def suspend(self, marks: Marks) -> None:
         """Stop the sandbox: files stay, processes end.

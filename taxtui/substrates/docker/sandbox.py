@@ -64,7 +64,7 @@ class DockerSandbox:
         except BaseException as error:
             await with_cleanup(self._end(running), error)
             raise
-        return await FramedShell.open(running, end=lambda: self._end(running))
+        return await FramedShell(running, end=lambda: self._end(running)).open()
 
     async def reset(self, marks: Marks) -> None:
         """Kill every process but the container's own, and restore the working folder from the image.

@@ -184,10 +184,7 @@ class FollowedPod:
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``: one websocket for all commands."""
         async with self._explained("opening a shell"):
-            return await FramedShell.open(await self._runner.shell(), explain=self._reason)
-
-    async def reset(self, marks: Marks) -> None:
-        raise ExecFailed("kubernetes cannot reset a pod")
+            return await FramedShell(await self._runner.shell(), explain=self._reason).open()
 
     # -------------------------------------------------------------------------------------------------- image pull
 

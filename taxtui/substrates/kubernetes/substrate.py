@@ -228,7 +228,7 @@ class KubernetesSubstrate:
                     )
                 raise NoRoom(refusal.problem) from error
 
-        room = Retry(longest_s=2.0, within_s=HOLD_S, on=lambda error: isinstance(error, NoRoom))
+        room = Retry(longest_s=2.0, within_s=HOLD_S, on=NoRoom)
         try:
             made = await room(ask)
         except BaseException:

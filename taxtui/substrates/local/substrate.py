@@ -98,7 +98,7 @@ class LocalSandbox:
 
     async def open_session(self) -> Session:
         process, mark = self._launch(launch_argv(), stdin=True)
-        return await FramedShell.open(process, end=lambda: _end(process, mark))
+        return await FramedShell(process, end=lambda: _end(process, mark)).open()
 
     def _launch_shell(self, command: Command) -> tuple[Process, str]:
         """Start the shell of a command; the command's own bash enters the sandbox if possible."""

@@ -134,9 +134,6 @@ class SshSandbox(OverSsh):
         if (await self._substrate.run(scripts.exists(self._folder)))[0]:
             raise SandboxLost(f"{self.name} has been removed, or a command has removed its working folder")
 
-    async def reset(self, marks: Marks) -> None:
-        raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
-
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the processes have ended and the folder is gone."""
         try:

@@ -172,7 +172,7 @@ async def inside(script: str, shell: str, user: Sequence[str] = ()) -> ExecResul
 
 async def session(script: str, shell: str, *, merged: bool = False) -> ExecResult:
     process = shell_process(posix_argv() if shell == "sh" else None, TMPDIR=os.environ.get("TMPDIR", "/tmp"))
-    opened = await FramedShell.open(process, merged=merged)
+    opened = await FramedShell(process, merged=merged).open()
     await opened.exec(Command(script="echo before"))
     result = await opened.exec(Command(script=script))
     await process.write(farewell("exit"))
@@ -259,7 +259,7 @@ async def test_a_user_who_is_not_root_leaves_nothing_either(
 
 
 async def test_named_files_of_a_session_do_not_pile_up(everybodys: Path) -> None:
-    opened = await FramedShell.open(shell_process([*NOBODY, *launch_argv()], TMPDIR=str(everybodys)), merged=True)
+    opened = await FramedShell(shell_process([*NOBODY, *launch_argv()], TMPDIR=str(everybodys)), merged=True).open()
     try:
         late = f"(while [ ! -e {everybodys}/go ]; do sleep 0.01; done; echo late) &"
         assert (await opened.exec(Command(script=f"echo before; {late}"))).stdout == b"before\n"
@@ -282,7 +282,7 @@ TEXTS: Final = (
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 async def test_output_in_every_form(shell: str, user: list[str]) -> None:
     argv = [*user, *(posix_argv() if shell == "sh" else launch_argv())]
-    opened = await FramedShell.open(shell_process(argv), merged=True)
+    opened = await FramedShell(shell_process(argv), merged=True).open()
     for out, err in zip(TEXTS, reversed(TEXTS), strict=True):
         octal = "".join(f"\\{byte:03o}" for byte in err)
         command = Command(script=f"cat; printf '{octal}' >&2", stdin=out)

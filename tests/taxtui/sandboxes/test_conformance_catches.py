@@ -94,7 +94,7 @@ async def test_a_find_that_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_a_failed_clean_up_is_added_to_the_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Bench, "clear", AsyncMock(side_effect=Violation("a sandbox is left")))
+    monkeypatch.setattr(Bench, "eventually_gone", AsyncMock(side_effect=Violation("a sandbox is left")))
     break_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
     word, why = await _judge(BY_NAME["exec: exit codes"], sound_until_broken, None, "create")
     assert (word, why.endswith("; and then, cleaning up: a sandbox is left")) == ("FAIL", True)

@@ -45,7 +45,7 @@ async def shell(request: pytest.FixtureRequest) -> AsyncIterator[FramedShell]:
     argv = posix_argv() if request.param.startswith("sh") else launch_argv()
     if terminal := "terminal" in request.param:
         argv = [*TERMINAL, *argv[:2], f"stty raw -echo; {argv[2]}", *argv[3:]]
-    opened = await FramedShell.open(shell_process(argv), merged=terminal)
+    opened = await FramedShell(shell_process(argv), merged=terminal).open()
     yield opened
     await opened.close()
 
@@ -85,7 +85,7 @@ async def test_a_command_does_not_know_its_last_marker(shell: FramedShell) -> No
 @pytest.mark.parametrize("code", ["", "zero", "9" * 5000], ids=["none", "a word", "5000 digits"])
 async def test_a_forged_marker_closes_the_session(code: str) -> None:
     """Whoever may read what the shell is sent can do it in the shell's stead."""
-    shell = await FramedShell.open(shell_process())
+    shell = await FramedShell(shell_process()).open()
     forge = (
         f"h=$(dd if=/proc/$$/fd/0 bs=65536 count=1 2>/dev/null | {HALVES}); "
         f"printf '%s}}{code}\\n' \"$h\"; printf '%s}}{code}\\n' \"$h\" >&2"
@@ -111,7 +111,7 @@ async def test_a_last_line_runs_before_and_after_the_first_command() -> None:
     for spoken in (True, False):
         stream = shell_process()
         if spoken:
-            await FramedShell.open(stream)
+            await FramedShell(stream).open()
         await stream.write(farewell("exit 5"))
         assert await stream.read() == (ENDED, b"")
         assert stream.returncode == 5
@@ -122,7 +122,7 @@ async def test_an_old_bash_is_driven_line_by_line() -> None:
     *rest, driver, fallback = launch_argv()
     old = driver.replace("BASH_VERSINFO[0] * 100", "0 * 100")
     assert old != driver
-    shell = await FramedShell.open(shell_process([*rest, old, fallback]))
+    shell = await FramedShell(shell_process([*rest, old, fallback])).open()
     result = await shell.exec(Command(script="a=(x y)\necho ${a[1]}\ncat", stdin=b"in"))
     assert result.stdout == b"y\nin"
     await shell.close()
@@ -130,10 +130,10 @@ async def test_an_old_bash_is_driven_line_by_line() -> None:
 
 async def test_a_shell_that_never_answers() -> None:
     with pytest.raises(SandboxLost):
-        await FramedShell.open(shell_process(["/bin/true"]))
+        await FramedShell(shell_process(["/bin/true"])).open()
     stream = shell_process(["/bin/sleep", "60"])
     with pytest.raises(ExecTimeout):
-        await FramedShell.open(stream, timeout_s=0.1)
+        await FramedShell(stream).open(timeout_s=0.1)
     assert await stream.read() == (ENDED, b"")
 
 
@@ -297,7 +297,7 @@ def test_a_stream_that_ends_early_is_never_a_result(payload: bytes, cut: int) ->
 def test_a_real_shell_behind_arbitrary_cuts(commands: list[tuple[bytes, int]], cuts: list[int]) -> None:
     async def run() -> None:
         turns = iter(range(1_000_000))
-        shell = await FramedShell.open(CutStream(shell_process(), lambda: cuts[next(turns) % len(cuts)]))
+        shell = await FramedShell(CutStream(shell_process(), lambda: cuts[next(turns) % len(cuts)])).open()
         for data, code in commands:
             script = f"tee /dev/stderr; exit {code}"
             result = await shell.exec(Command(script=script, stdin=data))
@@ -335,7 +335,7 @@ def test_beginning_and_end_are_kept_however_it_is_cut(chunks: list[bytes]) -> No
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("merged", [False, True])
 async def test_a_session_keeps_beginning_end_and_length_of_both_streams(merged: bool) -> None:
-    shell = await FramedShell.open(shell_process(), merged=merged)
+    shell = await FramedShell(shell_process(), merged=merged).open()
     script = "echo first; head -c 200000 /dev/zero; echo last; head -c 5000 /dev/zero >&2; echo end >&2; exit 9"
     result = await shell.exec(Command(script=script))
     assert (result.exit_code, len(result.stdout), len(result.stderr)) == (9, 1100, 1100)
@@ -361,7 +361,7 @@ def test_a_captured_stream_is_not_held_as_a_whole() -> None:
 @pytest.mark.parametrize("size", [0, 1, 16_384, 16_385, 300_000])
 async def test_input_that_follows_its_frame_arrives_whole(size: int) -> None:
     data = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
-    shell = await FramedShell.open(shell_process(), merged=True)
+    shell = await FramedShell(shell_process(), merged=True).open()
     result = await shell.exec(Command(script="base64 -w0; exit 6", stdin=data))
     assert (result.exit_code, len(result.stdout) + result.stdout_dropped) == (6, len(base64.b64encode(data)))
     part = await shell.exec(Command(script="head -c 3; exit 7", stdin=data))

@@ -130,26 +130,16 @@ class FramedShell:
         self._explain = explain
         self._silent = silent
         self._closed = False
+        self._prologue = _framed(_prologue(merged))  # sent with the first command
 
-    @classmethod
-    async def open(
-        cls,
-        stream: Streams,
-        *,
-        timeout_s: float = OPEN_TIMEOUT_S,
-        merged: bool = False,
-        end: Callable[[], Coroutine[Any, Any, None]] | None = None,
-        explain: Callable[[SubstrateError], Awaitable[SubstrateError]] = _unexplained,
-        silent: bool = False,
-    ) -> Self:
-        """Wait for the first answer of the shell; on failure the stream is closed. Arguments as for the class.
+    async def open(self, timeout_s: float = OPEN_TIMEOUT_S) -> Self:
+        """Wait for the first answer of the shell; on failure the stream is closed.
 
         Raises:
             ExecTimeout, SandboxLost: no answer.
         """
-        shell = cls(stream, merged=merged, end=end, explain=explain, silent=silent)
-        await shell._exchange(Command(script=":", timeout_s=timeout_s), prologue=_framed(_prologue(shell._merged)))
-        return shell
+        await self.exec(Command(script=":", timeout_s=timeout_s))
+        return self
 
     async def exec(self, command: Command) -> ExecResult:
         """Run a command in a subshell. After a timeout or a cancellation the session is closed.
@@ -166,7 +156,7 @@ class FramedShell:
 
         The owner of the stream ends it. Raises as ``exec``.
         """
-        return await self._exchange(command, prologue=_framed(_prologue(self._merged)), epilogue="exit\n")
+        return await self._exchange(command, epilogue="exit\n")
 
     async def close(self) -> None:
         """End the shell with all processes. Idempotent."""
@@ -181,9 +171,9 @@ class FramedShell:
             self._closed = True
             await finish_despite_cancel(self._stop())
 
-    async def _exchange(self, command: Command, *, prologue: bytes = b"", epilogue: str = "") -> ExecResult:
+    async def _exchange(self, command: Command, epilogue: str = "") -> ExecResult:
         try:
-            return await self._answered(command, prologue, epilogue)
+            return await self._answered(command, epilogue)
         except (SandboxLost, ExecFailed) as error:
             if isinstance(error, ExecTimeout) and not self._silent:
                 raise
@@ -192,7 +182,7 @@ class FramedShell:
                 raise
             raise explained from error
 
-    async def _answered(self, command: Command, prologue: bytes, epilogue: str) -> ExecResult:
+    async def _answered(self, command: Command, epilogue: str) -> ExecResult:
         if self._closed:
             raise SandboxLost("the session is closed")
         nonces = secrets.token_hex(16), secrets.token_hex(16)
@@ -200,10 +190,11 @@ class FramedShell:
         evaluated, stdin, fed = _evaluated(command, merged=self._merged)
         shell = frames.shell(epilogue) if epilogue else frames.shell()
         subshell = f"{BEGIN}; {frames.subshell(evaluated, stdin=stdin)}"
-        sent = _framed(subshell) + fed + _framed(shell)
+        sent = self._prologue + _framed(subshell) + fed + _framed(shell)
+        self._prologue = b""
         try:
             async with asyncio.timeout(command.timeout_s):
-                await self._stream.write(prologue + sent)
+                await self._stream.write(sent)
                 while not frames.complete:
                     channel, chunk = await self._stream.read()
                     if channel == ENDED:

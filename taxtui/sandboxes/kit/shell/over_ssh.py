@@ -18,7 +18,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_t
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_script, new_mark, require_killed
 from taxtui.sandboxes.kit.shell.captured_command import captured, wrap_command
-from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, launch_argv
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, launch_argv, outputs
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult, Session
 
@@ -226,23 +226,22 @@ class OverSsh(ABC):
             if isinstance(error, SandboxLost):
                 raise await self.explained(error) from error
             raise
-        return await FramedShell.open(program, end=end, explain=self.explained)
+        return await FramedShell(program, end=end, explain=self.explained).open()
 
     async def _kill(self, mark: str) -> None:
         """Kill the processes with a mark. Without a connection the sandbox's end kills them.
 
         Raises ``ExecFailed`` if the kill failed.
         """
-        program, words = Program(0), b""
+        program = Program(0)
         try:
             async with asyncio.timeout(KILL_TIMEOUT_S):
                 await program.start(self._open, shlex.join(["sh", "-c", kill_script(mark)]))
-                while (item := await program.read())[0] != ENDED:
-                    words += item[1]
+                out, err = await outputs(program)
         except SandboxLost:
             return
         except TimeoutError as error:
             raise ExecFailed(f"{LEFT}: no answer") from error
         finally:
             program.close()
-        require_killed(program.exit_code or 0, words)
+        require_killed(program.exit_code or 0, err.kept or out.kept)

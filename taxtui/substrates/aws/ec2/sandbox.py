@@ -162,9 +162,6 @@ class Ec2Sandbox(OverSsh):
             if state is not None and state.failure and state.status in ("shutting-down", "terminated"):
                 raise state.failure
 
-    async def reset(self, marks: Marks) -> None:
-        raise ExecFailed("ec2 cannot reset a sandbox")
-
     async def destroy(self) -> None:
         if self.connection is not None:
             self.connection.abort()

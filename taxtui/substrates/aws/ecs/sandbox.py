@@ -197,9 +197,9 @@ class EcsSandbox:
 
     async def open_session(self) -> Session:
         terminal = await self._open()
-        return await FramedShell.open(
+        return await FramedShell(
             terminal.channel, merged=True, end=terminal.end, explain=self.explained, silent=True
-        )
+        ).open()
 
     async def _open(self) -> TaskTerminal:
         await self._sessions.acquire()
@@ -217,9 +217,6 @@ class EcsSandbox:
     async def explained(self, error: SubstrateError) -> SubstrateError:
         """``error``, or the end of the task as the cause."""
         return await self._substrate.explained(self._arn, self._launched_s, error)
-
-    async def reset(self, marks: Marks) -> None:
-        raise ExecFailed("ecs cannot reset a sandbox")
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""

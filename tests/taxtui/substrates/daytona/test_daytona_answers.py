@@ -75,11 +75,11 @@ def answer(code: str, out: str, err: str = "t") -> str:
 )
 def test_what_the_program_does_not_print_is_the_commands_failure(forged: str) -> None:
     with pytest.raises(ExecFailed, match="garbled"):
-        read(forged, "".join(HALVES))
+        read(forged, HALVES)
 
 
 def test_what_is_not_kept_is_counted() -> None:
-    result = read(answer("3", "b1000.YWJj", "b2.YWI="), "".join(HALVES))
+    result = read(answer("3", "b1000.YWJj", "b2.YWI="), HALVES)
     assert result is not None
     assert (result.exit_code, result.stdout, result.stdout_dropped) == (3, b"abc", 997)
     assert (result.stderr, result.stderr_dropped) == (b"ab", 0)

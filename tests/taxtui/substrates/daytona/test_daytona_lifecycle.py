@@ -20,7 +20,6 @@ from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ReadyTimeout,
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, KEPT_BYTES, TAIL_BYTES
 from taxtui.sandboxes.kit.labels import LABEL_TRIAL
-from taxtui.sandboxes.lifecycle import fork
 from taxtui.sandboxes.protocol import ExecResult, Marks
 from taxtui.substrates.daytona import DaytonaOptions, client
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
@@ -174,7 +173,8 @@ async def test_a_fork_uses_the_snapshot_even_with_the_option_image(standin: Dayt
         sandbox = await ready(substrate)
         await sandbox.exec(Command(script="echo x > note"))
         reference = await sandbox.snapshot(COPY, LABELS, Marks())
-        copy = await fork(substrate, reference, spec(), Marks())
+        copy = await substrate.create(spec(acquire=f"snapshot:{reference}"), Marks())
+        await copy.wait_ready(Marks())
         assert (await copy.exec(Command(script="cat note"))).stdout == b"x\n"
 
 

@@ -163,7 +163,7 @@ async def test_a_cold_pull_is_marked_with_its_length_and_the_images_size(
     began_ns = next(at_ns for at_ns in bounds if seen["running"][0] - at_ns >= 50 * MS)
     for name in PULL:
         assert seen[name][1] == seen["running"][0] - began_ns - 50 * MS + MS
-    assert (marks.moved("pulled"), marks.moved("pulling")) == (IMAGE_BYTES, -1)
+    assert marks.moved_bytes == {"pulled": IMAGE_BYTES}
     # The next one finds the image there: no mark, and what is asked before the removal is the same either way.
     warm, asked_warm = await live(standin, substrate)
     assert not PULL & {name for name, _, _ in warm.seen}
@@ -179,7 +179,7 @@ async def test_always_pulling_moves_an_unknown_number_of_bytes(
         standin.pods.cold = True
         marks, _ = await live(standin, substrate)
     assert {name for name, _, _ in marks.seen} >= PULL
-    assert marks.moved("pulled") == -1
+    assert not marks.moved_bytes
 
 
 async def test_a_pull_that_is_short_impossible_or_not_ours_to_see_is_not_recorded(
