@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
 import re
 import secrets
 import shutil
 import socket
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 
 LIMITS: Final = Limits(cpus=1.0, memory_mib=256, pids=64)
@@ -201,11 +199,7 @@ def _planted(secret: str) -> Iterator[dict[str, str]]:
 async def _sandbox(substrate: Substrate, run_id: str, number: int) -> AsyncIterator[Sandbox]:
     spec = SandboxSpec(
         name=f"taxtui-{run_id}-{number}",
-        labels={
-            LABEL_RUN: run_id,
-            LABEL_TRIAL: str(number),
-            LABEL_DEADLINE: str(math.ceil(time.time() + _TTL_S)),
-        },
+        labels=labels.of_trial(run_id, number, _TTL_S),
         limits=LIMITS,
         ttl_s=_TTL_S,
     )

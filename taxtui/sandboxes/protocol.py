@@ -117,7 +117,7 @@ class ExecResult(msgspec.Struct, frozen=True):
     bytes.
 
     ``wrapper_ended_ns``: time of the last line of taxtui's outermost shell wrapper, in nanoseconds since 1970 by the
-                                            sandbox's clock; −1 without such a wrapper, or without a clock in its shell.
+    sandbox's clock; −1 without such a wrapper, or without a clock in its shell.
     """
 
     exit_code: int
@@ -159,7 +159,7 @@ class Marks:
         """Record the milestone ``name`` at ``at_ns`` (monotonic, now by default), seen by a look every
         ``resolution_ns``.
 
-            ``moved_bytes``: bytes moved until then, for example of a pulled image.
+        ``moved_bytes``: bytes moved until then, for example of a pulled image.
         """
         if moved_bytes is not None:
             self.moved_bytes[name] = moved_bytes

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import time
 from typing import Final
 
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.journal import Journal
 from taxtui.runner.trial.bracket import Method, method_for
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
 
 BASE_TTL_S: Final = 3600.0
@@ -53,11 +51,7 @@ class CellRun:
         ttl_s = self._ttl_s()
         return SandboxSpec(
             name=ledger.sandbox_name(run_id, part, trial),
-            labels={
-                LABEL_RUN: run_id,
-                LABEL_TRIAL: str(trial),
-                LABEL_DEADLINE: str(math.ceil(time.time() + ttl_s)),
-            },
+            labels=labels.of_trial(run_id, trial, ttl_s),
             limits=self._run.limits,
             ttl_s=ttl_s,
             network=self.plan.tier.network,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Command, Limits, Mode, SandboxSpec
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.protocol import ExecResult, Marks, Sandbox, Session, Substrate
 
 Factory = Callable[[], Substrate]
@@ -57,8 +57,8 @@ class Check(NamedTuple):
         ``short_ttl_s``: the shortest time to live of the provider; by default no deadline is awaited.
         ``acquire``: a value of ``--acquire``.
 
-            Raises:
-                Violation, NotApplicable: see there. Any other exception is a violation of the documented errors.
+        Raises:
+            Violation, NotApplicable: see there. Any other exception is a violation of the documented errors.
         """
         async with asyncio.timeout(timeout_s), Bench(factory, self.mode or "exec", short_ttl_s, acquire) as bench:
             await self.run(bench)
@@ -158,15 +158,10 @@ class Bench:
 
     def spec(self, *, ttl_s: float = SPEC_TTL_S, acquire: str = "") -> SandboxSpec:
         """The spec of a new sandbox, with the runner's labels; by default acquired as all of this bench."""
-        number = str(next(self._numbers))
-        labels = {
-            LABEL_RUN: self.run_id,
-            LABEL_TRIAL: number,
-            LABEL_DEADLINE: str(int(time.time() + ttl_s)),
-        }
+        number = next(self._numbers)
         return SandboxSpec(
             name=f"taxtui-{self.run_id}-{number}",
-            labels=labels,
+            labels=labels.of_trial(self.run_id, number, ttl_s),
             limits=Limits(),
             ttl_s=ttl_s,
             acquire=acquire or self.acquire,

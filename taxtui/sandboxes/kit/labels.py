@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,6 +19,11 @@ END_OF_TIME_S: Final = 253_402_300_799
 """The year 9999, the last of calendars: a label may have any value."""
 _ALL_TIME_DIGITS: Final = len(str(END_OF_TIME_S))
 _DIGITS: Final = re.compile(r"[0-9]+")
+
+
+def of_trial(run_id: str, trial: int, ttl_s: float) -> dict[str, str]:
+    """The labels of a trial's sandbox with the deadline ``ttl_s`` from now."""
+    return {LABEL_RUN: run_id, LABEL_TRIAL: str(trial), LABEL_DEADLINE: str(math.ceil(time.time() + ttl_s))}
 
 
 def unix_s(text: str) -> int | None:

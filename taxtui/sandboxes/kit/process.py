@@ -174,12 +174,12 @@ class Process:
 
     def _watch_exit(self) -> int:
         """Have ``_exited`` called in the loop once the child is a zombie; returns the watched descriptor or -1."""
-        if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(AttributeError, OSError):  # on macOS, and at the limit of descriptors
             fd = os.pidfd_open(self.pid)
             self._loop.add_reader(fd, self._exited)
             return fd
 
-        def wait() -> None:  # macOS
+        def wait() -> None:
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._exited)

@@ -109,7 +109,7 @@ async def test_a_program_that_cannot_be_started_leaves_no_descriptor() -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-async def test_input_larger_than_a_pipe_arrives_and_a_closed_input_is_no_error() -> None:
+async def test_input_larger_than_a_pipe_arrives_and_a_closed_input_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = Process(["/bin/sh", "-c", "wc -c"], ENV, stdin=True)
     counts.feed(b"x" * 3_000_000)
     counts.feed(b"y" * 7, end=True)
@@ -117,6 +117,7 @@ async def test_input_larger_than_a_pipe_arrives_and_a_closed_input_is_no_error()
     assert (out.kept.strip(), counts.returncode) == (b"3000007", 0)
     with pytest.raises(SandboxLost, match="no longer reads"):
         await counts.write(b"more")
+    monkeypatch.setattr(os, "pidfd_open", Mock(side_effect=OSError(24, "too many open files")))
     deaf = Process(["/bin/sh", "-c", "exec <&-; echo deaf; sleep 0.1; exit 3"], ENV, stdin=True)
     assert await deaf.read() == (STDOUT, b"deaf\n")
     deaf.feed(b"z" * 100_000)

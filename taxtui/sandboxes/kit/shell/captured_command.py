@@ -16,11 +16,7 @@ from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Streams
 from taxtui.sandboxes.kit.shell.frames import BEGIN, NOW, STDERR, STDOUT, MarkedOutput
 
-# Quiet, or bash would comment on death by a signal; the command itself gets the real stderr.
-_PROGRAM: Final = r"""@BEGIN@; exec 3>&2 2>/dev/null; export @MARK@="$1"; _a=$1; _b=$2; shift 2
-@BODY@ 2>&3 3>&-
-_r=$?; printf '\1%s%s %d:%s\n' "$_a" "$_b" "$_r" "@NOW@" >&3; printf '\1%s%s %d:%s\n' "$_a" "$_b" "$_r" "@NOW@"; @END@
-""".replace("@BEGIN@", BEGIN).replace("@NOW@", NOW)
+_LAST_LINE: Final = r"""printf '\1%s%s %d:%s\n' "$_a" "$_b" "$_r" """ + f'"{NOW}"'
 _URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit the request line, often to 8 KiB
 
 
@@ -46,25 +42,25 @@ def wrap_command(command: Command, shell: str) -> CapturedProgram:
             body = f'( eval "$(head -c {len(stdin)})" </dev/null )'
     else:
         body = '( eval "$1" )'
-    return _wrapped(shell, body, 'exit "$_r"', [script], stdin)
+    return _wrapped(new_mark(), shell, body, 'exit "$_r"', [script], stdin)
 
 
 def wrap_program(argv: Sequence[str]) -> CapturedProgram:
     """The program around a persistent shell: all processes end with the shell."""
-    return _wrapped("sh", '"$@"', "@KILL@; kill -KILL 0", argv, b"")
+    mark = new_mark()
+    return _wrapped(mark, "sh", '"$@"', f"{kill_script(mark)}; kill -KILL 0", argv, b"")
 
 
-def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
-    # The nonce has a second half besides the mark: a list of the shell's variables contains no marker.
-    first_half, second_half = new_mark(), new_mark()
-    program = _PROGRAM.replace("@MARK@", MARK).replace("@BODY@", body).replace("@END@", end)
-    program = program.replace("@KILL@", kill_script(first_half))
-    return CapturedProgram(
-        [shell, "-c", program, shell, first_half, second_half, *argv],
-        stdin,
-        f"\1{first_half}{second_half} ".encode(),
-        first_half,
+def _wrapped(mark: str, shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
+    # Quiet, or bash would comment on death by a signal; the command itself gets the real stderr.
+    program = (
+        f'{BEGIN}; exec 3>&2 2>/dev/null; export {MARK}="$1"; _a=$1; _b=$2; shift 2\n'
+        f"{body} 2>&3 3>&-\n"
+        f"_r=$?; {_LAST_LINE} >&3; {_LAST_LINE}; {end}\n"
     )
+    half = new_mark()  # a list of the shell's variables contains no marker: the marker has two halves
+    argv = [shell, "-c", program, shell, mark, half, *argv]
+    return CapturedProgram(argv, stdin, f"\1{mark}{half} ".encode(), mark)
 
 
 async def captured(stream: Streams, marker: bytes) -> tuple[MarkedOutput, MarkedOutput]:

@@ -173,8 +173,7 @@ async def test_a_fork_uses_the_snapshot_even_with_the_option_image(standin: Dayt
         sandbox = await ready(substrate)
         await sandbox.exec(Command(script="echo x > note"))
         reference = await sandbox.snapshot(COPY, LABELS, Marks())
-        copy = await substrate.create(spec(acquire=f"snapshot:{reference}"), Marks())
-        await copy.wait_ready(Marks())
+        copy = await ready(substrate, acquire=f"snapshot:{reference}")
         assert (await copy.exec(Command(script="cat note"))).stdout == b"x\n"
 
 
