@@ -19,7 +19,6 @@ import msgspec
 from taxtui.errors import ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels, private_folder
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.kill import LEFT, kill_script
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.process import Process
@@ -47,12 +46,12 @@ class HarnessContainers(Sites):
     A compose project has a compose file in the sandbox's folder, and possibly a network.
     """
 
-    def __init__(self, kind: str, image: str, image_fix: str, pool: BlockingPool, *, compose: bool = True) -> None:
+    def __init__(self, kind: str, image: str, image_fix: str, *, compose: bool = True) -> None:
         """``kind``: the harness's name, in the labels; ``image_fix``: the fix for a missing image."""
+        super().__init__(kind)
         self.kind = kind
         self.image = image
         self.image_fix = image_fix
-        self.pool = pool
         self._compose = compose
 
     async def open(self) -> None:
@@ -112,29 +111,33 @@ class HarnessContainers(Sites):
         """The label filter of a sandbox."""
         return f"{self._key(_NAME)}={name}"
 
-    def service(self, spec: SandboxSpec, env: dict[str, str]) -> dict[str, Any]:
-        """Settings of the container besides the harness's own: limits, labels, environment, as in docker's cells."""
-        limits = spec.limits
-        return {
-            "labels": _plain(self.labels(spec)),
-            "environment": _plain(env),
-            "hostname": "sandbox",
-            "init": True,
-            "logging": {"driver": "none"},
-            "cap_drop": ["ALL"],
-            "security_opt": ["no-new-privileges"],
-            "cpus": limits.cpus,
-            "mem_limit": f"{limits.memory_mib}m",
-            "memswap_limit": f"{limits.memory_mib}m",
-            "pids_limit": limits.pids,
+    def compose_file(
+        self, spec: SandboxSpec, env: dict[str, str], name: str, service: dict[str, Any], *, network: bool
+    ) -> Path:
+        """Write a compose file: the harness's own service ``name``, with limits, labels and environment of taxtui's.
+
+        ``network``: a network for this sandbox, with labels for the search. Raises ``OSError``.
+        """
+        limits, ours = spec.limits, _plain(self.labels(spec))
+        project: dict[str, Any] = {"networks": {"default": {"labels": ours}}} if network else {}
+        project["services"] = {
+            name: {
+                **service,
+                **({} if network else {"network_mode": "none"}),
+                "pull_policy": "never",
+                "labels": ours,
+                "environment": _plain(env),
+                "hostname": "sandbox",
+                "init": True,
+                "logging": {"driver": "none"},
+                "cap_drop": ["ALL"],
+                "security_opt": ["no-new-privileges"],
+                "cpus": limits.cpus,
+                "mem_limit": f"{limits.memory_mib}m",
+                "memswap_limit": f"{limits.memory_mib}m",
+                "pids_limit": limits.pids,
+            }
         }
-
-    def network(self, spec: SandboxSpec) -> dict[str, Any]:
-        """The compose network of a project, with labels for the search."""
-        return {"default": {"labels": _plain(self.labels(spec))}}
-
-    def written(self, spec: SandboxSpec, project: dict[str, Any]) -> Path:
-        """Write the compose file. Raises ``OSError``."""
         path = self.root / spec.name / _FILE
         path.write_bytes(msgspec.json.encode(project))
         return path

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import logging
 import os
 import time
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -16,31 +15,26 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
-from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
+from taxtui.substrates.harness.harbor_environment import HarborEnvironments
+from taxtui.substrates.harness.harness import QUIET, HarnessedSandbox, HarnessSubstrate
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 # Before the import: Harbor would fetch prices of models.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from harbor.environments.docker.docker import DockerEnvironment
+from harbor.models.environment_type import EnvironmentType
 from harbor.models.task.config import EnvironmentConfig
 from harbor.models.trial.paths import TrialPaths
-
-_QUIET: Final = logging.getLogger("taxtui.harbor")
-_QUIET.addHandler(logging.NullHandler())
-_QUIET.propagate = False
-_DOCKER: Final = "docker"
 
 
 class HarborSandbox(HarnessedSandbox):
     """A started environment."""
 
-    SHELLS: ClassVar[tuple[str, ...]] = ("bash",)
-
     def __init__(self, name: str, substrate: HarborSubstrate, environment: Any) -> None:
-        """``environment``: started."""
-        super().__init__(name, substrate)
+        """``environment``: started. Only docker's gives a script to bash for certain."""
+        self._docker = substrate.docker
+        super().__init__(name, substrate, inside=self._docker and substrate.options.shell == "bash")
         self._environment = environment
 
     async def run(self, script: str) -> TextAnswer:
@@ -52,17 +46,9 @@ class HarborSandbox(HarnessedSandbox):
         return TextAnswer(text, answer.return_code, started_ns, ended_ns)
 
     async def stop(self) -> None:
-        """As ``HarnessedSandbox.stop``: as Harbor does after a trial."""
-        await self._environment.stop(delete=True)
-
-
-class RemoteHarborSandbox(HarborSandbox):
-    """A sandbox behind Harbor alone."""
-
-    SHELLS: ClassVar[tuple[str, ...]] = ()  # an environment may give a script to another shell
-
-    async def stop(self) -> None:
-        """Do nothing: the sandbox's site stops the sandbox and reports failures."""
+        """As ``HarnessedSandbox.stop``: as Harbor does after a trial. A remote site does so itself, and reports."""
+        if self._docker:
+            await self._environment.stop(delete=True)
 
 
 class HarborSubstrate(HarnessSubstrate):
@@ -72,33 +58,26 @@ class HarborSubstrate(HarnessSubstrate):
     Options: ClassVar[type[msgspec.Struct]] = HarborOptions
     package: ClassVar[str] = "harbor"
     options: HarborOptions
+    sites: HarnessContainers | HarborEnvironments
 
     def __init__(self, options: HarborOptions | None = None) -> None:
         """Nothing is looked for yet."""
         self.options = options = options or HarborOptions()
         environment = options.environment
-        names = environment_names()
+        names = [member.value for member in EnvironmentType]
         if environment not in names and ":" not in environment:
             close = difflib.get_close_matches(environment, names, 1)
             fix = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
             raise UsageError(f"harbor has no environment {environment!r}", fix=fix)
-        docker = environment == _DOCKER
+        self.docker = docker = environment == "docker"
+        self._image = options.image or DEFAULT_IMAGE
         super().__init__(
+            HarnessContainers(self.name, self._image, "taxtui setup") if docker else HarborEnvironments(options),
             environment.rpartition(":")[2],
             idempotent=docker,
             confirms_gone=docker,
             paid=environment not in HARBOR_FREE,
         )
-
-    def choose(self) -> Sites:
-        """As ``HarnessSubstrate.choose``."""
-        if self.options.environment != _DOCKER:
-            return HarborEnvironments(self.options, _QUIET, self.pool)
-        return HarnessContainers(self.name, self._image, "taxtui setup", self.pool)
-
-    @property
-    def _image(self) -> str:
-        return self.options.image or DEFAULT_IMAGE
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:
         """As ``HarnessSubstrate.begin``: docker in a thread, because Harbor asks docker for the version and blocks.
@@ -108,22 +87,17 @@ class HarborSubstrate(HarnessSubstrate):
         if isinstance(self.sites, HarborEnvironments):
             environment = self.sites.construct(spec, env)
             await environment.start(force_build=False)
-            return RemoteHarborSandbox(spec.name, self, environment)
-        environment = self._environment(spec, env)
-        await self.pool.run(
-            lambda: asyncio.run(environment.start(force_build=False)),
-            dispose=lambda _: asyncio.run(environment.stop(delete=True)),
-        )
+        else:
+            environment = self._environment(self.sites, spec, env)
+            await self.sites.pool.run(
+                lambda: asyncio.run(environment.start(force_build=False)),
+                dispose=lambda _: asyncio.run(environment.stop(delete=True)),
+            )
         return HarborSandbox(spec.name, self, environment)
 
-    def _environment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
+    def _environment(self, sites: HarnessContainers, spec: SandboxSpec, env: dict[str, str]) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""
-        assert isinstance(self.sites, HarnessContainers)
-        service = self.sites.service(spec, env)
-        networks = {"networks": self.sites.network(spec)}
-        if self.options.network == "none":
-            service, networks = {**service, "network_mode": "none"}, {}
-        extra = self.sites.written(spec, {"services": {"main": {**service, "pull_policy": "never"}}, **networks})
+        extra = sites.compose_file(spec, env, "main", {}, network=self.options.network == "own")
         folder = extra.parent / "environment"
         folder.mkdir()
         return DockerEnvironment(
@@ -132,7 +106,7 @@ class HarborSubstrate(HarnessSubstrate):
             session_id=spec.name,
             trial_paths=TrialPaths(trial_dir=extra.parent / "trial"),
             task_env_config=EnvironmentConfig(docker_image=self._image),
-            logger=_QUIET,
+            logger=QUIET,
             mounts=[],
             extra_docker_compose=[extra],
         )

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 import json
-import logging
 import math
 import os
 import re
@@ -23,13 +21,12 @@ from typing import Any, ClassVar, Final
 from taxtui.errors import CleanupFailed, ExecFailed, UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import private_folder
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.kill import LEFT, kill_script
 from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.harness import HARBOR_PRICE_SHEETS, HarborOptions
 from taxtui.substrates.harness.failure import one_line
-from taxtui.substrates.harness.harness import Sites
+from taxtui.substrates.harness.harness import QUIET, Sites
 
 _STOP_S: Final = 120.0
 _PROBE_S: Final = 10.0
@@ -57,12 +54,11 @@ class HarborEnvironments(Sites):
 
     ends_starts: ClassVar[bool] = True  # a start costs money
 
-    def __init__(self, options: HarborOptions, logger: logging.Logger, pool: BlockingPool) -> None:
+    def __init__(self, options: HarborOptions) -> None:
         """Raises ``UsageError``: the settings cannot be read."""
+        super().__init__("harbor")
         self.options = options
-        self.pool = pool
         self.live: dict[str, Any] = {}  # Harbor's object of each sandbox of this process; None before construction
-        self._logger = logger
         self._settings = _settings(options.settings)
 
     async def open(self) -> None:
@@ -105,16 +101,11 @@ class HarborEnvironments(Sites):
             prices=name if name in HARBOR_PRICE_SHEETS else "",
         )
 
-    def add(self, spec: SandboxSpec) -> dict[str, str]:
-        """As ``Sites.add``."""
-        env = super().add(spec)
-        self.live[spec.name] = None
-        return env
-
     def construct(self, spec: SandboxSpec, env: dict[str, str]) -> Any:
         """Construct Harbor's object for a sandbox, without starting the sandbox. Raises any exception of Harbor."""
-        self.live[spec.name] = self._construct(spec.name, self.root / spec.name, spec.limits, env)
-        return self.live[spec.name]
+        self.live[spec.name] = None
+        self.live[spec.name] = environment = self._construct(spec.name, self.root / spec.name, spec.limits, env)
+        return environment
 
     def _construct(self, name: str, folder: Path, limits: Limits, env: Mapping[str, str]) -> Any:
         from harbor.environments.factory import EnvironmentFactory
@@ -142,7 +133,7 @@ class HarborEnvironments(Sites):
             task_env_config=TaskEnvironment(
                 docker_image=self.options.image, cpus=max(1, math.ceil(limits.cpus)), memory_mb=limits.memory_mib
             ),
-            logger=self._logger,
+            logger=QUIET,
         )
 
     async def kill(self, name: str, mark: str) -> None:
@@ -183,15 +174,10 @@ class HarborEnvironments(Sites):
         self.live.pop(name, None)
 
 
-def environment_names() -> list[str]:
-    """The names in Harbor's registry."""
-    return [member.value for member in importlib.import_module("harbor.models.environment_type").EnvironmentType]
-
-
 def _kind(name: str) -> Any:
-    if ":" in name:
-        return None
-    return importlib.import_module("harbor.models.environment_type").EnvironmentType(name)
+    from harbor.models.environment_type import EnvironmentType
+
+    return None if ":" in name else EnvironmentType(name)
 
 
 def _settings(path: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -28,6 +29,11 @@ from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, 
 from taxtui.substrates.harness import HarborOptions, InspectOptions, SwerexOptions
 from taxtui.substrates.harness.failure import not_run, not_started
 
+# For SDKs with a parameter for a logger.
+QUIET: Final = logging.getLogger("taxtui.harness")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+
 AT_ONCE: Final = 64
 """Sandboxes at a time. Each may occupy two threads: by a command, and by a start or an end."""
 _ARGUMENT: Final = 100_000  # bytes of a script; Linux takes no argument beyond 128 KiB
@@ -44,9 +50,11 @@ class Sites(ABC):
     """
 
     root: Path
-    pool: BlockingPool
     ends_starts: ClassVar[bool] = False
     """Whether a cancelled start ends at once. Otherwise the start runs to its end, and the sandbox is destroyed."""
+
+    def __init__(self, harness: str) -> None:
+        self.pool = BlockingPool(2 * AT_ONCE, harness)
 
     @abstractmethod
     async def open(self) -> None:
@@ -81,13 +89,9 @@ class Sites(ABC):
 class HarnessedSandbox(TextSandbox):
     """A sandbox; each harness adds running a script and stopping."""
 
-    SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
-    """Sandbox shells that ``run`` starts by itself; for any other shell ``run`` starts sh."""
-
-    def __init__(self, name: str, substrate: HarnessSubstrate) -> None:
-        shell = substrate.options.shell
-        super().__init__(name, shell, {}, inside=shell in self.SHELLS)
-        self.pool = substrate.pool
+    def __init__(self, name: str, substrate: HarnessSubstrate, *, inside: bool = True) -> None:
+        """``inside``: ``run`` starts the sandbox's shell by itself; otherwise ``run`` may start any shell."""
+        super().__init__(name, substrate.options.shell, {}, inside=inside)
         self._sites = substrate.sites
         self._package = substrate.package
         self._stopped = False
@@ -155,8 +159,11 @@ class HarnessSubstrate(ABC):
     provenance: Literal["measured", "stand_in"] = "measured"
     options: HarborOptions | InspectOptions | SwerexOptions
 
-    def __init__(self, variant: str, *, idempotent: bool, confirms_gone: bool = True, paid: bool = False) -> None:
+    def __init__(
+        self, sites: Sites, variant: str, *, idempotent: bool, confirms_gone: bool = True, paid: bool = False
+    ) -> None:
         """``variant``: the harness's environment; ``options`` are set before."""
+        self.sites = sites
         self.variant = variant
         # No deadline: only taxtui removes leftovers of a harness. No sessions: a harness has none.
         self.capabilities = Capabilities(
@@ -167,12 +174,6 @@ class HarnessSubstrate(ABC):
             modes=("exec",),
             max_concurrency=AT_ONCE,
         )
-        self.pool = BlockingPool(2 * AT_ONCE, self.name)
-        self.sites = self.choose()
-
-    @abstractmethod
-    def choose(self) -> Sites:
-        """The kind of the sandboxes' sites."""
 
     @abstractmethod
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> HarnessedSandbox:
@@ -185,7 +186,7 @@ class HarnessSubstrate(ABC):
 
     async def __aexit__(self, *exc: object) -> None:
         """Wait for calls under way."""
-        await self.pool.__aexit__(*exc)
+        await self.sites.pool.__aexit__(*exc)
 
     async def check(self) -> Availability:
         """As ``Substrate.check``."""

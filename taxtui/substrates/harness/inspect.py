@@ -14,7 +14,7 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
+from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate
 
 # Inspect logs our exceptions with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
@@ -52,32 +52,17 @@ class InspectSubstrate(HarnessSubstrate):
     Options: ClassVar[type[msgspec.Struct]] = InspectOptions
     package: ClassVar[str] = "inspect_ai"
     options: InspectOptions
+    sites: HarnessContainers
 
     def __init__(self, options: InspectOptions | None = None) -> None:
         """Nothing is looked for yet."""
         self.options = options or InspectOptions()
-        super().__init__("docker", idempotent=True)
-
-    def choose(self) -> Sites:
-        """As ``HarnessSubstrate.choose``."""
-        return HarnessContainers(self.name, self.options.image, "taxtui setup", self.pool)
+        sites = HarnessContainers(self.name, self.options.image, "taxtui setup")
+        super().__init__(sites, "docker", idempotent=True)
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> InspectSandbox:
-        """As ``HarnessSubstrate.begin``: as before each sample of a task."""
-        path = self._compose_file(spec, env)
-        environments = await DockerSandboxEnvironment.sample_init(_TASK, path, {})
+        """As ``HarnessSubstrate.begin``: as before each sample of a task with an image only."""
+        service = {"image": self.options.image, "command": _IDLE, "stop_grace_period": "1s"}
+        path = self.sites.compose_file(spec, env, "default", service, network=spec.network)
+        environments = await DockerSandboxEnvironment.sample_init(_TASK, str(path), {})
         return InspectSandbox(spec.name, self, environments["default"])
-
-    def _compose_file(self, spec: SandboxSpec, env: dict[str, str]) -> str:
-        """Inspect's compose file for a task with an image only, with limits and labels."""
-        assert isinstance(self.sites, HarnessContainers)
-        service = {
-            "image": self.options.image,
-            "pull_policy": "never",
-            "command": _IDLE,
-            "stop_grace_period": "1s",
-            **({} if spec.network else {"network_mode": "none"}),
-            **self.sites.service(spec, env),
-        }
-        networks = {"networks": self.sites.network(spec)} if spec.network else {}
-        return str(self.sites.written(spec, {"services": {"default": service}, **networks}))

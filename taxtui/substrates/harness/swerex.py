@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate, Sites
+from taxtui.substrates.harness.harness import QUIET, HarnessedSandbox, HarnessSubstrate
 
 # Before the import: SWE-ReX logs to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
@@ -22,16 +22,12 @@ os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 from swerex.deployment.docker import DockerDeployment
 from swerex.runtime.abstract import Command
 
-_QUIET: Final = logging.getLogger("taxtui.swerex")
-_QUIET.addHandler(logging.NullHandler())
-_QUIET.propagate = False
-
 
 class SwerexSandbox(HarnessedSandbox):
     """A started deployment."""
 
     def __init__(self, name: str, substrate: SwerexSubstrate, deployment: DockerDeployment) -> None:
-        """SWE-ReX's coroutines block: each has a thread of ``pool`` and a loop."""
+        """SWE-ReX's coroutines block: each has a thread and a loop."""
         super().__init__(name, substrate)
         self._deployment = deployment
 
@@ -44,11 +40,11 @@ class SwerexSandbox(HarnessedSandbox):
             ended_ns = time.monotonic_ns()
             return TextAnswer(answer.stdout, answer.exit_code or 0, started_ns, ended_ns)
 
-        return await self.pool.run(lambda: asyncio.run(execute()))
+        return await self._sites.pool.run(lambda: asyncio.run(execute()))
 
     async def stop(self) -> None:
         """As ``HarnessedSandbox.stop``."""
-        await self.pool.run(lambda: _stop(self._deployment))
+        await self._sites.pool.run(lambda: _stop(self._deployment))
 
 
 class _LeftAlone(DockerDeployment):
@@ -63,26 +59,23 @@ class SwerexSubstrate(HarnessSubstrate):
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
     package: ClassVar[str] = "swe-rex"
     options: SwerexOptions
+    sites: HarnessContainers
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
         """Nothing is looked for yet."""
         self.options = options or SwerexOptions()
-        # SWE-ReX chooses the containers' names.
-        super().__init__("docker", idempotent=False)
-
-    def choose(self) -> Sites:
-        """As ``HarnessSubstrate.choose``."""
         fix = "docs/substrates/harnesses.md says how to make one"
-        return HarnessContainers(self.name, self.options.image, fix, self.pool, compose=False)
+        sites = HarnessContainers(self.name, self.options.image, fix, compose=False)
+        # SWE-ReX chooses the containers' names.
+        super().__init__(sites, "docker", idempotent=False)
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""
         deployment = self._deployment(spec, env)
-        await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
+        await self.sites.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         return SwerexSandbox(spec.name, self, deployment)
 
     def _deployment(self, spec: SandboxSpec, env: dict[str, str]) -> DockerDeployment:
-        assert isinstance(self.sites, HarnessContainers)
         limits = spec.limits
         arguments = [
             *("--init", "--log-driver=none", "--hostname=sandbox"),
@@ -92,7 +85,7 @@ class SwerexSubstrate(HarnessSubstrate):
             *(f"--label={key}={value}" for key, value in self.sites.labels(spec).items()),
             *(f"--env={key}={value}" for key, value in env.items()),
         ]
-        return _LeftAlone(logger=_QUIET, image=self.options.image, docker_args=arguments, pull="never")
+        return _LeftAlone(logger=QUIET, image=self.options.image, docker_args=arguments, pull="never")
 
 
 async def _started(deployment: DockerDeployment) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import logging
 import os
 import signal
 import subprocess
@@ -195,12 +194,9 @@ class Substrate(HarnessSubstrate):
 
     def __init__(self, root: Path) -> None:
         self.options = HarborOptions()
-        super().__init__("fake", idempotent=False)
+        super().__init__(HarborEnvironments(HarborOptions()), "fake", idempotent=False)
         self.sites.root = root
         self.environment = Environment()
-
-    def choose(self) -> HarborEnvironments:
-        return HarborEnvironments(HarborOptions(), logging.getLogger(), self.pool)
 
     def alive(self) -> None:
         assert isinstance(self.sites, HarborEnvironments)
