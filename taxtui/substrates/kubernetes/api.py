@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -25,20 +25,11 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Access
-from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered, warning_text
-from taxtui.substrates.kubernetes.pod import Camel, Event, Events, Metadata, Pod, Pull, pull
+from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered
+from taxtui.substrates.kubernetes.pod import ApiObject, Camel, Event, Metadata, Pod, Pull, pull
 
 T = TypeVar("T")
-
-
-class Described(Protocol):
-    """Any object of the API."""
-
-    @property
-    def metadata(self) -> Metadata: ...
-
-
-Kept = TypeVar("Kept", bound=Described)
+Kept = TypeVar("Kept", bound=ApiObject)
 
 REQUEST_S: Final = 30.0
 WATCH_S: Final = 240
@@ -60,9 +51,10 @@ class ObjectKind(Generic[Kept]):
     plural: str
     type: type[Kept]
 
-    def path(self, namespace: str, name: str = "") -> str:
-        """The path of one object, or of a namespace's objects."""
-        return f"{self.api}/namespaces/{quote(namespace)}/{self.plural}" + (f"/{quote(name)}" if name else "")
+    @property
+    def noun(self) -> str:
+        """``pod`` or ``claim``."""
+        return self.plural.removeprefix("sandbox").removesuffix("s")
 
     def right(self, verb: str) -> str:
         """The name of a right in ``Access``: verb and kind, for pods the verb alone."""
@@ -83,14 +75,22 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class ClusterApi:
-    """Requests about pods and claims. Each raises only ``ApiRefused``."""
+    """Requests about pods and claims of one namespace. Each raises only ``ApiRefused``."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(self, client: ApiClient, namespace: str) -> None:
         """The caller closes ``client``."""
-        self._client = client
+        self.client = client
+        self.namespace = namespace
         self.access = Access()
         self._may_read_events = True
         self._ahead_s = 0.0
+
+    def path(self, group: str, plural: str, name: str = "") -> str:
+        """The path of an object in the namespace, or of all objects; ``group``: the path of group and version."""
+        return f"{group}/namespaces/{quote(self.namespace)}/{plural}" + (f"/{quote(name)}" if name else "")
+
+    def _of(self, kind: ObjectKind[Any], name: str = "") -> str:
+        return self.path(kind.api, kind.plural, name)
 
     async def _send(
         self,
@@ -106,10 +106,10 @@ class ClusterApi:
         """``right``: the needed right's name in ``Access``; empty if every user has the right."""
         pairs = [(key, value) for key, value in (query or {}).items() if value not in (None, "")]
         try:
-            request = await self._client.param_serialize(
+            request = await self.client.param_serialize(
                 method, path, query_params=pairs, body=body, auth_settings=_AUTH, header_params=dict(headers or {})
             )
-            answer = await self._client.call_api(*request, _request_timeout=limit)
+            answer = await self.client.call_api(*request, _request_timeout=limit)
             response: aiohttp.ClientResponse = answer.response
             if response.status >= 300:
                 refusal = refused(response.status, response.headers, await response.read())
@@ -126,10 +126,9 @@ class ClusterApi:
         """The server's Unix time, up to a second too early: answers are dated in whole seconds."""
         return time.time() + self._ahead_s
 
-    async def _ask(
-        self, method: str, path: str, body: object = None, *, right: str = "", headers: Mapping[str, str] | None = None
-    ) -> bytes:
-        response = await self._send(method, path, body=body, right=right, headers=headers)
+    async def _ask(self, method: str, path: str, **request: Any) -> bytes:
+        """As ``_send``; the whole answer."""
+        response = await self._send(method, path, **request)
         try:
             return await response.read()
         except (aiohttp.ClientError, OSError) as error:
@@ -141,57 +140,54 @@ class ClusterApi:
         answer = _decode(await self._ask("GET", "/version"), dict[str, Any])
         return str(answer.get("gitVersion", "")), time.monotonic_ns() - began
 
-    async def create(self, kind: ObjectKind[Kept], namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Kept:
+    async def create(self, kind: ObjectKind[Kept], manifest: Mapping[str, Any], marks: Marks) -> Kept:
         token = connecting.set(marks)
         try:
-            raw = await self._ask("POST", kind.path(namespace), manifest, right=kind.right("create"))
+            raw = await self._ask("POST", self._of(kind), body=manifest, right=kind.right("create"))
             return _decode(raw, kind.type)
         finally:
             connecting.reset(token)
 
-    async def get(self, kind: ObjectKind[Kept], namespace: str, name: str) -> Kept:
-        return _decode(await self._ask("GET", kind.path(namespace, name), right=kind.right("get")), kind.type)
+    async def get(self, kind: ObjectKind[Kept], name: str) -> Kept:
+        return _decode(await self._ask("GET", self._of(kind, name), right=kind.right("get")), kind.type)
 
     async def exists(self, kind: ObjectKind[Any], about: Metadata) -> bool:
         """Whether this object exists; without a ``uid`` any object of this name."""
         try:
-            return about.uid in ("", (await self.get(kind, about.namespace, about.name)).metadata.uid)
+            return about.uid in ("", (await self.get(kind, about.name)).metadata.uid)
         except ApiRefused as error:
             if error.status == 404:
                 return False
             raise
 
-    async def patch(self, kind: ObjectKind[Any], namespace: str, name: str, change: Mapping[str, Any]) -> None:
+    async def patch(self, kind: ObjectKind[Any], name: str, change: Mapping[str, Any]) -> None:
         """Change some fields of an object."""
-        await self._ask("PATCH", kind.path(namespace, name), change, right=kind.right("patch"), headers=_MERGE)
+        await self._ask("PATCH", self._of(kind, name), body=change, right=kind.right("patch"), headers=_MERGE)
 
     async def delete(self, kind: ObjectKind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
         """Request the deletion of exactly this object; False if the object is gone or replaced under the same name."""
         body = {**how, "preconditions": {"uid": about.uid}}
         try:
-            await self._ask("DELETE", kind.path(about.namespace, about.name), body, right=kind.right("delete"))
+            await self._ask("DELETE", self._of(kind, about.name), body=body, right=kind.right("delete"))
         except ApiRefused as error:
             if error.status in (404, 409):
                 return False
             raise
         return True
 
-    async def list(self, kind: ObjectKind[Kept], namespace: str, selector: str) -> tuple[list[Kept], str]:
-        """The objects of a namespace, and the resource version of the list."""
+    async def list(self, kind: ObjectKind[Kept], selector: str) -> tuple[list[Kept], str]:
+        """The objects with a label, and the resource version of the list."""
         objects: list[Kept] = []
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
         while True:
-            response = await self._send("GET", kind.path(namespace), query, right=kind.right("list"))
-            with contextlib.closing(response):
-                page: _Page[Kept] = _decode(await response.read(), _Page[kind.type])  # type: ignore[name-defined]
+            raw = await self._ask("GET", self._of(kind), query=query, right=kind.right("list"))
+            page: _Page[Kept] = _decode(raw, _Page[kind.type])  # type: ignore[name-defined]
             objects += page.items or []
             query["continue"] = page.metadata.get("continue")
             if not query["continue"]:
                 return objects, str(page.metadata.get("resourceVersion", ""))
 
-    async def watch(
-        self, kind: ObjectKind[Kept], namespace: str, selector: str, version: str
-    ) -> AsyncIterator[tuple[str, Kept]]:
+    async def watch(self, kind: ObjectKind[Kept], selector: str, version: str) -> AsyncIterator[tuple[str, Kept]]:
         """Events after a resource version until the server ends the stream; ``ApiRefused`` 410 for an old version."""
         query = {
             "labelSelector": selector,
@@ -201,7 +197,7 @@ class ClusterApi:
             "timeoutSeconds": WATCH_S,
         }
         limit = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S, sock_read=WATCH_S + REQUEST_S)
-        response = await self._send("GET", kind.path(namespace), query, limit=limit, right=kind.right("watch"))
+        response = await self._send("GET", self._of(kind), query, limit=limit, right=kind.right("watch"))
         with contextlib.closing(response):
             try:
                 while line := await response.content.readline():
@@ -218,57 +214,51 @@ class ClusterApi:
     async def events(self, pod: Metadata, selector: str) -> Sequence[Event]:
         """The events of a pod for a field selector like ``type=Warning``, in no order."""
         query = {"fieldSelector": f"involvedObject.uid={pod.uid},{selector}", "limit": PAGE}
-        path = f"/api/v1/namespaces/{quote(pod.namespace)}/events"
-        response = await self._send("GET", path, query, right="events")
-        with contextlib.closing(response):
-            return _decode(await response.read(), Events).items or []
+        raw = await self._ask("GET", self.path("/api/v1", "events"), query=query, right="events")
+        return _decode(raw, _Page[Event]).items or []
 
     async def last_warning(self, pod: Metadata) -> str:
         """A pod's last warning as ``reason: message``, a failure before any other; "" without one or without the right.
 
         Some warnings stay for the pod's whole life: without a cluster DNS each pod has ``MissingClusterDNS``.
         """
-        event = await self._last_event(pod, "type=Warning", Event.reports_failure)
-        return warning_text(event) if event else ""
+        event = await self._last_event(pod, "type=Warning")
+        return event.text("Warning") if event else ""
 
     async def last_pull(self, pod: Metadata) -> Pull | None:
         """The pull of a pod's image; None if the node had the image, and without the right to read events."""
         event = await self._last_event(pod, "reason=Pulled")
         return pull(event.message or "") if event else None
 
-    async def _last_event(
-        self, pod: Metadata, selector: str, prefer: Callable[[Event], bool] = lambda event: False
-    ) -> Event | None:
+    async def _last_event(self, pod: Metadata, selector: str) -> Event | None:
         """The right to read events is optional: after a final refusal no request follows."""
         if not self._may_read_events:
             return None
         try:
             events = await self.events(pod, selector)
-            return max(events, key=lambda event: (prefer(event), event.when), default=None)
+            return max(events, key=lambda event: (event.reports_failure(), event.when), default=None)
         except ApiRefused as error:
             self._may_read_events = not error.final
             return None
 
-    async def missing(self, namespace: str, rights: Iterable[tuple[str, str, str]]) -> str:
+    async def missing(self, rights: Iterable[tuple[str, str, str]]) -> str:
         """The missing rights, each a verb, a resource and an API group, in one line; "" if none is missing."""
-        rows = [(verb, resource, await self.may(namespace, verb, resource, group)) for verb, resource, group in rights]
-        return ", ".join(f"{verb} {resource}" for verb, resource, allowed in rows if not allowed)
+        return ", ".join([f"{right[0]} {right[1]}" for right in rights if not await self._may(*right)])
 
-    async def may(self, namespace: str, verb: str, resource: str, group: str = "") -> bool:
-        """Whether the credentials have a permission like ``create`` ``pods/exec``."""
+    async def _may(self, verb: str, resource: str, group: str) -> bool:
         plural, _, sub = resource.partition("/")
-        attributes = {"namespace": namespace, "verb": verb, "resource": plural, "subresource": sub, "group": group}
+        attributes = {"namespace": self.namespace, "verb": verb, "resource": plural, "subresource": sub, "group": group}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        answer = await self._ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        answer = await self._ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=review)
         return bool(_decode(answer, dict[str, Any]).get("status", {}).get("allowed"))
 
-    async def denies_egress(self, namespace: str, labels: Mapping[str, str]) -> bool:
+    async def denies_egress(self, labels: Mapping[str, str]) -> bool:
         """Whether a NetworkPolicy denies all egress to pods with these labels; some clusters enforce no policy."""
-        path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
+        path = self.path("/apis/networking.k8s.io/v1", "networkpolicies")
         policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
         return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
 
@@ -316,12 +306,11 @@ async def remove(
         with _as_error():
             if await api.exists(kind, about):
                 return False
-            return not pod or not await api.exists(PODS, Metadata(name=pod, namespace=about.namespace))
+            return not pod or not await api.exists(PODS, Metadata(name=pod))
 
     stuck = "the deletion was accepted but has not ended; look at the object's node and finalizers"
-    name = f"{kind.plural.removeprefix('sandbox').removesuffix('s')} {about.name}"
     look_s = removal.LOOK_S if gone else 0.1
-    await removal.remove(name, ask, ended, gone=gone, look_s=look_s, more_s=grace_s, stuck=stuck)
+    await removal.remove(f"{kind.noun} {about.name}", ask, ended, gone=gone, look_s=look_s, more_s=grace_s, stuck=stuck)
 
 
 @contextlib.contextmanager

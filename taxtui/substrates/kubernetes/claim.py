@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from taxtui.plan.spec import SandboxSpec
 from taxtui.substrates.kubernetes.api import ObjectKind
-from taxtui.substrates.kubernetes.pod import Camel, Condition, Metadata
+from taxtui.substrates.kubernetes.pod import ApiObject, Camel, Condition
 
 GROUP: Final = "extensions.agents.x-k8s.io"
 VERSION: Final = "v1beta1"
@@ -48,10 +48,9 @@ class ClaimStatus(Camel, frozen=True):
     sandbox: Bound = Bound()
 
 
-class Claim(Camel, frozen=True):
+class Claim(ApiObject, frozen=True):
     """The used fields of a claim."""
 
-    metadata: Metadata
     status: ClaimStatus = ClaimStatus()
 
     @property
@@ -86,31 +85,18 @@ class Claim(Camel, frozen=True):
 
     def waits(self) -> str:
         """The reason why the claim is not ready, in one line."""
-        condition = self._ready
-        if condition is None:
+        if self._ready is None:
             return "no controller has looked at the claim: does agent-sandbox run with its extensions?"
-        return _text(condition)
+        return self._ready.text("not ready")
 
     def _because(self, reasons: frozenset[str]) -> str | None:
         condition = self._ready
-        return _text(condition) if condition and condition.status != "True" and condition.reason in reasons else None
-
-
-def _text(condition: Condition) -> str:
-    text = " ".join((condition.message or "").split())
-    return f"{condition.reason or 'not ready'}: {text or 'no further reason given'}"
+        return condition.text() if condition and condition.status != "True" and condition.reason in reasons else None
 
 
 CLAIMS: Final = ObjectKind(f"/apis/{GROUP}/{VERSION}", "sandboxclaims", Claim)
-
-
 SANDBOX_GROUP: Final = "agents.x-k8s.io"
 SANDBOXES: Final = ObjectKind(f"/apis/{SANDBOX_GROUP}/{VERSION}", "sandboxes", Claim)
-
-
-def operating_mode(mode: str) -> dict[str, Any]:
-    """The merge patch that suspends a sandbox (``Suspended``) or resumes it (``Running``)."""
-    return {"spec": {"operatingMode": mode}}
 
 
 def claim(spec: SandboxSpec, pool: str, now_s: float) -> dict[str, Any]:

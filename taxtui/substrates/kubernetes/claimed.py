@@ -6,22 +6,20 @@ the controller may replace a dead pod; later a second pod is a second sandbox.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable
 from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, remove
-from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOXES, Claim, operating_mode
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi
+from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOXES, Claim
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
-from taxtui.substrates.kubernetes.sandbox import FollowedPod
+from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox
 from taxtui.substrates.kubernetes.watch import ObjectFollower, ObjectWatch
 
 ADOPTED: Final = "adopted"
@@ -30,56 +28,36 @@ MADE: Final = "made"
 """Milestone: the pool was empty, and the controller makes a sandbox for the claim."""
 
 
-class ClaimedSandbox(FollowedPod):
+class ClaimedSandbox(KubernetesSandbox):
     """A claim, and the pod of the claim."""
 
-    noun = "claim"
+    kind = CLAIMS
 
     def __init__(
         self,
         name: str,
         api: ClusterApi,
-        runner: Callable[[str], PodExec],
-        claims: ObjectWatch[Claim],
-        pods: ObjectWatch[Pod],
-        marks: Marks,
         options: KubernetesOptions,
         alive: set[str],
+        marks: Marks,
+        runner: PodExec,
+        pods: ObjectWatch[Pod],
         grace_s: int,
+        claims: ObjectWatch[Claim],
     ) -> None:
-        """Begin to follow the future claim of this name, and the pod of the same name.
-
-        Args:
-            runner: makes the runner of commands in a pod, by the pod's name.
-            grace_s: the grace period of the pod.
-        """
-        super().__init__(name, api, marks, options, alive)
-        self._claims, self._pods = claims, pods
-        self._runner_of = runner
-        self._grace_s = grace_s
+        """Begin to follow the future claim of this name, and the pod of the same name."""
+        super().__init__(name, api, options, alive, marks, runner, pods, grace_s)
+        self._claims = claims
         self._claim: Claim | None = None
-        self._about: Metadata
         self._ready = False
         self._suspended = False  # or about to be, by taxtui
         self._operated = False  # a suspension in the claim's status may be taxtui's own
-        self._restarts: int | None = None
-        self._claim_gone = self._pod_gone = False
-        self._all_gone = asyncio.Event()
-        self._pod_name = ""
-        self._take(name)
+        self._claim_gone = False
         claims.follow(name, ObjectFollower(self.claimed, self.unclaimed, self.unwatched))
 
-    def accepted(self, claim: Metadata) -> None:
-        """The control plane has accepted the claim."""
-        self._alive.add(self.name)
-        self._marks("accepted")
-        self._about = claim
-
     def forget(self) -> None:
-        """Stop following the claim, which is gone or was never made."""
         self._claims.unfollow(self.name)
-        self._pods.unfollow(self._pod_name)
-        self._alive.discard(self.name)
+        super().forget()
 
     # ------------------------------------------------------------------------------------------- reports of the watches
 
@@ -88,58 +66,35 @@ class ClaimedSandbox(FollowedPod):
         before, self._claim = self._claim.pod if self._claim else "", claim
         if claim.pod and claim.pod != before and not self._ready:
             self._marks(ADOPTED if claim.warm else MADE, at_ns=at_ns, resolution_ns=resolution_ns)
-            if claim.pod != self._pod_name:
+            if claim.pod != self._runner.pod:
                 self._take(claim.pod)
         if claim.ready and not self._ready and not self._suspended:
             self._ready = True
-            if self._pod is not None:
-                self._settle(self._pod)
             self._marks("ready", at_ns=at_ns, resolution_ns=resolution_ns)
         self._notify()
 
-    def unclaimed(self, at_ns: int) -> None:
+    def unclaimed(self) -> None:
         """The claim is gone."""
         self._claim_gone = True
-        self._look_whether_all_is_gone()
         self._notify()
 
     def _take(self, pod: str) -> None:
         """Follow the pod of this name as the claim's pod."""
-        if self._pod_name:
-            self._pods.unfollow(self._pod_name)
-        self._pod_name, self._pod, self._identity = pod, None, None
+        self._pod = self._own = None
         self._reached.clear()
-        self._gone.clear()
-        self._pod_gone = False
-        self._runner = self._runner_of(pod)
-        if seen := self._pods.follow(pod, self.follower):
+        self._gone = False
+        if seen := self._follow(pod):
             self.changed(seen, time.monotonic_ns(), 0)
 
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
-        """As ``FollowedPod.changed``; the controller may replace the pod until the claim is ready."""
-        if not self._ready:
-            self._identity = now.metadata
-            self._gone.clear()
-        elif self._identity is None:
-            self._settle(now)
-        self._pod_gone = False
+        """As ``KubernetesSandbox.changed``; the controller may replace the pod until the claim is ready."""
+        if not self._ready or self._own is None:
+            self._own = now
+        self._gone = False
         super().changed(now, at_ns, resolution_ns)
 
-    def _settle(self, pod: Pod) -> None:
-        """From now on only this pod is the sandbox."""
-        self._identity, self._restarts = pod.metadata, _restarts(pod)
-
-    def deleted(self, at_ns: int) -> None:
-        self._pod_gone = True
-        self._look_whether_all_is_gone()
-        super().deleted(at_ns)
-
-    def _passed(self, mark: str, at_ns: int, resolution_ns: int) -> None:
-        """The claim reports the milestones."""
-
-    def _look_whether_all_is_gone(self) -> None:
-        if self._claim_gone and (self._pod is None or self._pod_gone):
-            self._all_gone.set()
+    def _nothing_left(self) -> bool:
+        return self._claim_gone and (self._pod is None or self._gone)
 
     def _lost(self) -> str | None:
         if self._claim_gone:
@@ -150,7 +105,7 @@ class ClaimedSandbox(FollowedPod):
             return f"ended with the claim: {ended}"
         if not self._ready:
             return None
-        if self._restarts is not None and self._pod and _restarts(self._pod) > self._restarts:
+        if self._own and self._pod and _restarts(self._pod) > _restarts(self._own):
             return "was restarted"
         return super()._lost()
 
@@ -192,19 +147,19 @@ class ClaimedSandbox(FollowedPod):
     async def _has_no_pod(self) -> bool:
         """Whether the pod is gone; a request looks if the watch has seen no pod since the last resume."""
         if self._pod is not None:
-            return self._pod_gone
+            return self._gone
         try:
-            return not await self._api.exists(PODS, Metadata(name=self._pod_name, namespace=self._about.namespace))
+            return not await self._api.exists(PODS, Metadata(name=self._runner.pod))
         except ApiRefused as error:
             raise error.as_error(ExecFailed, "the pod can't be read") from error
 
     async def resume(self, marks: Marks) -> None:
         """Let the controller create a new pod with the same volumes; return when the pod is ready."""
         if self._suspended:
-            if not (self._pod_gone and self._claim and not self._claim.ready):  # a cancelled suspension
+            if not (self._gone and self._claim and not self._claim.ready):  # a cancelled suspension
                 await self.suspend(marks)
             self._suspended = False
-            self._take(self._pod_name)
+            self._take(self._runner.pod)
         if not self._ready:
             await self._operate("Running")
         await self._wait_ready(marks)
@@ -214,20 +169,14 @@ class ClaimedSandbox(FollowedPod):
         return Usage()
 
     async def _operate(self, mode: str) -> None:
-        """Set the operating mode of the sandbox; sandbox and pod have one name."""
-        request = self._api.patch(SANDBOXES, self._about.namespace, self._pod_name, operating_mode(mode))
+        """Set the operating mode of the sandbox, ``Suspended`` or ``Running``; sandbox and pod have one name."""
+        request = self._api.patch(SANDBOXES, self._runner.pod, {"spec": {"operatingMode": mode}})
         try:
             await finish_despite_cancel(request)
         except ApiRefused as error:
             if error.status == 404:
                 raise SandboxLost("the sandbox no longer exists") from error
             raise error.as_error(ExecFailed, f"the sandbox cannot become {mode}") from error
-
-    async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: until claim, sandbox and pod are gone."""
-        async with self._pull_read():
-            await remove(self._api, CLAIMS, self._about, self._grace_s, self._all_gone, self._pod_name)
-        self.forget()
 
 
 def _restarts(pod: Pod) -> int:

@@ -10,13 +10,10 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
-from urllib.parse import quote
 
 import aiohttp
 import msgspec
-from kubernetes.aio.client import ApiClient
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
@@ -27,12 +24,9 @@ from taxtui.sandboxes.kit.shell.captured_command import CapturedProgram, capture
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult
-from taxtui.substrates.kubernetes.access import Access
-from taxtui.substrates.kubernetes.api import declined
+from taxtui.substrates.kubernetes.api import ClusterApi, declined
 from taxtui.substrates.kubernetes.failure import ApiRefused, ExitStatus, refused, unanswered
-from taxtui.substrates.kubernetes.pod import CONTAINER
 
-EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 STATUS: Final = 3
 HANDSHAKE_S: Final = 30.0
 CLOSING_S: Final = 1.0
@@ -62,25 +56,22 @@ class RemoteProcess:
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``; ``status`` is set at the end if the server reported the exit."""
         while True:
-            channel, chunk = await self._receive()
-            if chunk or channel == ENDED:
+            try:
+                message = await self._socket.receive(CLOSING_S if self.status else None)
+            except TimeoutError:  # the status is the last message, although the server has not closed
+                await self.drop()
+                return ENDED, b""
+            if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
+                return ENDED, b""
+            data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
+            if len(data) <= 1:
+                continue
+            channel, chunk = data[0], data[1:]
+            if channel in (STDOUT, STDERR):
                 return channel, chunk
-
-    async def _receive(self) -> tuple[int, bytes]:
-        """One message; the chunk is empty unless the message is output."""
-        try:
-            message = await self._socket.receive(CLOSING_S if self.status else None)
-        except TimeoutError:  # the status is the last message, although the server has not closed
-            await self.drop()
-            return ENDED, b""
-        if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
-            return ENDED, b""
-        data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
-        channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
-        if channel == STATUS:
-            with contextlib.suppress(msgspec.DecodeError):  # then as after a broken connection
-                self.status = msgspec.json.decode(chunk, type=ExitStatus)
-        return (channel, chunk) if channel in (STDOUT, STDERR) else (STDOUT, b"")
+            if channel == STATUS:
+                with contextlib.suppress(msgspec.DecodeError):  # then as after a broken connection
+                    self.status = msgspec.json.decode(chunk, type=ExitStatus)
 
     async def output(self) -> ExecResult:
         """Send the input, and read until the exit status and any end marker on both streams.
@@ -171,25 +162,16 @@ class ShellStream:
 
 
 class PodExec:
-    """Starts programs in one pod."""
+    """Starts programs in one pod, named by ``pod``."""
 
-    def __init__(
-        self,
-        client: ApiClient,
-        access: Access,
-        namespace: str,
-        pod: str,
-        shell: str,
-        container: str = CONTAINER,
-        env: Mapping[str, str] = EMPTY,
-    ) -> None:
-        """Share the connection pool of a client after the client's first request.
+    pod: str = ""
+
+    def __init__(self, api: ClusterApi, shell: str, container: str, env: Mapping[str, str]) -> None:
+        """Share the connection pool of the client after the client's first request.
 
         ``env``: variables missing in the container; the program ``env`` sets them for each program.
         """
-        self._client = client
-        self._access = access
-        self._path = f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(pod)}/exec"
+        self._api = api
         self._shell = shell
         self._container = container
         self._env = ["env", *(f"{name}={value}" for name, value in env.items())] if env else []
@@ -211,14 +193,15 @@ class PodExec:
             "tty": False,
             "command": [*self._env, *program.argv],
         }
-        _, url, headers, _, _ = await self._client.param_serialize(
+        client, access = self._api.client, self._api.access
+        _, url, headers, _, _ = await client.param_serialize(
             "GET",
-            self._path,
+            f"{self._api.path('/api/v1', 'pods', self.pod)}/exec",
             query_params=list(query.items()),
             auth_settings=["BearerToken"],
             collection_formats={"command": "multi"},
         )
-        settings, session = self._client.configuration, self._client.rest_client.pool_manager
+        settings, session = client.configuration, client.rest_client.pool_manager
         assert session is not None  # made by the first request
         body = bytearray()
         token = declined.set(body)
@@ -235,12 +218,12 @@ class PodExec:
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSING_S),
                 )
         except aiohttp.WSServerHandshakeError as error:
-            raise self._access.judge("exec", refused(error.status, error.headers or {}, bytes(body))) from error
+            raise access.judge("exec", refused(error.status, error.headers or {}, bytes(body))) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise self._access.judge("exec", unanswered(error)) from error
+            raise access.judge("exec", unanswered(error)) from error
         finally:
             declined.reset(token)
-        self._access.granted("exec")
+        access.granted("exec")
         process = RemoteProcess(self, socket, program)
         self._open.add(process)
         return process

@@ -14,7 +14,7 @@ import msgspec
 
 from taxtui.errors import ExecFailed, QuotaExceeded, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named
-from taxtui.substrates.kubernetes.pod import Camel, Event, Pod
+from taxtui.substrates.kubernetes.pod import Camel, Pod, Reason
 
 _USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # private, and useless in a recording
 _POLICY: Final = re.compile("is forbidden: (?!this user cannot|not yet ready)|denied the request")
@@ -22,11 +22,9 @@ _POLICY: Final = re.compile("is forbidden: (?!this user cannot|not yet ready)|de
 # ---------------------------------------------------------------------------------------------- the API server refuses
 
 
-class Problem(Camel, frozen=True):
+class Problem(Reason, frozen=True):
     """A ``Status`` object: a refusal by the API server."""
 
-    reason: str | None = None
-    message: str | None = None
     code: int | None = None
 
 
@@ -136,7 +134,7 @@ def blocked(pod: Pod) -> str | None:
     for container in pod.status.container_statuses or ():
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _BLOCKED:
-            return f"{waiting.reason}: {waiting.message or 'no further reason given'}"
+            return waiting.text()
     return None
 
 
@@ -148,28 +146,17 @@ def unschedulable(pod: Pod) -> str | None:
     return None
 
 
-def warning_text(event: Event) -> str:
-    """A warning on one line."""
-    return f"{event.reason or 'Warning'}: {' '.join((event.message or 'no further reason given').split())}"
-
-
 # ----------------------------------------------------------------------------------------------- a program ends
 
 
-class _Cause(Camel, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
 class _Details(Camel, frozen=True):
-    causes: list[_Cause] | None = None
+    causes: list[Reason] | None = None
 
 
-class ExitStatus(Camel, frozen=True):
+class ExitStatus(Reason, frozen=True):
     """The ``v1.Status`` at the end of an exec."""
 
     status: str = ""
-    message: str = ""
     details: _Details | None = None
 
     def exit_code(self) -> int:
@@ -178,5 +165,5 @@ class ExitStatus(Camel, frozen=True):
             return 0
         for cause in (self.details.causes if self.details else None) or ():
             if cause.reason == "ExitCode":
-                return int(cause.message)
-        raise ExecFailed(f"the container runtime could not run the command: {' '.join(self.message.split())}")
+                return int(cause.message or "")
+        raise ExecFailed(f"the container runtime could not run the command: {' '.join((self.message or '').split())}")

@@ -15,11 +15,22 @@ class Camel(msgspec.Struct, rename="camel", frozen=True):
     """Base of decoded API objects; other fields are skipped."""
 
 
+class Reason(Camel, frozen=True):
+    """The reason of a state, an event or a refusal: a word for programs, and a message for people."""
+
+    reason: str | None = None
+    message: str | None = None
+
+    def text(self, otherwise: str = "") -> str:
+        """Both on one line; ``otherwise`` instead of a missing word."""
+        message = " ".join((self.message or "").split())
+        return f"{self.reason or otherwise}: {message or 'no further reason given'}"
+
+
 class Metadata(Camel, frozen=True):
     """The identity of an object."""
 
     name: str = ""
-    namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     creation_timestamp: str | None = None
@@ -27,28 +38,25 @@ class Metadata(Camel, frozen=True):
     labels: dict[str, str] | None = None
 
 
-class Condition(Camel, frozen=True):
-    """A condition of a pod."""
+class ApiObject(Camel, frozen=True):
+    """Any object of the API."""
 
-    type: str
-    status: str
-    reason: str | None = None
-    message: str | None = None
+    metadata: Metadata
 
 
-class Stopped(Camel, frozen=True):
-    """Why a container waits or has ended."""
+class Condition(Reason, frozen=True):
+    """A condition of a pod or claim."""
 
-    reason: str | None = None
-    message: str | None = None
+    type: str = ""
+    status: str = ""
 
 
 class ContainerState(Camel, frozen=True):
     """The state of a container; exactly one field is set."""
 
-    waiting: Stopped | None = None
+    waiting: Reason | None = None
     running: dict[str, Any] | None = None
-    terminated: Stopped | None = None
+    terminated: Reason | None = None
 
 
 class ContainerStatus(Camel, frozen=True):
@@ -59,12 +67,10 @@ class ContainerStatus(Camel, frozen=True):
     state: ContainerState = ContainerState()
 
 
-class Status(Camel, frozen=True):
+class Status(Reason, frozen=True):
     """A pod's status."""
 
     phase: str | None = None
-    reason: str | None = None
-    message: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
 
@@ -75,11 +81,9 @@ class Spec(Camel, frozen=True):
     node_name: str | None = None
 
 
-class Event(Camel, frozen=True):
+class Event(Reason, frozen=True):
     """An event about a pod."""
 
-    reason: str | None = None
-    message: str | None = None
     last_timestamp: str | None = None  # None from newer reporters, which fill ``event_time``
     event_time: str | None = None
 
@@ -94,16 +98,9 @@ class Event(Camel, frozen=True):
         return self.last_timestamp or self.event_time or ""
 
 
-class Events(Camel, frozen=True):
-    """A list of events."""
-
-    items: list[Event] | None = None
-
-
-class Pod(Camel, frozen=True):
+class Pod(ApiObject, frozen=True):
     """The used fields of a pod."""
 
-    metadata: Metadata
     status: Status = Status()
     spec: Spec = Spec()
 

@@ -7,18 +7,20 @@ import contextlib
 import math
 import time
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
+
+import msgspec
 
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, remove
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, ObjectKind, remove
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
-from taxtui.substrates.kubernetes.pod import MILLISECOND_NS, Metadata, Pod
+from taxtui.substrates.kubernetes.pod import MILLISECOND_NS, ApiObject, Metadata, Pod
 from taxtui.substrates.kubernetes.watch import ObjectFollower, ObjectWatch
 
 QUIET_S: Final = 3.0
@@ -39,37 +41,73 @@ class Reached(NamedTuple):
     resolution_ns: int  # the step may be earlier by up to this
 
 
-class FollowedPod:
-    """A pod, followed by a watch: the base of both kinds of sandbox."""
+class KubernetesSandbox:
+    """A pod, made by taxtui and followed by a watch."""
 
-    noun = "pod"
+    kind: ClassVar[ObjectKind[Any]] = PODS
+    """The object to create and to remove."""
 
-    def __init__(self, name: str, api: ClusterApi, marks: Marks, options: KubernetesOptions, alive: set[str]) -> None:
-        """Before the create of the pod. A subclass sets ``_runner`` as soon as the pod's name is known."""
+    def __init__(
+        self,
+        name: str,
+        api: ClusterApi,
+        options: KubernetesOptions,
+        alive: set[str],
+        marks: Marks,
+        runner: PodExec,
+        pods: ObjectWatch[Pod],
+        grace_s: int,
+    ) -> None:
+        """Begin to follow the future pod of this name.
+
+        Args:
+            alive: the names of existing sandboxes.
+            runner: of commands, here for this pod.
+            grace_s: the grace period of the pod.
+        """
         self.name = name
         self._api = api
-        self._marks = marks
         self._options = options
         self._alive = alive
-        self._pull_asked = False
-        self._runner: PodExec
-        self._identity: Metadata | None = None
-        self._pod: Pod | None = None
+        self._marks = marks
+        self._runner = runner
+        self._pods = pods
+        self._grace_s = grace_s
+        self._about: Metadata  # of the object to remove
+        self._own: Pod | None = None  # the pod that is the sandbox, in an early state
+        self._pod: Pod | None = None  # the same, in the last known state
         self._reached: dict[str, Reached] = {}
-        self._gone = asyncio.Event()
+        self._gone = self._replaced = False
+        self._removed = asyncio.Event()
         self._news = asyncio.Event()
-        self._replaced = False
         self._blind: ApiRefused | None = None
+        self._pull_asked = False
+        self._follow(name)
+
+    def accepted(self, made: ApiObject) -> None:
+        """The control plane has accepted the object."""
+        self._alive.add(self.name)
+        self._marks("accepted")
+        self._about = made.metadata
+        if isinstance(made, Pod):
+            self._own = made
+
+    def forget(self) -> None:
+        """Stop following the object, which is gone or was never made."""
+        self._pods.unfollow(self._runner.pod)
+        self._alive.discard(self.name)
+
+    def _follow(self, pod: str) -> Pod | None:
+        """Follow the pod of this name from now on; return its last known state."""
+        self._pods.unfollow(self._runner.pod)
+        self._runner.pod = pod
+        return self._pods.follow(pod, ObjectFollower(self.changed, self.deleted, self.unwatched))
 
     # ----------------------------------------------------------------------------------------- reports of the watch
 
-    @property
-    def follower(self) -> ObjectFollower[Pod]:
-        return ObjectFollower(self.changed, self.deleted, self.unwatched)
-
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
         """The pod has a new state."""
-        if self._identity is not None and now.metadata.uid != self._identity.uid:
+        if self._own is not None and now.metadata.uid != self._own.metadata.uid:
             self._replaced = True
             self._notify()
             return
@@ -79,15 +117,13 @@ class FollowedPod:
         for mark in now.reached():
             if mark not in self._reached:
                 self._reached[mark] = Reached(at_ns, resolution_ns)
-                self._passed(mark, at_ns, resolution_ns)
+                if self.kind is PODS:  # a claim has other milestones
+                    self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
         self._notify()
 
-    def _passed(self, mark: str, at_ns: int, resolution_ns: int) -> None:
-        self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
-
-    def deleted(self, at_ns: int) -> None:
+    def deleted(self) -> None:
         """The pod is gone."""
-        self._gone.set()
+        self._gone = True
         self._notify()
 
     def unwatched(self, error: ApiRefused) -> None:
@@ -97,11 +133,16 @@ class FollowedPod:
 
     def _notify(self) -> None:
         self._news.set()
+        if self._nothing_left():
+            self._removed.set()
         if self._lost():
             self._runner.hang_up()
 
+    def _nothing_left(self) -> bool:
+        return self._gone
+
     def _lost(self) -> str | None:
-        if self._gone.is_set():
+        if self._gone:
             return "was deleted"
         if self._replaced:
             return REPLACED
@@ -115,14 +156,14 @@ class FollowedPod:
     def _refusal(self) -> str | None:
         """The reason why this sandbox will never be ready."""
         if self._blind:
-            return f"the {self.noun} can't be watched: {self._blind}"
+            return f"the {self.kind.noun} can't be watched: {self._blind}"
         if blocked := self._pod and failure.blocked(self._pod):
             return f"the container can't start: {blocked}"
         return None
 
     async def _obstacle(self) -> str:
         """The cluster's reason why the pod is not ready yet."""
-        return await self._api.last_warning(self._identity) if self._identity is not None else ""
+        return await self._api.last_warning(self._own.metadata) if self._own else ""
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``; without a node or without a started container, ``CreateFailed``."""
@@ -178,7 +219,7 @@ class FollowedPod:
             ended = time.monotonic_ns()
             if lost := await self.lost_soon():
                 raise SandboxLost(f"the pod {lost}")
-            return ExecResult(result.exit_code, result.stdout, result.stderr, began, ended)
+            return msgspec.structs.replace(result, started_ns=began, ended_ns=ended)
         return result
 
     async def open_session(self) -> Session:
@@ -188,17 +229,6 @@ class FollowedPod:
 
     # -------------------------------------------------------------------------------------------------- image pull
 
-    @contextlib.asynccontextmanager
-    async def _pull_read(self) -> AsyncIterator[None]:
-        """Read the events of the image pull during the pod's removal, so that neither commands nor removal wait."""
-        pull = asyncio.ensure_future(self._mark_pull())
-        try:
-            yield
-        finally:
-            pull.cancel()
-            await asyncio.wait({pull})
-            self._report_outage()
-
     async def _mark_pull(self) -> None:
         """Mark ``pulling`` and ``pulled`` if the kubelet had to pull the image.
 
@@ -206,12 +236,12 @@ class FollowedPod:
         Kubernetes 1.29 "scheduled") and "running". Both marks are as late as possible; the resolution is the rest.
         """
         scheduled, runs = self._reached.get("scheduled"), self._reached.get("running")
-        if self._pull_asked or self._identity is None or not scheduled or not runs:
+        if self._pull_asked or self._own is None or not scheduled or not runs:
             return
         if runs.at_ns - scheduled.at_ns < PULL_S * 1e9:
             return
         self._pull_asked = True
-        pull = await self._api.last_pull(self._identity)
+        pull = await self._api.last_pull(self._own.metadata)
         if pull is None:
             return
         bounds = [bound for bound in (self._reached.get("sandbox ready"), scheduled) if bound is not None]
@@ -252,49 +282,27 @@ class FollowedPod:
                     self._news.clear()
                     await self._news.wait()
                 return lost
-        if self._identity is None:
+        if self._own is None:
             return None
         try:
-            pod = await self._api.get(PODS, self._identity.namespace, self._identity.name)
-            return failure.lost(pod) if pod.metadata.uid == self._identity.uid else REPLACED
+            pod = await self._api.get(PODS, self._own.metadata.name)
+            return failure.lost(pod) if pod.metadata.uid == self._own.metadata.uid else REPLACED
         except ApiRefused as error:
             return "is gone" if error.status == 404 else None
 
-
-class KubernetesSandbox(FollowedPod):
-    """A pod, made by taxtui."""
-
-    _identity: Metadata
-
-    def __init__(
-        self,
-        name: str,
-        api: ClusterApi,
-        runner: PodExec,
-        watch: ObjectWatch[Pod],
-        marks: Marks,
-        options: KubernetesOptions,
-        alive: set[str],
-    ) -> None:
-        """Begin to follow the future pod of this name."""
-        super().__init__(name, api, marks, options, alive)
-        self._watch = watch
-        self._runner = runner
-        watch.follow(name, self.follower)
-
-    def accepted(self, pod: Metadata) -> None:
-        """The control plane has accepted the pod."""
-        self._alive.add(self.name)
-        self._marks("accepted")
-        self._identity = pod
-
-    def forget(self) -> None:
-        """Stop following the pod, which is gone or was never made."""
-        self._watch.unfollow(self.name)
-        self._alive.discard(self.name)
+    # ----------------------------------------------------------------------------------------------------- removal
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: until the watch or a request reports the end of the object."""
-        async with self._pull_read():
-            await remove(self._api, PODS, self._identity, self._options.grace_s, self._gone)
+        """As ``Sandbox.destroy``: until the watch or a request reports the end of the object, and of a claim's pod.
+
+        The events of the image pull are read meanwhile, so that neither commands nor the removal wait.
+        """
+        pull = asyncio.ensure_future(self._mark_pull())
+        try:
+            pod = "" if self.kind is PODS else self._runner.pod
+            await remove(self._api, self.kind, self._about, self._grace_s, self._removed, pod)
+        finally:
+            pull.cancel()
+            await asyncio.wait({pull})
+            self._report_outage()
         self.forget()

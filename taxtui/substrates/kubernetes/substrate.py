@@ -27,15 +27,14 @@ from taxtui.substrates.kubernetes.connect import Cluster, discover
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import NAME, KubernetesOptions, node_selector, tolerations
-from taxtui.substrates.kubernetes.pod import LABEL_NETWORK, Metadata, manifest
+from taxtui.substrates.kubernetes.pod import CONTAINER, LABEL_NETWORK, Metadata, manifest
 from taxtui.substrates.kubernetes.pool import TemplateObject
 from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 RIGHTS: Final = (
     *((verb, "pods", "") for verb in ("create", "get", "list", "watch", "delete")),
-    ("get", "pods/exec", ""),  # checked for the GET of a websocket
-    ("create", "pods/exec", ""),  # checked by newer servers too
+    *pools.EXEC,
 )
 """The rights for a measurement: verb, resource, API group."""
 STAND_IN: Final = "standin"
@@ -78,9 +77,8 @@ class KubernetesSubstrate:
     async def __aenter__(self) -> Self:
         """Find the cluster and request the version. Raises ``SubstrateUnavailable``."""
         self._cluster: Cluster = await discover(self._options.kubeconfig, self._options.context)
-        self._namespace = self._options.namespace or self._cluster.namespace
         self._client = ApiClient(self._cluster.configuration)
-        self._api = ClusterApi(self._client)
+        self._api = ClusterApi(self._client, self._options.namespace or self._cluster.namespace)
         try:
             server, _ = await self._api.version()
         except BaseException as error:
@@ -114,13 +112,13 @@ class KubernetesSubstrate:
             return await check_opened(KubernetesSubstrate(self._options), "see docs/substrates/kubernetes.md")
         try:
             server, latency_ns = await self._api.version()
-            missing = await self._api.missing(self._namespace, RIGHTS)
+            missing = await self._api.missing(RIGHTS)
         except ApiRefused as error:
             return Availability(ok=False, detail=f"kubernetes: {error}", fix="try: kubectl auth whoami")
         image, _, digest = self._options.image.partition("@")
         return Availability(
             ok=not missing,
-            detail=f"not allowed in namespace {self._namespace!r}: {missing}" if missing else f"ready, {server}",
+            detail=f"not allowed in namespace {self._api.namespace!r}: {missing}" if missing else f"ready, {server}",
             fix="apply the role of docs/substrates/kubernetes.md" if missing else "",
             version=server,
             image=digest or image,
@@ -139,7 +137,7 @@ class KubernetesSubstrate:
     async def _network_denied(self) -> bool:
         """Whether a NetworkPolicy denies egress to pods of tiers without network."""
         with contextlib.suppress(ApiRefused):
-            return await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
+            return await self._api.denies_egress({LABEL_NETWORK: "none"})
         return False
 
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
@@ -151,15 +149,15 @@ class KubernetesSubstrate:
         name = pools.named(acquire)
         try:
             rights = (*pools.RIGHTS, pools.SUSPEND) if self._options.suspend else pools.RIGHTS
-            missing = await self._api.missing(self._namespace, rights)
+            missing = await self._api.missing(rights)
         except ApiRefused as error:
             raise SubstrateUnavailable(f"kubernetes: {error}", fix="try: kubectl auth whoami") from error
         if missing:
             raise SubstrateUnavailable(
-                f"kubernetes: not allowed in namespace {self._namespace!r}: {missing}",
+                f"kubernetes: not allowed in namespace {self._api.namespace!r}: {missing}",
                 fix="apply the role for pools of docs/substrates/kubernetes.md",
             )
-        template = await pools.look(self._api, self._namespace, name)
+        template = await pools.look(self._api, name)
         template.require(self._options, limits)
         self._templates[name] = template
 
@@ -170,53 +168,44 @@ class KubernetesSubstrate:
             return await self._claim(spec, marks)
         if kind != "create":
             raise CreateFailed(f"kubernetes creates a pod per sandbox; acquire={spec.acquire} is not possible")
-        watch = self._watch(PODS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
-        runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
-        sandbox = KubernetesSandbox(spec.name, self._api, runner, watch, marks, self._options, self._alive)
-        return await self._make(sandbox, PODS, manifest(self._options, spec), marks)
+        runner = PodExec(self._api, self._options.shell, CONTAINER, {})
+        pods = self._watch(PODS, _of_run(spec))
+        sandbox = KubernetesSandbox(
+            spec.name, self._api, self._options, self._alive, marks, runner, pods, self._options.grace_s
+        )
+        return await self._make(sandbox, manifest(self._options, spec), marks)
 
     async def _claim(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """A sandbox of a warm pool."""
         name = pools.named(spec.acquire)
         if name not in self._templates:
             await self.check_acquire(spec.acquire, spec.limits)
-        template, settings, client = self._templates[name], self._options, self._client
-
-        def runner(pod: str) -> PodExec:
-            access, where = self._api.access, self._namespace
-            return PodExec(client, access, where, pod, settings.shell, template.container, spec.env)
-
-        claims = self._watch(CLAIMS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
-        stand = self._watch(PODS, SANDBOX_PODS)
+        template = self._templates[name]
+        runner = PodExec(self._api, self._options.shell, str(template.container["name"]), spec.env)
+        claims, pods = self._watch(CLAIMS, _of_run(spec)), self._watch(PODS, SANDBOX_PODS)
         sandbox = ClaimedSandbox(
-            spec.name, self._api, runner, claims, stand, marks, settings, self._alive, template.grace_s
+            spec.name, self._api, self._options, self._alive, marks, runner, pods, template.grace_s, claims
         )
-        return await self._make(sandbox, CLAIMS, claim(spec, name, self._api.now_s()), marks)
+        return await self._make(sandbox, claim(spec, name, self._api.now_s()), marks)
 
     def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
         """The watch for a selector; a new watch after the end of the last."""
         watch = self._watches.get((kind.plural, selector))
         if watch is None or watch.ended:
-            watch = ObjectWatch(self._api, kind, self._namespace, selector)
+            watch = ObjectWatch(self._api, kind, selector)
             self._watches[kind.plural, selector] = watch
         return watch
 
-    async def _make(
-        self,
-        sandbox: KubernetesSandbox | ClaimedSandbox,
-        kind: ObjectKind[Kept],
-        wanted: Mapping[str, Any],
-        marks: Marks,
-    ) -> Sandbox:
+    async def _make(self, sandbox: KubernetesSandbox, wanted: Mapping[str, Any], marks: Marks) -> Sandbox:
         """Create the object of a sandbox; while taxtui's own sandboxes use up the quota, wait for a removal.
 
         Raises ``NoRoom`` if none is removed within ``HOLD_S``, and ``QuotaExceeded`` if taxtui has no sandbox.
         """
 
-        async def ask() -> Kept:
+        async def ask() -> Any:
             own = len(self._alive)
             try:
-                return await self._api.create(kind, self._namespace, wanted, marks)
+                return await self._api.create(sandbox.kind, wanted, marks)
             except ApiRefused as error:
                 refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
                 # The last sandbox may be removed during the request, and the quota's status may lag behind.
@@ -235,7 +224,7 @@ class KubernetesSubstrate:
             sandbox.forget()
             raise
         marks.queued(room.queued_ns)
-        sandbox.accepted(made.metadata)
+        sandbox.accepted(made)
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
@@ -246,16 +235,21 @@ class KubernetesSubstrate:
         selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         pods = await retry.find(lambda: self._list(PODS, selector))
         claims = await retry.find(lambda: self._list(CLAIMS, selector, (403, 404)))
-        now_s = self._api.now_s()
         return [
-            *(_entry(pod.metadata, now_s) for pod in pods),
-            *(_entry(item.metadata, now_s, CLAIMS.plural) for item in claims),
+            *(self._entry(pod.metadata) for pod in pods),
+            *(self._entry(item.metadata, CLAIMS.plural) for item in claims),
         ]
+
+    def _entry(self, about: Metadata, kind: str = "") -> Found:
+        now_s = self._api.now_s()
+        made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
+        handle = "/".join(filter(None, (self._api.namespace, about.uid, kind)))
+        return labels.found(about.labels or {}, name=about.name, handle=handle, age_s=now_s - made_s)
 
     async def _list(self, kind: ObjectKind[Kept], selector: str, none: Collection[int] = ()) -> list[Kept]:
         """``none``: the final refusals that mean an empty list."""
         try:
-            objects, _ = await self._api.list(kind, self._namespace, selector)
+            objects, _ = await self._api.list(kind, selector)
         except ApiRefused as error:
             if error.status in none and not error.in_doubt:
                 return []
@@ -263,15 +257,14 @@ class KubernetesSubstrate:
         return objects
 
     async def reap(self, entry: Found) -> None:
-        namespace, uid, *kind = entry.handle.split("/")
-        about = Metadata(name=entry.name, namespace=namespace, uid=uid)
+        _, uid, *kind = entry.handle.split("/")
+        about = Metadata(name=entry.name, uid=uid)
         if kind:
             await remove(self._api, CLAIMS, about, pools.GRACE_S)
         else:
             await remove(self._api, PODS, about, self._options.grace_s)
 
 
-def _entry(about: Metadata, now_s: float, kind: str = "") -> Found:
-    made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
-    handle = "/".join(filter(None, (about.namespace, about.uid, kind)))
-    return labels.found(about.labels or {}, name=about.name, handle=handle, age_s=now_s - made_s)
+def _of_run(spec: SandboxSpec) -> str:
+    """The label selector of a sandbox's run."""
+    return f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}"

@@ -29,17 +29,16 @@ class ObjectFollower(NamedTuple, Generic[T]):
     """Callbacks for one object, called from the event loop."""
 
     changed: Callable[[T, int, int], None]  # new state, time, resolution in ns
-    deleted: Callable[[int], None]  # time in ns
+    deleted: Callable[[], None]
     unwatched: Callable[[ApiRefused], None]  # the watch has ended for good
 
 
 class ObjectWatch(Generic[Kept]):
-    """Follows every object of a kind and a label selector in one namespace."""
+    """Follows every object of a kind and a label selector."""
 
-    def __init__(self, api: ClusterApi, kind: ObjectKind[Kept], namespace: str, selector: str) -> None:
+    def __init__(self, api: ClusterApi, kind: ObjectKind[Kept], selector: str) -> None:
         self._api = api
         self._kind = kind
-        self._namespace = namespace
         self._selector = selector
         self._followers: dict[str, ObjectFollower[Kept]] = {}
         self._seen: dict[str, Kept] = {}  # existing objects, in the last known state
@@ -78,7 +77,9 @@ class ObjectWatch(Generic[Kept]):
                 await self._follow_from(version)
             except ApiRefused as error:
                 if error.final:
-                    self._fail(error)
+                    self._error = error
+                    for follower in list(self._followers.values()):
+                        follower.unwatched(error)
                     return
                 if self._heard:
                     retry.reset()
@@ -86,10 +87,10 @@ class ObjectWatch(Generic[Kept]):
                 await asyncio.sleep(retry.pause_s(error.retry_after_s))
 
     async def _list(self) -> str:
-        objects, version = await self._api.list(self._kind, self._namespace, self._selector)
+        objects, version = await self._api.list(self._kind, self._selector)
         now = time.monotonic_ns()
         for name in self._seen.keys() - {entry.metadata.name for entry in objects}:
-            self._delete(name, now)
+            self._delete(name)
         for entry in objects:
             self._change(entry, now, now - self._blind_since_ns)
         self._blind_since_ns = now
@@ -100,12 +101,12 @@ class ObjectWatch(Generic[Kept]):
         while True:
             began = time.monotonic_ns()
             gap_ns = began - self._blind_since_ns
-            async for event, about in self._api.watch(self._kind, self._namespace, self._selector, version):
+            async for event, about in self._api.watch(self._kind, self._selector, version):
                 self._heard = True
                 now = self._blind_since_ns = time.monotonic_ns()
                 version = about.metadata.resource_version or version
                 if event == "DELETED":
-                    self._delete(about.metadata.name, now)
+                    self._delete(about.metadata.name)
                 elif event != "BOOKMARK":
                     self._change(about, now, gap_ns if now - began < CATCH_UP_NS else 0)
             self._blind_since_ns = time.monotonic_ns()
@@ -117,12 +118,7 @@ class ObjectWatch(Generic[Kept]):
         if follower := self._followers.get(about.metadata.name):
             follower.changed(about, at_ns, resolution_ns)
 
-    def _delete(self, name: str, at_ns: int) -> None:
+    def _delete(self, name: str) -> None:
         self._seen.pop(name, None)
         if follower := self._followers.get(name):
-            follower.deleted(at_ns)
-
-    def _fail(self, error: ApiRefused) -> None:
-        self._error = error
-        for follower in list(self._followers.values()):
-            follower.unwatched(error)
+            follower.deleted()

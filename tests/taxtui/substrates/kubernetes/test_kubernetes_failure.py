@@ -194,7 +194,7 @@ async def test_a_failure_is_preferred_to_a_warning_that_every_pod_has(reasons: l
             return [Event(reason=r, message="text", last_timestamp=f"{at}") for at, r in enumerate(reasons)]
 
     unused: Any = None
-    assert await Api(unused).last_warning(Metadata()) == expected
+    assert await Api(unused, "n").last_warning(Metadata()) == expected
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ async def test_a_server_that_answers_410_again_and_again_is_listed_after_a_pause
     monkeypatch.setattr(kubernetes_watch, "time", clock)
     monkeypatch.setattr(retry._JITTER, "uniform", lambda low, high: high)
     monkeypatch.setattr(asyncio, "sleep", api.sleep)
-    watching = ObjectWatch(api, PODS, "n", "l")
+    watching = ObjectWatch(api, PODS, "l")
     await api.settled.wait()
     await watching.close()
     assert api.pauses_s == pauses_s

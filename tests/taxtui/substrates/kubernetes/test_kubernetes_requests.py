@@ -18,7 +18,7 @@ from taxtui.substrates.kubernetes.claim import Claim, claim
 from taxtui.substrates.kubernetes.connect import discover
 from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
 from taxtui.substrates.kubernetes.pod import manifest
-from taxtui.substrates.kubernetes.pool import differences, named
+from taxtui.substrates.kubernetes.pool import TemplateObject, named
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.standins.kubernetes_pool_standin import check, documented_template
 
@@ -187,10 +187,10 @@ def test_the_documented_template_fits_the_defaults_and_nothing_else(
 ) -> None:
     template = documented_template()
     check(template)
-    pod = template["spec"]["podTemplate"]["spec"]
     if resources:
-        pod["containers"][0]["resources"] = resources
-    assert list(differences(pod, KubernetesOptions(**options), limits)) == told
+        template["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] = resources
+    made = msgspec.convert(template, TemplateObject)
+    assert list(made.differences(KubernetesOptions(**options), limits)) == told
 
 
 @pytest.mark.parametrize("text", ["pool", "pool:", "pool:A", "pool:a/b", "pools:"])
