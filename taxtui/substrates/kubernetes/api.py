@@ -25,7 +25,7 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Access
-from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered
+from taxtui.substrates.kubernetes.failure import ApiRefused, ApiStatus, refused, unanswered
 from taxtui.substrates.kubernetes.pod import ApiObject, Camel, Event, Metadata, Pod, Pull, pull
 
 T = TypeVar("T")
@@ -203,7 +203,7 @@ class ClusterApi:
                 while line := await response.content.readline():
                     event = _decode(line, _Event)
                     if event.type == "ERROR":
-                        problem = _decode(event.object, Problem)
+                        problem = _decode(event.object, ApiStatus)
                         raise ApiRefused(
                             problem.code or 500, problem.reason or "", problem.message or "the watch failed"
                         )

@@ -49,7 +49,6 @@ class ClaimedSandbox(KubernetesSandbox):
         super().__init__(name, api, options, alive, marks, runner, pods, grace_s)
         self._claims = claims
         self._claim: Claim | None = None
-        self._ready = False
         self._suspended = False  # or about to be, by taxtui
         self._operated = False  # a suspension in the claim's status may be taxtui's own
         self._claim_gone = False
@@ -110,9 +109,6 @@ class ClaimedSandbox(KubernetesSandbox):
         return super()._lost()
 
     # ------------------------------------------------------------------------------------------------------- ready
-
-    def _is_ready(self) -> bool:
-        return self._ready
 
     def _refusal(self) -> str | None:
         refused = self._claim and self._claim.refused()

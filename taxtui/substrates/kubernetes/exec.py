@@ -25,7 +25,7 @@ from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult
 from taxtui.substrates.kubernetes.api import ClusterApi, declined
-from taxtui.substrates.kubernetes.failure import ApiRefused, ExitStatus, refused, unanswered
+from taxtui.substrates.kubernetes.failure import ApiRefused, ApiStatus, refused, unanswered
 
 STATUS: Final = 3
 HANDSHAKE_S: Final = 30.0
@@ -48,7 +48,7 @@ class RemoteProcess:
 
     def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse, program: CapturedProgram) -> None:
         """Use a socket after the handshake."""
-        self.status: ExitStatus | None = None
+        self.status: ApiStatus | None = None
         self._starter = starter
         self._socket = socket
         self._program = program
@@ -71,7 +71,7 @@ class RemoteProcess:
                 return channel, chunk
             if channel == STATUS:
                 with contextlib.suppress(msgspec.DecodeError):  # then as after a broken connection
-                    self.status = msgspec.json.decode(chunk, type=ExitStatus)
+                    self.status = msgspec.json.decode(chunk, type=ApiStatus)
 
     async def output(self) -> ExecResult:
         """Send the input, and read until the exit status and any end marker on both streams.
@@ -185,19 +185,12 @@ class PodExec:
 
     async def start(self, program: CapturedProgram, *, stdin: bool) -> RemoteProcess:
         """Start a program. Raises ``ApiRefused``."""
-        query = {
-            "container": self._container,
-            "stdin": stdin,
-            "stdout": True,
-            "stderr": True,
-            "tty": False,
-            "command": [*self._env, *program.argv],
-        }
+        streams = [("stdin", stdin), ("stdout", True), ("stderr", True), ("tty", False)]
         client, access = self._api.client, self._api.access
         _, url, headers, _, _ = await client.param_serialize(
             "GET",
             f"{self._api.path('/api/v1', 'pods', self.pod)}/exec",
-            query_params=list(query.items()),
+            query_params=[("container", self._container), *streams, ("command", [*self._env, *program.argv])],
             auth_settings=["BearerToken"],
             collection_formats={"command": "multi"},
         )

@@ -19,13 +19,29 @@ from taxtui.substrates.kubernetes.pod import Camel, Pod, Reason
 _USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # private, and useless in a recording
 _POLICY: Final = re.compile("is forbidden: (?!this user cannot|not yet ready)|denied the request")
 
-# ---------------------------------------------------------------------------------------------- the API server refuses
+
+class _Details(Camel, frozen=True):
+    causes: list[Reason] | None = None
 
 
-class Problem(Reason, frozen=True):
-    """A ``Status`` object: a refusal by the API server."""
+class ApiStatus(Reason, frozen=True):
+    """A ``v1.Status`` object: a refusal by the API server, or the end of an exec."""
 
+    status: str = ""
     code: int | None = None
+    details: _Details | None = None
+
+    def exit_code(self) -> int:
+        """The exit code of the command. Raises ``ExecFailed`` if the container runtime failed."""
+        if self.status == "Success":
+            return 0
+        for cause in (self.details.causes if self.details else None) or ():
+            if cause.reason == "ExitCode" and cause.message and cause.message.isdecimal():
+                return int(cause.message)
+        raise ExecFailed(f"the container runtime could not run the command: {' '.join((self.message or '').split())}")
+
+
+# ---------------------------------------------------------------------------------------------- the API server refuses
 
 
 class ApiRefused(Refused):
@@ -87,9 +103,9 @@ class ApiRefused(Refused):
 def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
     """The refusal in an answer without 2xx; the body is a Status object, unless a proxy answered."""
     try:
-        problem = msgspec.json.decode(body, type=Problem)
+        problem = msgspec.json.decode(body, type=ApiStatus)
     except msgspec.DecodeError:
-        problem = Problem()
+        problem = ApiStatus()
     message = _USER.sub("this user", " ".join((problem.message or f"HTTP {status}").split()))
     after = headers.get("Retry-After", "")
     return ApiRefused(status, problem.reason or "", message, float(after) if after.isdigit() else None)
@@ -144,26 +160,3 @@ def unschedulable(pod: Pod) -> str | None:
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message or condition.reason or "no reason given"
     return None
-
-
-# ----------------------------------------------------------------------------------------------- a program ends
-
-
-class _Details(Camel, frozen=True):
-    causes: list[Reason] | None = None
-
-
-class ExitStatus(Reason, frozen=True):
-    """The ``v1.Status`` at the end of an exec."""
-
-    status: str = ""
-    details: _Details | None = None
-
-    def exit_code(self) -> int:
-        """The exit code of the command. Raises ``ExecFailed`` if the container runtime failed."""
-        if self.status == "Success":
-            return 0
-        for cause in (self.details.causes if self.details else None) or ():
-            if cause.reason == "ExitCode":
-                return int(cause.message or "")
-        raise ExecFailed(f"the container runtime could not run the command: {' '.join((self.message or '').split())}")

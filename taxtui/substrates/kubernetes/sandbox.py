@@ -77,7 +77,7 @@ class KubernetesSandbox:
         self._own: Pod | None = None  # the pod that is the sandbox, in an early state
         self._pod: Pod | None = None  # the same, in the last known state
         self._reached: dict[str, Reached] = {}
-        self._gone = self._replaced = False
+        self._ready = self._gone = self._replaced = False
         self._removed = asyncio.Event()
         self._news = asyncio.Event()
         self._blind: ApiRefused | None = None
@@ -118,6 +118,7 @@ class KubernetesSandbox:
             if mark not in self._reached:
                 self._reached[mark] = Reached(at_ns, resolution_ns)
                 if self.kind is PODS:  # a claim has other milestones
+                    self._ready = self._ready or mark == "ready"
                     self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
         self._notify()
 
@@ -149,9 +150,6 @@ class KubernetesSandbox:
         return failure.lost(self._pod) if self._pod else None
 
     # ------------------------------------------------------------------------------------------------------- ready
-
-    def _is_ready(self) -> bool:
-        return "ready" in self._reached
 
     def _refusal(self) -> str | None:
         """The reason why this sandbox will never be ready."""
@@ -188,7 +186,7 @@ class KubernetesSandbox:
             self._news.clear()
             if lost := self._lost():
                 raise SandboxLost(f"the pod {lost}")
-            if self._is_ready():
+            if self._ready:
                 return
             if refusal := self._refusal():
                 raise CreateFailed(refusal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from taxtui.sandboxes.protocol import Sandbox
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.sandboxes import ready
+from tests.support.standins.api_faults import KUBERNETES, Measure, measuring
 from tests.support.standins.kubernetes_standin import KubernetesStandin
 
 Connect = Callable[..., KubernetesSubstrate]
@@ -20,6 +22,11 @@ Connect = Callable[..., KubernetesSubstrate]
 async def standin() -> AsyncIterator[KubernetesStandin]:
     async with KubernetesStandin() as server:
         yield server
+
+
+@pytest.fixture
+def measure(standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
+    return measuring(KUBERNETES, standin, tmp_path, monkeypatch)
 
 
 @pytest.fixture

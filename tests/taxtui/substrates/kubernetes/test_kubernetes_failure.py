@@ -20,7 +20,7 @@ from taxtui.substrates.kubernetes.access import Access
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi
 from taxtui.substrates.kubernetes.failure import (
     ApiRefused,
-    ExitStatus,
+    ApiStatus,
     blocked,
     lost,
     refused,
@@ -165,12 +165,12 @@ def test_what_the_scheduler_says_while_no_node_takes_a_pod() -> None:
 def test_a_commands_end_is_its_own_only_with_an_exit_code() -> None:
     code = {"causes": [{"reason": "ExitCode", "message": "137"}]}
     failed = {"status": "Failure", "reason": "NonZeroExitCode", "details": code}
-    assert msgspec.convert({"status": "Success"}, ExitStatus).exit_code() == 0
-    assert msgspec.convert(failed, ExitStatus).exit_code() == 137
+    assert msgspec.convert({"status": "Success"}, ApiStatus).exit_code() == 0
+    assert msgspec.convert(failed, ApiStatus).exit_code() == 137
     # The runtime failed before there was a command, or lost it.
     broken = {"status": "Failure", "reason": "InternalError", "message": "exec: no such\n file"}
     with pytest.raises(ExecFailed) as caught:
-        msgspec.convert(broken, ExitStatus).exit_code()
+        msgspec.convert(broken, ApiStatus).exit_code()
     assert str(caught.value) == "the container runtime could not run the command: exec: no such file"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,18 +20,13 @@ from taxtui.substrates.kubernetes import watch as kubernetes_watch
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.recorded import Recorded
 from tests.support.sandboxes import ready, spec
-from tests.support.standins.api_faults import KUBERNETES, NO_OPS, Measure, measuring, told
+from tests.support.standins.api_faults import NO_OPS, Measure, told
 from tests.support.standins.kubernetes_standin import KubernetesStandin
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
 BACKEND = "error dialing backend: connect: connection refused"
-
-
-@pytest.fixture
-def measure(standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    return measuring(KUBERNETES, standin, tmp_path, monkeypatch)
 
 
 def lists_before_cleanup(standin: KubernetesStandin) -> int:

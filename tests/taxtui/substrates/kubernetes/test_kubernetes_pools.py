@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support import sandboxes
 from tests.support.command_line import Home
 from tests.support.sandboxes import RUN
-from tests.support.standins.api_faults import KUBERNETES, NO_OPS, Measure, measuring
+from tests.support.standins.api_faults import NO_OPS, Measure
 from tests.support.standins.kubernetes_cluster import NODE
 from tests.support.standins.kubernetes_pool_standin import ACQUIRE, PoolStandin
 from tests.support.waiting import until
@@ -32,11 +31,6 @@ pytestmark = pytest.mark.processes
 async def standin() -> AsyncIterator[PoolStandin]:
     async with PoolStandin() as server:
         yield server
-
-
-@pytest.fixture
-def measure(standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    return measuring(KUBERNETES, standin, tmp_path, monkeypatch)
 
 
 def spec() -> SandboxSpec:
