@@ -62,7 +62,6 @@ class ContainerState(Camel, frozen=True):
 class ContainerStatus(Camel, frozen=True):
     """The status of a container."""
 
-    name: str = ""
     restart_count: int = 0
     state: ContainerState = ContainerState()
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import aiohttp
 import msgspec
@@ -100,6 +101,13 @@ def test_silence_is_told_by_its_kind(silence: Exception, unsent: bool) -> None:
     said = unanswered(silence)
     assert (said.unsent, str(said)) == (unsent, f"the API server did not answer ({type(silence).__name__})")
     assert type(said.as_error(CreateFailed, "doing")) is (Throttled if unsent else CreateFailed)
+
+
+async def test_a_list_that_breaks_off_is_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = AsyncMock(side_effect=aiohttp.ClientPayloadError)
+    monkeypatch.setattr(ClusterApi, "_send", AsyncMock(return_value=SimpleNamespace(read=read)))
+    with pytest.raises(ApiRefused, match="did not answer"):
+        await ClusterApi(None, "n").list(PODS, "l")  # type: ignore[arg-type]
 
 
 def pod(deleted: str = "", **state: Any) -> Pod:
