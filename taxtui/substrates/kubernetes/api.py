@@ -118,8 +118,8 @@ class ClusterApi:
             raise self.access.judge(right, unanswered(error)) from error
         if right:
             self.access.granted(right)
-        if date := response.headers.get("Date"):
-            self._ahead_s = parsedate_to_datetime(date).timestamp() - time.time()
+        with contextlib.suppress(ValueError):  # without a date, or with a proxy's idea of one
+            self._ahead_s = parsedate_to_datetime(response.headers.get("Date", "")).timestamp() - time.time()
         return response
 
     def now_s(self) -> float:
