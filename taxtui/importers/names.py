@@ -58,7 +58,7 @@ class Names:
         """Return the trial with recorded names."""
         failure = trial.failure
         if failure is not None:  # a digest of the error's class shows no cause
-            cause = failure.cause or causes.cause_of(failure.error, failure.phase)
+            cause = causes.recorded_cause(failure.outcome, failure.error, failure.phase, failure.cause)
             failure = failure._replace(error=self.error(failure.error), cause=cause)
         return msgspec.structs.replace(
             trial,

@@ -19,6 +19,7 @@ BACKWARDS: Final = "the clock runs backwards"
 TOO_LONG: Final = "longer than a year"
 UNDIVIDED: Final = "only the agent's total time is known"
 OVERLAP: Final = "the common time of overlapping spans counts once"
+UNFIT: Final = "in-sandbox time longer than the command, or of a command that overlaps another"
 LATE: Final = "the time during another phase, or after the start of the first command, counts there or as a gap"
 EARLY: Final = "the time during another phase, or before the end of the last command, counts there or as a gap"
 AFTERWARDS: Final = (events.VERIFY, events.CLEANUP)
@@ -192,7 +193,10 @@ class Timeline:
             think_ns -= counted_ns
             if span.kind == events.ACTION:
                 duration_ns = until_ns - begin_ns
-                run_ns = span.run_ns if span.run_ns <= duration_ns else events.UNKNOWN
+                whole = begin_ns == span.start_ns  # the cut part may be of the in-sandbox time or of the rest
+                run_ns = span.run_ns if whole and span.run_ns <= duration_ns else events.UNKNOWN
+                if run_ns != span.run_ns:
+                    self.lacks(Quantity.RUN, UNFIT, partly=True)
                 actions.append(ImportedAction(duration_ns, think_ns, gap_ns, run_ns, span.exit_code))
                 think_ns = 0
             think_ns += rest_ns

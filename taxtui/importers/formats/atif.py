@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +40,9 @@ def add(timeline: Timeline, path: Path, agent: str, start_ns: int, end_ns: int) 
         return False
     if calls := list(_calls(steps)):
         timeline.lacks(Quantity.GAPS, "the harness's time is part of think")
+        if len(calls) < sum(len(items(step, "tool_calls")) for step in steps):
+            timeline.lacks(Quantity.ACTIONS, "some tool calls have no ends", partly=True)
+            timeline.lacks(Quantity.THINK, "the time of tool calls without ends is part of think", partly=True)
         timeline.calls(calls, start_ns)
         return True
     return _add_turns(timeline, steps, start_ns, end_ns)
@@ -53,7 +56,9 @@ def _durations(steps: list[dict[str, Any]]) -> tuple[list[tuple[int, int]], int]
     durations = []
     waited_ns = 0
     for step in steps:
-        wait_ns, tool_ns = (_extra_ns(step, key) for key in ("harbor_llm_wait_msec", "harbor_tool_exec_msec"))
+        holders = [step, at(step, "metrics"), *maps(step, "observation", "results")]
+        wait_ns = _extra(_milliseconds, holders, "harbor_llm_wait_msec")
+        tool_ns = _extra(_milliseconds, holders, "harbor_tool_exec_msec")
         if wait_ns is None or (tool_ns is None and items(step, "tool_calls")):
             return [], 0
         waited_ns += wait_ns
@@ -63,11 +68,14 @@ def _durations(steps: list[dict[str, Any]]) -> tuple[list[tuple[int, int]], int]
     return durations, waited_ns
 
 
-def _extra_ns(step: dict[str, Any], key: str) -> int | None:
-    """Return a duration in ms from any ``extra`` of a step, in ns."""
-    holders = [step, at(step, "metrics"), *maps(step, "observation", "results")]
-    durations = (duration_ns(at(holder, "extra", key), MILLISECOND_NS) for holder in holders)
-    return next((duration for duration in durations if duration is not None), None)
+def _extra(read: Callable[[object], int | None], holders: Iterable[object], *keys: str) -> int | None:
+    """Return the first valid value of the keys in any ``extra``, in ns."""
+    values = (read(at(holder, "extra", key)) for holder in holders for key in keys)
+    return next((value for value in values if value is not None), None)
+
+
+def _milliseconds(value: object) -> int | None:
+    return duration_ns(value, MILLISECOND_NS)
 
 
 def add_consecutive(timeline: Timeline, durations: Sequence[tuple[int, int]], start_ns: int, end_ns: int) -> None:
@@ -87,11 +95,9 @@ def _calls(steps: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
         results = {text(at(result, "source_call_id")): result for result in maps(step, "observation", "results")}
         for call in maps(step, "tool_calls"):
             result = results.get(text(call.get("tool_call_id")))
-            start_ns = instant_ns(at(call, "extra", "started_at") or at(result, "extra", "started_at"))
-            stamps = (at(holder, "extra", key) for holder in (result, call) for key in ("completed_at", "ended_at"))
-            end_ns = next((ns for stamp in stamps if stamp and (ns := instant_ns(stamp)) is not None), None)
-            took_ms = at(call, "extra", "duration_ms") or at(result, "extra", "duration_ms")
-            took_ns = duration_ns(took_ms, MILLISECOND_NS)
+            start_ns = _extra(instant_ns, (call, result), "started_at")
+            end_ns = _extra(instant_ns, (result, call), "completed_at", "ended_at")
+            took_ns = _extra(_milliseconds, (call, result), "duration_ms")
             if start_ns is not None and end_ns is None and took_ns is not None:
                 end_ns = start_ns + took_ns
             if start_ns is not None and end_ns is not None and start_ns <= end_ns:

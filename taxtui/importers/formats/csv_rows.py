@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from costmodel import events, too_large
 from taxtui.importers.files import MOST_BYTES, Unreadable, lines
 from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
-from taxtui.importers.timeline import BACKWARDS, Timeline
+from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import PHASES, TIMES, Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, duration_ns, instant_ns, integer
 
@@ -24,6 +24,7 @@ COLUMNS: Final = (
     *("outcome", "error"),
 )
 """Supported columns; other columns are ignored."""
+OUTCOMES: Final = (events.OK, events.FAILED, events.TIMEOUT, events.CANCELLED)
 MOST_ROWS: Final = 100_000
 """Limit of a trial: its rows are in memory together."""
 
@@ -104,7 +105,7 @@ def _trial(rows: list[NumberedRow]) -> ImportedTrial:
         return next((row[column] for _, row in rows if row[column]), "")
 
     def count(column: str, missing: int = 0) -> int:
-        value = integer(first(column), 1 << 60)
+        value = integer(_number(first(column)), 1 << 60)
         return missing if value is None else value
 
     if not first("group"):
@@ -137,11 +138,8 @@ def _add(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
         raise Unreadable(f"the phase in line {number} is none of {', '.join(TIMES)}")
     took_ns = duration_ns(_number(row["duration_s"]))
     start_ns, end_ns = _instant(row["start"]), _instant(row["end"])
-    if start_ns is not None and end_ns is not None:
-        if end_ns < start_ns:
-            timeline.lacks(kind, BACKWARDS, partly=True)
-            return
-        took_ns = end_ns - start_ns if dated or took_ns is None else took_ns
+    if start_ns is not None and end_ns is not None and (dated or took_ns is None):
+        took_ns = end_ns - start_ns
     if not dated:
         start_ns = timeline.latest_ns
     end_ns = None if start_ns is None or took_ns is None else start_ns + took_ns
@@ -151,17 +149,18 @@ def _add(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
         end_ns,
         "some rows have no end and no duration_s",
         run_ns=duration_ns(_number(row["run_s"])),
-        exit_code=integer(row["exit_code"], 1 << 31),
+        exit_code=integer(_number(row["exit_code"]), 1 << 31),
     )
 
 
 def _failure(rows: list[CsvRow]) -> Failure | None:
-    outcome = next((row["outcome"] for row in reversed(rows) if row["outcome"]), "")
     error = next((row["error"] for row in reversed(rows) if row["error"]), "")
-    if outcome in (events.TIMEOUT, events.CANCELLED, events.FAILED) or (error and outcome != events.OK):
-        phase = PHASES.get(rows[-1]["phase"], events.ACTION)
-        return Failure(error or "Failed", phase, outcome or events.FAILED)
-    return None
+    outcomes = (row["outcome"] for row in reversed(rows) if row["outcome"])
+    outcome = next(outcomes, events.FAILED if error else events.OK)
+    if outcome not in OUTCOMES:
+        raise Unreadable(f"the outcome is none of {', '.join(OUTCOMES)}")
+    phase = PHASES.get(rows[-1]["phase"], events.ACTION)
+    return None if outcome == events.OK else Failure(error or "Failed", phase, outcome)
 
 
 def _number(value: str) -> float | None:

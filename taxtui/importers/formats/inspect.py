@@ -138,15 +138,16 @@ def _trial(log: object, sample: object) -> ImportedTrial:
         timeline.lacks(Quantity.READY, "the span init holds create, ready and the sample's set-up")
     else:
         timeline.lacks(Quantity.CREATE, "before the sample's clock")
-    for event in _in_trajectory(sample_events, "model"):
-        timeline.add(Quantity.THINK, *_ends(event), "a call of the model has no ends")
-    commands = _in_trajectory(sample_events, "sandbox")
+    calls, commands = (_in_trajectory(sample_events, kind) for kind in ("model", "sandbox"))
+    timed = [timeline.add(Quantity.THINK, *_ends(event), "a call of the model has no ends") for event in calls]
     if not commands:
         why = "no command is logged: tool calls, with the harness's time, replace commands"
         timeline.lacks(Quantity.ACTIONS, why)
     for event in commands or _in_trajectory(sample_events, "tool"):
         code = integer(at(event, "result"), 255) if commands else None
-        timeline.add(events.ACTION, *_ends(event), "a command has no ends", exit_code=code)
+        timed.append(timeline.add(events.ACTION, *_ends(event), "a command has no ends", exit_code=code))
+    if timed and not any(timed) and not at(sample, "error") and not at(sample, "limit"):
+        raise Unreadable("no event has both ends, as before inspect_ai 0.3.71")
     for scoring in scorings:
         timeline.add(events.VERIFY, *scoring)
     failure = _failure(sample, init, scorings)

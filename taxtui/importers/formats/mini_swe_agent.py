@@ -14,8 +14,11 @@ from taxtui.importers.trial import Failure, ImportedTrial, Quantity, failure_of
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, items, maps, text
 
 FORMAT: Final = "mini-swe-agent-1.1"
-LIMITS: Final = ("LimitsExceeded", "TimeExceeded")
-"""Exit statuses at the agent's limit."""
+LIMITS: Final = {
+    **{status: status for status in ("LimitsExceeded", "TimeExceeded")},
+    "LengthTruncated": "OutputLengthExceededError",  # written by Harbor's patch of the agent
+}
+"""Exit status → class of the agent's limit."""
 DELIVERED: Final = frozenset({"Submitted", "RepeatedFormatError", *LIMITS})
 """Exit statuses without a failure of the sandbox."""
 
@@ -50,8 +53,8 @@ def turns(messages: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list
             if answer is not None:
                 yield answer, observations
             answer, observations = message, []
-        elif instant_ns(at(message, "extra", "timestamp")) is not None:
-            observations.append(message)
+        elif instant_ns(at(message, "extra", "timestamp")) is not None and message.get("role") != "assistant":
+            observations.append(message)  # an answer without commands observes none
     if answer is not None:
         yield answer, observations
 
@@ -74,12 +77,13 @@ def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
             timeline.add(Quantity.THINK, observed_ns, answered_ns, "an answer has no time")
         if not observations:
             timeline.lacks(Quantity.ACTIONS, "a submitting or failing command has no end", partly=True)
+            observed_ns = None
             continue
         if len(items(answer, "extra", "actions")) > 1:
             timeline.lacks(Quantity.ACTIONS, "commands of an answer share an interval", partly=True)
         observed_ns = max(instant_ns(at(item, "extra", "timestamp")) or 0 for item in observations)
         code = integer(at(observations[0], "extra", "returncode"), 255) if len(observations) == 1 else None
-        timeline.add(events.ACTION, answered_ns, observed_ns, exit_code=code)
+        timeline.add(events.ACTION, answered_ns, observed_ns, "an answer has no time", exit_code=code)
     if timeline.empty:
         raise Unreadable("no message has a time")
     config = at(trajectory, "info", "config")
@@ -88,7 +92,7 @@ def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
     return ImportedTrial(
         **timeline.times(),
         failure=_failure(status),
-        limit=status if status in LIMITS else "",
+        limit=LIMITS.get(status, ""),
         resolution_ns=MICROSECOND_NS,
         substrate=text(at(config, "environment_type")).rpartition(".")[2].lower().removesuffix("environment"),
         workload=(

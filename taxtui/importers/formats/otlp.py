@@ -29,6 +29,8 @@ OPERATIONS: Final = {
 FAILED_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
 MOST_SPANS: Final = 500_000
 """Spans of a file, which are in memory together."""
+MAX_DEPTH: Final = 50
+"""Spans around a span that are looked at."""
 
 
 class TraceSpan(NamedTuple):
@@ -60,8 +62,8 @@ class OtlpReader(Reader):
         is_otlp = False
         spans = 0
         for number, export in _exports(path):
-            if isinstance(export, Skipped):
-                yield export
+            if not isinstance(export, dict):
+                yield export if isinstance(export, Skipped) else Skipped(f"line {number}", "no export of spans")
                 continue
             is_otlp = is_otlp or "resourceSpans" in export
             for name, span in _spans(export, number, self.span_phases or {}):
@@ -75,21 +77,16 @@ class OtlpReader(Reader):
             yield from _trials(trace)
 
 
-def _exports(path: Path) -> Iterator[tuple[int, dict[str, Any] | Skipped]]:
+def _exports(path: Path) -> Iterator[tuple[int, Any]]:
     """Yield the exports of a file with the numbers of their lines."""
     for number, line in lines(path):
         try:
-            export = decoded(line)
+            yield number, decoded(line)
         except Unreadable as error:
             if number == 1 and path.stat().st_size <= MOST_BYTES:
-                break  # one document in many lines
+                yield 1, document(path)  # one document in many lines
+                return
             yield number, Skipped(f"line {number}", str(error))
-            continue
-        yield number, export if isinstance(export, dict) else Skipped(f"line {number}", "no export of spans")
-    else:
-        return
-    export = document(path)
-    yield 1, export if isinstance(export, dict) else Skipped("", "no export of spans")
 
 
 def _spans(export: dict[str, Any], line: int, span_phases: Mapping[str, str]) -> Iterator[tuple[str, TraceSpan]]:
@@ -128,10 +125,13 @@ def _trials(trace: list[TraceSpan]) -> Iterator[ImportedTrial | Skipped]:
     """Yield a trial per outermost agent; for at most one agent, the trace."""
     if not any(span.kind for span in trace):
         return  # a trace of other software
-    by_id = {span.id: span for span in trace if span.id}
+    trace = list({span.id or number: span for number, span in enumerate(trace)}.values())  # exporters may send twice
+    around = _around(trace)
+    trace = _commands_once(trace, around) or trace
     by_agent: dict[TraceSpan | None, list[TraceSpan]] = {}
     for span in trace:
-        by_agent.setdefault(_outermost(span, by_id), []).append(span)
+        outermost = next((outer for outer in reversed((span, *around[span])) if outer.kind == AGENT), None)
+        by_agent.setdefault(outermost, []).append(span)
     outside = [span for span in by_agent.pop(None, []) if span.kind]
     if len(by_agent) <= 1:
         yield _trial(trace, next(iter(by_agent), None))
@@ -142,17 +142,29 @@ def _trials(trace: list[TraceSpan]) -> Iterator[ImportedTrial | Skipped]:
         yield Skipped(f"line {outside[0].line}", f"{len(outside):,} spans of the trace are outside of every agent")
 
 
-def _outermost(span: TraceSpan, by_id: dict[str, TraceSpan]) -> TraceSpan | None:
-    """Return the outermost agent around a span, possibly the span itself, or None."""
-    outermost = None
-    visited = set()
-    current: TraceSpan | None = span
-    while current is not None and current.id not in visited:
-        visited.add(current.id)
-        if current.kind == AGENT:
-            outermost = current
-        current = by_id.get(current.parent)
-    return outermost
+def _around(trace: list[TraceSpan]) -> dict[TraceSpan, list[TraceSpan]]:
+    """Return the agents and tool calls around each span, from the inside out."""
+    by_id = {span.id: span for span in trace if span.id}
+    around: dict[TraceSpan, list[TraceSpan]] = {span: [] for span in trace}
+    for span in trace:
+        outer = by_id.get(span.parent)
+        for _ in range(MAX_DEPTH):
+            if outer is None or outer is span:  # the span itself: a cycle of parents
+                break
+            if outer.kind in (AGENT, events.ACTION):
+                around[span].append(outer)
+            outer = by_id.get(outer.parent)
+    return around
+
+
+def _commands_once(trace: list[TraceSpan], around: dict[TraceSpan, list[TraceSpan]]) -> list[TraceSpan]:
+    """Leave out a tool call around an agent, whose own calls count, and a tool call inside of another: one command."""
+    tools = [span for span in trace if span.kind == events.ACTION]
+    delegating = {outer for span in trace if span.kind == AGENT for outer in around[span]}
+    ends_ns = {span: span.end_ns for span in tools if span.start_ns and span.end_ns and span not in delegating}
+    parts = {span for span in tools if any((span.end_ns or 0) <= ends_ns.get(outer, -1) for outer in around[span])}
+    left_out = delegating | parts
+    return [span for span in trace if span.kind != events.ACTION or span not in left_out]
 
 
 def _trial(spans: list[TraceSpan], agent: TraceSpan | None, doubt: str = "") -> ImportedTrial | Skipped:

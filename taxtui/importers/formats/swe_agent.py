@@ -14,6 +14,7 @@ from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, maps, text
 
 FAILURES: Final = {
+    **dict.fromkeys(("", "early_exit"), Failure("RunInterrupt", events.ACTION, events.CANCELLED)),
     "exit_environment_error": Failure("EnvironmentError", events.ACTION, events.FAILED, causes.SANDBOX),
     "exit_error": Failure("ExitError", events.ACTION, events.FAILED),
     "exit_api": Failure("ApiExit", events.ACTION, events.FAILED, causes.PROVIDER),

@@ -131,12 +131,13 @@ def _add_agent(timeline: Timeline, trace: dict[str, Any]) -> int | None:
     """Add the model's calls and the time between calls; return the last known instant."""
     span = at(trace, "timing", "agent")
     start_ns, end_ns = _ends(span)
-    all_calls = [_ends(at(call, "time")) for call in maps(trace, "calls")]
-    calls = sorted(((start, end) for start, end in all_calls if start is not None), key=lambda call: call[0])
+    all_calls = [(*_ends(at(call, "time")), at(call, "error") is not None) for call in maps(trace, "calls")]
+    timed = [(start, end, failed) for start, end, failed in all_calls if start is not None]
+    calls = sorted(timed, key=lambda call: call[0])
     if any(None in call for call in all_calls):
         timeline.lacks(Quantity.THINK, "a call has no ends", partly=True)
         timeline.lacks(Quantity.ACTIONS, "a call has no ends: the command after the call has no start", partly=True)
-    if all(end is None for _, end in calls):
+    if all(end is None for _, end, _ in calls):
         if start_ns is None or end_ns is None:
             timeline.lacks(Quantity.ACTIONS, "the agent has no ends")
         else:
@@ -144,12 +145,12 @@ def _add_agent(timeline: Timeline, trace: dict[str, Any]) -> int | None:
             timeline.lacks(Quantity.THINK, "no call of the model has a time")
         return end_ns
     cursor_ns: int | None = None  # the start of the next command; None: unknown
-    for call_start_ns, call_end_ns in calls:
+    for call_start_ns, call_end_ns, failed in calls:
         if cursor_ns is not None and call_start_ns > cursor_ns:
             timeline.add(events.ACTION, cursor_ns, call_start_ns)
         timeline.add(Quantity.THINK, call_start_ns, call_end_ns)
-        if call_end_ns is None:
-            cursor_ns = None
+        if call_end_ns is None or (failed and call_end_ns >= (cursor_ns or 0)):
+            cursor_ns = None  # a failed call leads to no command: the next call repeats it
         elif call_end_ns >= call_start_ns:
             cursor_ns = max(call_end_ns, cursor_ns or 0)
     if cursor_ns is not None and (end_ns is None or end_ns > cursor_ns):

@@ -19,6 +19,7 @@ from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, integer, items, text
 
 COLUMNS: Final = ("setup_durations", "gen_durations", "scoring_durations")
+FAILURE: Final = Failure("RolloutError", events.ACTION)
 MOST_IN_FLIGHT: Final = 1_000_000
 
 
@@ -32,7 +33,7 @@ class VerifiersBenchReader(Reader):
         return b'"setup_durations"' in head and b'"runtime"' in head
 
     def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
-        """Yield a trial per rollout, and a trial without a time per error."""
+        """Yield a trial per rollout: as many failed as the errors, first rollouts without durations."""
         result = document(path)
         columns = [items(result, key) for key in COLUMNS]
         if not columns[0] or not all(len(column) == len(columns[0]) for column in columns):
@@ -47,6 +48,8 @@ class VerifiersBenchReader(Reader):
             "concurrency": integer(at(result, "max_concurrent"), MOST_IN_FLIGHT) or rollouts,
             "arrival": "burst",
         }
+        missing = max(0, rollouts - len(columns[0]))
+        errors = integer(at(result, "errors"), MOST_IN_FLIGHT) or 0
         rows = list(enumerate(zip(*columns, strict=True), 1))
         Random(0).shuffle(rows)  # sorted trials would look dependent
         for number, row in rows:
@@ -58,12 +61,16 @@ class VerifiersBenchReader(Reader):
             timeline.append(events.CREATE, setup_ns)
             timeline.append(events.ACTION, generation_ns)
             timeline.append(events.VERIFY, scoring_ns)
-            yield ImportedTrial(**timeline.times(), **identity)
-        missing = max(0, rollouts - len(columns[0]))
-        for _ in range(min(integer(at(result, "errors"), MOST_IN_FLIGHT) or 0, missing)):
+            failed = number <= errors - missing  # a rollout that is not scored has 0 s
+            if failed:
+                timeline.lacks(Quantity.HELD, "the rollouts that failed are taken to be the shortest", partly=True)
+            yield ImportedTrial(**timeline.times(), failure=FAILURE if failed else None, **identity)
+        for _ in range(min(errors, missing)):
             timeline = _timeline()
             timeline.lacks(Quantity.HELD, "a failed rollout has no time")
-            yield ImportedTrial(**timeline.times(), failure=Failure("RolloutError", events.ACTION), **identity)
+            yield ImportedTrial(**timeline.times(), failure=FAILURE, **identity)
+        if missing > errors:
+            yield Skipped("", f"{missing - errors:,} rollouts have neither durations nor an error")
 
 
 def _timeline() -> Timeline:

@@ -18,6 +18,7 @@ from taxtui.importers import registry
 from taxtui.importers.formats import atif
 from taxtui.importers.trial import AGENT_LIMITS
 from tests.support.importing import (
+    LOGS,
     SAMPLES,
     actions_s,
     cell_of,
@@ -49,7 +50,7 @@ def raised(error: str) -> dict[str, str]:
     return {"exception_type": error, "exception_message": "m", "occurred_at": "2026-11-21T22:00:29Z"}
 
 
-def test_a_harbor_trial_of_an_agent_without_a_model(tmp_path: Path) -> None:
+def test_a_harbor_trial_without_a_model_and_one_whose_tool_calls_have_both_ends(tmp_path: Path) -> None:
     result, events = imported("harbor", JOB / "task__cFxjvBA", tmp_path / "out")
     phases = phases_s(events, 0)
     assert phases == pytest.approx({"create": 1.460928, "preload": 0.000072, "verify": 1.205653})
@@ -58,10 +59,7 @@ def test_a_harbor_trial_of_an_agent_without_a_model(tmp_path: Path) -> None:
     assert cell_of(events, 0).resolution_ns == 1_000
     assert "think" not in " ".join(result.unknown), "an oracle does not think"
     assert "run unknown: dispatch and command time are undivided" in result.unknown
-
-
-def test_tool_calls_with_both_ends_are_the_actions(tmp_path: Path) -> None:
-    result, events = imported("harbor", JOB / "chat__1", tmp_path / "out")
+    result, events = imported("harbor", JOB / "chat__1", tmp_path / "chat")
     assert actions_s(events, 0) == pytest.approx([0.5, 2])
     assert actions_s(events, 0, "think_ns") == pytest.approx([10, 13.5])
     assert (cell_of(events, 0).cpu_milli, cell_of(events, 0).memory_mib) == (2000, 4096)
@@ -82,11 +80,6 @@ def _chat(tmp_path: Path, trajectory: str) -> Path:
     (folder / "results.json").write_text((JOB / "chat__1" / "result.json").read_text())  # as some forks name it
     (folder / "agent" / "trajectory.json").write_text(trajectory)
     return folder
-
-
-def test_an_unreadable_trajectory_has_its_reason(tmp_path: Path) -> None:
-    result, _ = imported("harbor", _chat(tmp_path, "{"), tmp_path / "out")
-    assert "actions unknown: trajectory.json is not readable: no JSON, or cut off" in result.unknown
 
 
 def _steps(*stamps: str, **extra: Any) -> list[dict[str, Any]]:
@@ -114,6 +107,7 @@ BOTH_ENDS = {
         ("mini-swe-agent", MEASURED, [0.12], [9.0005], ""),
         ("mini-swe-agent", [WAIT, *MEASURED, *MEASURED, WAIT], [0.12, 0.12], [15.0005, 9.0005], ""),
         ("other", [BOTH_ENDS], [2], None, ""),
+        ("other", [BOTH_ENDS, TWO_STEPS[1]], [2], None, "actions partly unknown: some tool calls have no ends"),
         ("other", _steps("2026-11-21T23:00:00Z"), [34], [], "do not lie within the agent's"),
         ("other", TWO_STEPS + _steps("2026-11-21T22:00:39.5Z"), [10, 19.5, 0.5], [], "think unknown: a step"),
     ],
@@ -161,11 +155,13 @@ def test_limits_of_harbors_agent_are_delivered(tmp_path: Path) -> None:
         assert held_s(events, 0) == held
 
 
-def test_json_lines_are_named_where_one_document_is_asked_for(tmp_path: Path) -> None:
+def test_an_unreadable_trajectory_has_its_reason_and_json_lines_are_named(tmp_path: Path) -> None:
+    result, _ = imported("harbor", _chat(tmp_path, "{"), tmp_path / "out")
+    assert "actions unknown: trajectory.json is not readable: no JSON, or cut off" in result.unknown
     path = tmp_path / "result.json"
     path.write_text('{"trial_name": "a"}\n{"trial_name": "b"}\n')
     with pytest.raises(RecordingError, match="JSON lines"):
-        imported("harbor", path, tmp_path / "out")
+        imported("harbor", path, tmp_path / "lines")
 
 
 @pytest.mark.parametrize(("zone", "said"), [('Z"', False), ('"', True)])
@@ -195,6 +191,10 @@ def test_times_without_a_zone_are_said(tmp_path: Path, zone: str, said: bool) ->
         ("swe-agent", "submitted (exit_total_execution_time)", ("ok", "agent_exhausted_budget")),
         ("swe-agent", "submitted (exit_command_timeout)", ("timeout", "sandbox_failed")),
         ("swe-agent", "submitted", ("ok", "")),
+        ("swe-agent", "", ("cancelled", "cancelled")),  # saved after a step that was not the last
+        ("mini-swe-agent", "", ("cancelled", "cancelled")),
+        ("mini-swe-agent", "TimeoutExpired", ("timeout", "unclassified")),
+        ("mini-swe-agent", "OSError", ("failed", "unclassified")),
         ("verifiers", "SandboxError", ("failed", "sandbox_failed")),
         ("verifiers", "ProviderError", ("failed", "model_provider_failed")),
         ("verifiers", "TunnelError", ("failed", "harbor_failed")),
@@ -207,6 +207,9 @@ def test_causes_of_failures(tmp_path: Path, name: str, error: str, expected: tup
             source = harbor(tmp_path, exception_info=raised(error), **never_ran)
         case "swe-agent":
             source = written(tmp_path / "x.traj", swe_agent_trajectory(1.0, exit_status=error))
+        case "mini-swe-agent":
+            told = json.loads((LOGS / "slept.traj.json").read_text())
+            source = written(tmp_path / "x.traj.json", told | {"info": told["info"] | {"exit_status": error}})
         case _:
             source = episode(tmp_path, ok=False, errors=[{"type": error, "message": "m"}])
     _, events = imported(name.split()[0], source, tmp_path / "out")
@@ -235,6 +238,10 @@ def test_the_benchmark_of_verifiers(tmp_path: Path) -> None:
     delivered = [end.trial for end in of(events, TrialEnded) if end.outcome == "ok"]
     assert sorted(phases_s(events, number)["create"] for number in delivered) == [7.5, 8.0, 9.0, 12.0]
     assert sum(held_s(events, number) for number in delivered) == pytest.approx(36.5 + 185.0)
+    for errors, outcomes, skipped in ((3, {"ok": 2, "failed": 3}, 0), (0, {"ok": 4}, 1)):
+        source = written(tmp_path / "bench.json", json.loads(BENCH.read_text()) | {"errors": errors})
+        result, _ = imported("verifiers-bench", source, tmp_path / f"{errors}")
+        assert (result.outcomes, result.skipped) == (outcomes, skipped)
 
 
 def test_terminal_bench_is_six_instants(tmp_path: Path) -> None:
@@ -289,16 +296,30 @@ def test_otlp_by_the_conventions_and_by_map(tmp_path: Path) -> None:
     assert not [line for line in result.unknown if line.startswith("create")]
 
 
-def test_spans_outside_of_every_agent_are_counted(tmp_path: Path) -> None:
-    def span(name: str, parent: str, operation: str) -> dict[str, Any]:
-        ends = {"startTimeUnixNano": "1795297000000000000", "endTimeUnixNano": "1795297001000000000"}
-        attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": operation}}]
-        return {"traceId": "t", "spanId": name, "parentSpanId": parent, **ends, "attributes": attributes}
+def traced(folder: Path, *spans: tuple[str, str, str, int, int]) -> Path:
+    """A trace of spans: name, parent, operation, start and end in seconds."""
+    told = [
+        {"traceId": "t", "spanId": name, "parentSpanId": parent}
+        | {f"{key}TimeUnixNano": f"{1795297000 + at}000000000" for key, at in (("start", start), ("end", end))}
+        | {"attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": operation}}]}
+        for name, parent, operation, start, end in spans
+    ]
+    return written(folder / "x.json", {"resourceSpans": [{"scopeSpans": [{"spans": told}]}]})
 
-    agents = [span(f"a{number}", "", "invoke_agent") for number in range(2)]
-    tools = [span(f"t{number}", f"a{number}", "execute_tool") for number in range(52)]
-    source = written(tmp_path / "x.json", {"resourceSpans": [{"scopeSpans": [{"spans": [*agents, *tools]}]}]})
-    result, events = imported("otlp", source, tmp_path / "out")
+
+def test_a_command_of_several_spans_counts_once_and_one_of_an_agent_is_the_agents(tmp_path: Path) -> None:
+    outer = [("a", "", "invoke_agent", 0, 60), ("1", "a", "chat", 0, 5), ("2", "a", "execute_tool", 5, 10)]
+    layers = [("3", "2", "execute_tool", 6, 9), ("3", "2", "execute_tool", 6, 9)]
+    agent_as_tool = [("4", "a", "execute_tool", 12, 50), ("b", "4", "invoke_agent", 13, 49)]
+    inside = [("5", "b", "chat", 13, 20), ("6", "b", "execute_tool", 20, 30), ("7", "6", "execute_tool", 29, 31)]
+    _, events = imported("otlp", traced(tmp_path, *outer, *layers, *agent_as_tool, *inside), tmp_path / "out")
+    assert (actions_s(events, 0), actions_s(events, 0, "think_ns")) == ([5, 10, 1], [5, 7, 0])
+
+
+def test_spans_outside_of_every_agent_are_counted(tmp_path: Path) -> None:
+    agents = [(f"a{number}", "", "invoke_agent", 0, 1) for number in range(2)]
+    tools = [(f"t{number}", f"a{number}", "execute_tool", 0, 1) for number in range(52)]
+    result, events = imported("otlp", traced(tmp_path, *agents, *tools), tmp_path / "out")
     assert [len(actions_s(events, number)) for number in range(result.trials)] == [1, 1]
     assert [line.partition("json, ")[2] for line in result.named] == [
         "line 1: 50 spans of the trace are outside of every agent"
@@ -328,14 +349,14 @@ def test_csv_of_durations_only(tmp_path: Path, newline: str, line: int) -> None:
     left_out = [name.rpartition("csv, ")[2] for name in result.named]
     assert left_out == [f"line {line}: the rows of a trial are not adjacent"]
     rows = (
-        "trial,phase,start,end",
-        "a,action,1795297003,1795297004",
+        "trial,phase,start,end,exit_code",
+        "a,action,1795297003,1795297004,1.0",
         "a,create,1795297000,1795297002",
         "a,action,nan,nan",
     )
     (tmp_path / "b.csv").write_bytes(newline.join(rows).encode())
     trial = one("csv", tmp_path / "b.csv")
-    assert (trial.dated, [action.duration_ns for action in trial.actions]) == (True, [10**9]), "in the order of time"
+    assert (trial.dated, trial.actions) == (True, ((10**9, 0, 10**9, -1, 1),)), "in the order of time"
 
 
 @pytest.mark.parametrize(
@@ -344,6 +365,7 @@ def test_csv_of_durations_only(tmp_path: Path, newline: str, line: int) -> None:
         ("trial,start,end\n", "no column phase"),
         ("trial,phase\n", "neither the columns start and end nor duration_s"),
         ("trial,phase,duration_s\na,walk,1\n", "the phase in line 2 is none of"),
+        ("trial,phase,duration_s,outcome\na,action,1,Failed\n", "the outcome is none of ok, failed, timeout, canc"),
         ("trial,phase,duration_s\na,action,-1\n", "no row of the trial has a valid time"),
     ],
 )

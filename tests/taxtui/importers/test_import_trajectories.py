@@ -53,7 +53,7 @@ def test_each_file_is_recognised_by_its_own_reader_alone(name: str, file: str) -
     assert [known for known in registry.names() if registry.load(known).recognises(LOGS / file, head)] == [name]
 
 
-def test_an_episode_of_verifiers() -> None:
+def test_an_episode_of_verifiers_with_and_without_calls(tmp_path: Path) -> None:
     trial = one("verifiers", LOGS / "verifiers-given.jsonl")
     assert ms(trial) == [(10_000, 100, 2_100), (10_500, 0, 1_300)]
     assert [(phase.name, phase.duration_ns / 1e9) for phase in trial.phases] == [
@@ -66,16 +66,16 @@ def test_an_episode_of_verifiers() -> None:
     assert (trial.group, trial.training_step, trial.image) == ("g17", 42, "swe/x:1")
     assert (trial.substrate, trial.cpu_milli, trial.memory_mib) == ("prime", 1000, 2048)
     assert unknown(trial).keys() == {"run", "ready", "exit codes"}
+    without_calls = one("verifiers", episode(tmp_path, calls=[]))
+    assert ms(without_calls) == [(20_500, 0, 3_500)]
+    assert {"actions", "think"} <= unknown(without_calls).keys()
 
 
 def test_a_rollout_that_failed_ends_with_what_is_known(tmp_path: Path) -> None:
     told = json.loads((LOGS / "verifiers-given.jsonl").read_text())
     trace = told["traces"][0]
     del trace["timing"]["agent"]["end"], trace["timing"]["finalize"], trace["timing"]["scoring"]
-    trace |= {
-        "ok": False,
-        "errors": [{"type": "SandboxError", "message": "m"}, {"type": "AgentTimeout", "message": "m"}],
-    }
+    trace |= {"ok": False, "errors": [{"type": error, "message": "m"} for error in ("SandboxError", "AgentTimeout")]}
     trial = one("verifiers", written(tmp_path / "traces.jsonl", told))
     assert trial.failure == ("AgentTimeout", "action", "timeout", "")
     assert (trial.end_ns - trial.start_ns) / 1e9 == 28.7  # the last answer: later ones are not told
@@ -87,19 +87,14 @@ def test_a_rollout_that_failed_ends_with_what_is_known(tmp_path: Path) -> None:
     assert "held" in unknown(trial)
 
 
-def test_a_trace_without_calls_is_one_piece(tmp_path: Path) -> None:
-    trial = one("verifiers", episode(tmp_path, calls=[]))
-    assert ms(trial) == [(20_500, 0, 3_500)]
-    assert {"actions", "think"} <= unknown(trial).keys()
-
-
-def test_a_command_ends_at_the_start_of_a_call_without_an_end(tmp_path: Path) -> None:
-    ends = [{"start": 6.0, "end": 16.0}, {"start": 18.0}, {"start": 48.0, "end": 58.0}]
-    calls = [{"time": {end: 1795297000 + at for end, at in time.items()}} for time in ends]
+def test_a_command_ends_at_the_start_of_a_call_and_follows_no_failed_one(tmp_path: Path) -> None:
+    ends = [(6.0, 16.0), (18.0, 0.0), (48.0, 58.0), (60.0, 61.0), (63.0, 70.0)]
+    calls = [{"time": {"start": 1795297000 + start, "end": end and 1795297000 + end}} for start, end in ends]
+    calls[3]["error"] = {"type": "ProviderError"}
     timing = json.loads((LOGS / "verifiers-given.jsonl").read_text())["traces"][0]["timing"]
-    timing["agent"]["end"] = 1795297060.0
+    timing["agent"]["end"] = 1795297072.0
     trial = one("verifiers", episode(tmp_path, calls=calls, timing=timing))
-    assert ms(trial) == [(10_000, 0, 2_000), (10_000, 30_000, 2_000)]
+    assert ms(trial) == [(10_000, 0, 2_000), (10_000, 30_000, 2_000), (8_000, 2_000, 2_000)]
     assert {"actions", "think"} <= {each.quantity for each in trial.unknown if each.partly}
 
 
@@ -112,7 +107,9 @@ def test_of_two_views_of_one_step_the_whole_one_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cached", "mark"), [(True, IMAGE_CACHED), (False, IMAGE_BUILT)])
-def test_verifiers_real_box_is_read_before_the_policy(tmp_path: Path, cached: bool, mark: str) -> None:
+def test_verifiers_real_box_is_read_before_the_policy_and_a_borrowed_one_has_no_boot(
+    tmp_path: Path, cached: bool, mark: str
+) -> None:
     path = episode(tmp_path, runtime={"type": "modal", "cpu": 4.0, "memory": 8.0, "image_cached": cached})
     box = one("verifiers", path)
     assert (box.substrate, box.cpu_milli, box.memory_mib, box.image_cached) == ("modal", 4000, 8192, cached)
@@ -122,11 +119,8 @@ def test_verifiers_real_box_is_read_before_the_policy(tmp_path: Path, cached: bo
     known, other = ("boot_cached_ns", "boot_built_ns")[:: 1 if cached else -1]
     assert row["summary"][known]["p50"]["value"] == 4_200_000_000
     assert (row["summary"][other], row["summary"]["boot_ns"]) == (None, None)
-
-
-def test_a_borrowed_sandbox_has_no_boot(tmp_path: Path) -> None:
-    path = episode(tmp_path, runtime={"type": "prime", "borrowed": True, "image_cached": True})
-    _, events = imported("verifiers", path, tmp_path / "out")
+    path = episode(tmp_path, runtime={"type": "prime", "borrowed": True, "image_cached": cached})
+    _, events = imported("verifiers", path, tmp_path / "borrowed")
     assert [event.name for event in of(events, Mark)] == [BORROWED]
     assert "create" not in phases_s(events, 0)
 
@@ -223,15 +217,17 @@ def test_a_sample_with_an_error_failed_and_one_at_its_limit_did_not(tmp_path: Pa
     assert trial.end_ns - trial.start_ns == 60 * 10**9
     limited = inspect_log([inspect_event("sandbox", 1, 2)], limit={"type": "message", "limit": 3})
     assert one("inspect", written(tmp_path / "b.json", limited)).failure is None
+    without_ends = inspect_log([{"event": kind, "timestamp": "2025-01-01T00:00:01Z"} for kind in ("model", "tool")])
+    [skipped] = registry.load("inspect").trials(written(tmp_path / "c.json", without_ends))
+    assert skipped == ("sample 1", "no event has both ends, as before inspect_ai 0.3.71")
 
 
-def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_a_log_is_read_that_python_decompresses_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "zipfile_zstd", None)
     with pytest.raises(TaxtuiError, match=rf"Zstandard.*{re.escape(installed.extra_command('import'))}"):
         one("inspect", LOGS / "inspect-given.eval")
-
-
-def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
     path = tmp_path / "old.eval.bak"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         log = inspect_log([inspect_event("sandbox", 1, 2)])
@@ -244,18 +240,32 @@ def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
     assert isinstance(skipped, Skipped)
 
 
-def test_answers_that_are_older_than_what_they_answer_have_no_times() -> None:
+def test_answers_older_than_their_observations_have_no_times_and_actions_of_an_answer_share_an_interval() -> None:
     trial = one("mini-swe-agent", LOGS / "given.traj.json")
-    assert ms(trial) == [(0, 0, 216.885)]
+    assert (ms(trial), trial.failure) == ([(0, 0, 216.885)], None)
     assert ("actions", "the clock runs backwards", True) in trial.unknown
-    assert trial.failure is None
-
-
-def test_actions_of_one_answer_share_one_interval() -> None:
     trial = one("mini-swe-agent", LOGS / "slept.traj.json")
     assert [round(duration) for _, _, duration in ms(trial)] == [219, 515, 70, 810]
     assert ("actions", "commands of an answer share an interval", True) in trial.unknown
     assert [action.exit_code for action in trial.actions] == [0, 0, 0, -1]
+
+
+def test_an_answer_without_commands_observes_none_and_what_has_no_time_is_said(tmp_path: Path) -> None:
+    told = json.loads((LOGS / "slept.traj.json").read_text())
+    told["info"]["exit_status"] = "LengthTruncated"
+    last_s = max(message.get("extra", {}).get("timestamp", 0) for message in told["messages"])
+    told["messages"].append({"role": "assistant", "extra": {"actions": [], "timestamp": last_s + 60}})
+    given, truncated = (
+        one("mini-swe-agent", path) for path in (LOGS / "slept.traj.json", written(tmp_path / "x", told))
+    )
+    assert truncated.actions == given.actions
+    assert (truncated.failure, truncated.limit) == (None, "OutputLengthExceededError")
+    answers = [message for message in told["messages"] if message.get("extra", {}).get("actions")]
+    del answers[0]["extra"]["timestamp"]  # a person's command
+    told["messages"].remove(told["messages"][told["messages"].index(answers[1]) + 1])
+    trial = one("mini-swe-agent", written(tmp_path / "x", told))
+    assert [tuple(map(round, row)) for row in ms(trial)] == [(305, 820, 70), (302, 0, 810)]
+    assert ("actions", "an answer has no time", True) in trial.unknown
 
 
 @pytest.mark.parametrize("document", [[], [{"role": "system"}], {"trajectory_format": "mini-swe-agent-1", "info": {}}])
@@ -265,15 +275,6 @@ def test_files_from_before_the_times_are_refused_with_the_reason(tmp_path: Path,
         one("mini-swe-agent", path)
     if document and isinstance(document, list):
         assert reader_for(None, [path]).name == "mini-swe-agent"
-
-
-def test_how_a_trajectory_ended(tmp_path: Path) -> None:
-    told = json.loads((LOGS / "slept.traj.json").read_text())
-    for status, outcome in (("", "cancelled"), ("TimeoutExpired", "timeout"), ("OSError", "failed")):
-        told["info"]["exit_status"] = status
-        failure = one("mini-swe-agent", written(tmp_path / "x.traj.json", told)).failure
-        assert failure is not None
-        assert (failure.phase, failure.outcome) == ("action", outcome)
 
 
 def test_swe_agent_tells_how_long_its_tools_took(tmp_path: Path) -> None:

@@ -50,7 +50,12 @@ def records(*words: object) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_report_marks_them_and_leaves_open_what_nobody_told(harbor: Path) -> None:
+def test_a_report_marks_them_ranks_no_measured_ones_beside_and_leaves_open_what_nobody_told(
+    harbor: Path, reference: Path
+) -> None:
+    rows = records("report", harbor, reference)
+    assert {row["provenance"] for row in rows} == {"imported", "measured"}
+    assert not any(row["answer"]["ranked"] for row in rows)
     [row] = records("report", harbor)
     assert row["provenance"] == "imported"
     assert {"imported", "run_time_unknown"} <= set(row["flags"])
@@ -63,12 +68,6 @@ def test_a_report_marks_them_and_leaves_open_what_nobody_told(harbor: Path) -> N
     text = printed("report", harbor, "--full")
     assert "IMPORTED docker: the resolution of the source's clock is 1.00 µs" in text
     assert all(limit in text for limit in ("≥ 5.00 s", "≤ 7.50 s")), "31 held, 23.5 of them think time, 2.5 tool time"
-
-
-def test_they_are_never_ranked_with_measured_ones(harbor: Path, reference: Path) -> None:
-    rows = records("report", harbor, reference)
-    assert {row["provenance"] for row in rows} == {"imported", "measured"}
-    assert not any(row["answer"]["ranked"] for row in rows)
 
 
 def test_a_projection_has_tool_time_as_a_cause_and_a_tax_between_bounds(harbor: Path) -> None:
@@ -132,14 +131,10 @@ def test_two_imports_of_the_same_work_are_compared(harbor: Path, tmp_path: Path)
     assert held_ns[1] - held_ns[0] == pytest.approx(S), "what it took to come"
 
 
-def test_a_replay_shows_them(harbor: Path) -> None:
+def test_a_replay_and_the_list_of_recordings_know_them(harbor: Path, reference: Path) -> None:
     [shown] = fold(events_of(harbor)).cells.values()
     assert (shown.ok, shown.planned, shown.provenance) == (1, 1, "imported")
-    assert shown.mean_ns("unsplit") == 2.5 * S
-    assert shown.mean_ns("verify") == 18 * S
-
-
-def test_the_list_of_recordings_knows_them(harbor: Path, reference: Path) -> None:
+    assert (shown.mean_ns("unsplit"), shown.mean_ns("verify")) == (2.5 * S, 18 * S)
     entries = [catalogue.inspect(path) for path in (harbor, reference)]
     known = [(True, 1, "complete"), (False, None, "complete")]
     assert [entry and (entry.imported, entry.trials, entry.state) for entry in entries] == known
@@ -229,10 +224,7 @@ def test_the_cause_of_an_error_is_harbors() -> None:
     assert policy_of("model_provider_failed", "litellm.RateLimitError").retry
     assert not policy_of("model_provider_failed", "litellm.AuthenticationError").retry
     assert (cause_of("ValueError"), cause_of("ValueError", "create")) == ("unclassified", "sandbox_failed")
-
-
-def test_a_recording_from_before_causes_has_those_of_its_errors() -> None:
-    assert recorded_cause("ok", "", "", "") == ""
+    assert recorded_cause("ok", "", "", "") == "", "as in a recording from before causes"
     assert recorded_cause("ok", "AgentTimeoutError", "", "") == "agent_exhausted_budget"
     assert recorded_cause("failed", "SandboxLost", "action", "") == "sandbox_failed"
     assert recorded_cause("cancelled", "", "", "") == "cancelled"

@@ -20,7 +20,7 @@ from taxtui.importers.files import Unreadable
 from taxtui.importers.formats import csv_rows
 from taxtui.importers.importing import import_files, reader_for
 from taxtui.importers.names import Names
-from taxtui.importers.timeline import BACKWARDS, EARLY, LATE, OVERLAP, Timeline
+from taxtui.importers.timeline import BACKWARDS, EARLY, LATE, OVERLAP, UNFIT, Timeline
 from taxtui.importers.trial import Unknown
 from tests.support.command_line import printed
 from tests.support.importing import (
@@ -67,9 +67,13 @@ def test_a_broken_file_among_many_is_left_out_counted_and_named(tmp_path: Path) 
     with pytest.raises(RecordingError, match=r"t3/result\.json: no JSON"):
         imported("harbor", folder, tmp_path / "strict", strict=True)
     assert not (tmp_path / "strict").exists()
+    (folder / "result.json").symlink_to("result.json")
+    result, _ = imported("harbor", folder, tmp_path / "link")
+    assert (result.trials, result.skipped) == (4, 2)
+    assert "not readable: Too many levels of symbolic links" in result.named[0]
 
 
-def test_trials_stand_in_the_order_of_time_and_in_flight_is_counted(tmp_path: Path) -> None:
+def test_trials_stand_in_the_order_of_time_in_flight_is_counted_and_long_ones_fit_the_frames(tmp_path: Path) -> None:
     rows = ["trial,phase,start,end"]
     rows += [f"{name},action,{1795297000 + at},{1795297000 + at + 10}" for name, at in (("c", 30), ("a", 0), ("b", 5))]
     (tmp_path / "a.csv").write_text("\n".join(rows))
@@ -86,12 +90,9 @@ def test_trials_stand_in_the_order_of_time_and_in_flight_is_counted(tmp_path: Pa
     _, events = imported("csv", tmp_path / "b.csv", tmp_path / "undated")
     assert [start.start_ns for start in starts(events)] == [0, 2 * 10**9]
     assert [cell.concurrency for cell in of(events, ev.Cell)] == [0], "nobody told"
-
-
-def test_a_long_trajectory_fits_the_frames(tmp_path: Path) -> None:
-    rows = "".join(f"a,action,{number / 1e6}\n" for number in range(10_000))
-    (tmp_path / "a.csv").write_text("trial,phase,duration_s\n" + rows)
-    _, events = imported("csv", tmp_path / "a.csv", tmp_path / "out")
+    long = "".join(f"a,action,{number / 1e6}\n" for number in range(10_000))
+    (tmp_path / "b.csv").write_text("trial,phase,duration_s\n" + long)
+    _, events = imported("csv", tmp_path / "b.csv", tmp_path / "long")
     assert [len(event.duration_ns) for event in of(events, ev.Actions)] == [8192, 1808]
 
 
@@ -127,14 +128,6 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     assert f"{tmp_path / 'out'}: 3 trials of harbor from 4 files (3 ok)" in ran.stderr
     assert "  run unknown: dispatch and command time are undivided\n" in ran.stderr
     assert events_of(tmp_path / "out")
-
-
-def test_a_link_to_itself_is_left_out(tmp_path: Path) -> None:
-    folder = copies(tmp_path / "job", 1)
-    (folder / "result.json").symlink_to("result.json")
-    result, _ = imported("harbor", folder, tmp_path / "out")
-    assert (result.trials, result.skipped) == (1, 1)
-    assert "not readable: Too many levels of symbolic links" in result.named[0]
 
 
 LAPS: Final = """
@@ -190,7 +183,9 @@ def test_a_third_party_reader_needs_an_entry_point_and_its_imports(
     assert "laps has no spans" in str(ran.exception)
 
 
-def test_an_interrupt_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_leaves_no_file_and_an_error_of_a_reader_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -198,9 +193,6 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt):
         imported("harbor", HARBOR, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_reader_against_the_protocol_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taxtui.importers.formats.harbor.HarborReader.trials", lambda *_: 1 / 0)
     with pytest.raises(RecordingError, match=r"unexpected ZeroDivisionError \(test_importing\.py:\d+\): report the"):
         imported("harbor", HARBOR, tmp_path / "out")
@@ -212,7 +204,7 @@ def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:
     timeline.add(ev.SETUP, 150, 260)  # overlaps
     timeline.add("think", 260, 300)
     timeline.add("action", 300, 400)
-    timeline.add("action", 310, 450)  # side by side
+    timeline.add("action", 310, 450, run_ns=20)  # side by side
     timeline.add("action", 500, 480)
     timeline.add("think", 450, 900)  # leads to nothing
     times = timeline.times()
@@ -220,12 +212,13 @@ def test_a_timeline_counts_nothing_twice_and_nothing_backwards() -> None:
         ("create", 100, 100),
         ("setup", 200, 60),
     ]
-    assert [action[:3] for action in times["actions"]] == [(100, 40, 0), (50, 0, 0)]
+    assert times["actions"] == ((100, 40, 0, -1, -1), (50, 0, 0, -1, -1))
     assert (times["start_ns"], times["end_ns"]) == (100, 450)
     assert times["unknown"] == (
         Unknown("actions", BACKWARDS, partly=True),
         Unknown("setup", LATE, partly=True),
         Unknown("actions", OVERLAP, partly=True),
+        Unknown("run", UNFIT, partly=True),
     )
 
 
@@ -331,12 +324,10 @@ def test_a_document_of_too_many_values_is_not_decoded(
     assert "more than 100 JSON values" in reasons("swe-agent", tmp_path / "x.traj")
     (tmp_path / "traces.jsonl").write_text(f'{{"traces": [{many}]}}\n')
     assert "line 1: more than 100 JSON values" in reasons("verifiers", tmp_path / "traces.jsonl")
-
-
-def test_the_commas_and_brackets_of_a_text_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
     monkeypatch.setattr(files, "MOST_VALUES", 100)
     told = {"output": ['[{,"\\' * 200, "\\" * 3, "{" * 200]}
-    assert files.decoded(json.dumps(told)) == told
+    assert files.decoded(json.dumps(told)) == told, "commas and brackets of a text are no values"
     with pytest.raises(Unreadable, match="more than 100 JSON values"):
         files.decoded(json.dumps({**told, "more": [0] * 101}))
 
