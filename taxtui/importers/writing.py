@@ -50,15 +50,16 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Prov
     begun = datetime.fromtimestamp(anchor_ns // 10**9, UTC)
     run_id = f"{begun:%Y%m%dt%H%M%Sz}-{spool.content[:8]}"
     spool.count_in_flight()
-    cells = list(spool.cells.values())
+    cells = [_cell(name, facts, origin) for facts in spool.cells.values()]
+    counts = [facts.trials for facts in spool.cells.values()]
     recorder = Recorder(out)
     try:
         with recorder:
-            scenario = _scenario(name, cells, origin)
+            scenario = {"name": f"{origin.provenance} {name}", "cells": list(map(_plan, cells, counts))}
             recorder.add(events.Header(events.MAGIC, events.FORMAT_VERSION, run_id, scenario, dict(origin.software)))
             recorder.add(events.Clock(0, 0, anchor_ns, digest(origin.provenance, name)))
             for cell in cells:
-                recorder.add(_cell(name, cell, origin))
+                recorder.add(cell)
             for note in notes:
                 recorder.add(events.Notice(0, "info", note))
             for event in _in_order(spool, origin):
@@ -149,7 +150,7 @@ def _commands(
         )
 
 
-def _cell(name: str, cell: CellFacts, origin: Provenance) -> events.Event:
+def _cell(name: str, cell: CellFacts, origin: Provenance) -> events.Cell:
     kind = cell.first
     return events.Cell(
         id=cell.number,
@@ -182,23 +183,13 @@ def _cell(name: str, cell: CellFacts, origin: Provenance) -> events.Event:
     )
 
 
-def _scenario(name: str, cells: Sequence[CellFacts], origin: Provenance) -> dict[str, Any]:
-    """Return the part of a plan for the live screen."""
+def _plan(cell: events.Cell, trials: int) -> dict[str, Any]:
+    """Return the part of a cell's plan for the live screen."""
+    keys = ("actions", "mode", "concurrency", "arrival", "think", "acquire")
     return {
-        "name": f"{origin.provenance} {name}",
-        "cells": [
-            {
-                "substrate": {"name": cell.first.substrate, "options": {}},
-                "tier": {"name": name, "digest": digest(name, *cell.first.workload)},
-                "actions": 0,
-                "mode": origin.mode,
-                "concurrency": cell.concurrency,
-                "arrival": cell.first.arrival or "closed",
-                "think": events.RECORDED_LENGTH,
-                "acquire": "create",
-                "trials": cell.trials,
-                "warmup": 0,
-            }
-            for cell in cells
-        ],
+        "substrate": {"name": cell.substrate, "options": {}},
+        "tier": {"name": cell.tier, "digest": cell.tier_digest},
+        **{key: getattr(cell, key) for key in keys},
+        "trials": trials,
+        "warmup": 0,
     }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import zipfile
-from pathlib import Path
 from typing import IO, Final
 
-from costmodel import open_regular, too_large
+from costmodel import too_large
 from taxtui import installed
 from taxtui.errors import TaxtuiError
 from taxtui.importers.files import MOST_BYTES, Unreadable
@@ -29,23 +29,13 @@ class TooMuch(Unreadable):
 class Archive(zipfile.ZipFile):
     """A zip file with limits of unpacked bytes: of a member as of any document, and of all members together."""
 
-    _file: IO[bytes] | None = None  # Python closes an archive whose file could not be opened too
-
-    def __init__(self, path: Path) -> None:
-        """Read the table of members. Raises ``Unreadable``, ``OSError``: no zip file, or not readable."""
-        self._file = file = open_regular(path)
+    def __init__(self, file: IO[bytes]) -> None:
+        """Read the table of members. Raises ``Unreadable``: no zip file, or cut off."""
         try:
             super().__init__(file)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-            file.close()
             raise Unreadable("no zip file, or cut off") from error
-        self._remaining = self._most = FREE_BYTES + MOST_RATIO * path.stat().st_size
-
-    def close(self) -> None:
-        """Close the file too."""
-        super().close()
-        if self._file is not None:
-            self._file.close()
+        self._remaining = self._most = FREE_BYTES + MOST_RATIO * file.seek(0, os.SEEK_END)
 
     def content(self, name: str) -> bytes:
         """Unpack a member.

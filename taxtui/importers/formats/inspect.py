@@ -47,10 +47,9 @@ class InspectReader(Reader):
 
     def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         with open_regular(path) as file:
-            zipped = file.read(2) == b"PK"
-        if zipped:
-            yield from _zipped(path)
-            return
+            if file.read(2) == b"PK":
+                yield from _zipped(Archive(file))
+                return
         log = document(path)
         if not isinstance(at(log, "eval"), dict):
             raise Unreadable("no log of inspect_ai, or cut off")
@@ -58,18 +57,17 @@ class InspectReader(Reader):
             yield trial_or_skipped(f"sample {number}", _trial, log, sample)
 
 
-def _zipped(path: Path) -> Iterator[ImportedTrial | Skipped]:
-    with Archive(path) as log:
-        names = log.namelist()
-        header = next((decoded(log.content(name)) for name in HEADERS if name in names), None)
-        samples = sorted({name for name in names if name.startswith(SAMPLES) and name.endswith(".json")})
-        for number, name in enumerate(samples, 1):
-            try:
-                yield _trial(header, decoded(log.content(name)))
-            except TooMuch:
-                raise
-            except Unreadable as error:
-                yield Skipped(f"sample {number}", str(error))
+def _zipped(log: Archive) -> Iterator[ImportedTrial | Skipped]:
+    names = log.namelist()
+    header = next((decoded(log.content(name)) for name in HEADERS if name in names), None)
+    samples = sorted({name for name in names if name.startswith(SAMPLES) and name.endswith(".json")})
+    for number, name in enumerate(samples, 1):
+        try:
+            yield _trial(header, decoded(log.content(name)))
+        except TooMuch:
+            raise
+        except Unreadable as error:
+            yield Skipped(f"sample {number}", str(error))
 
 
 def _events(holder: object, depth: int = 0) -> Iterator[dict[str, Any]]:
