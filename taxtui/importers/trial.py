@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from costmodel import causes, events
+from taxtui.importers.values import MICROSECOND_NS
 
 PHASES: Final = {
     "create": events.CREATE,
@@ -117,7 +118,7 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     dated: bool = True  # False: instants count from the trial's start, which is 0
     failure: Failure | None = None
     limit: str = ""  # error class in AGENT_LIMITS at the end of a delivered trajectory
-    resolution_ns: int  # of the source's clock
+    resolution_ns: int = MICROSECOND_NS  # of the source's clock
     image_cached: bool | None = None  # whether the image existed at the create request
     borrowed: bool = False  # another trial's sandbox, without a create time of this trial
     unknown: tuple[Unknown, ...]  # never empty: no source has in-sandbox times

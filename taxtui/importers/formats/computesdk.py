@@ -11,7 +11,7 @@ from taxtui.importers.files import Unreadable, document
 from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import Failure, ImportedTrial, Quantity
-from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, at, duration_ns, integer, items, maps, number, text
+from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, integer, items, maps, number, text
 
 MOST_IN_FLIGHT = 1_000_000
 
@@ -63,7 +63,6 @@ def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTria
         **timeline.times(),
         dated=False,
         failure=failure,
-        resolution_ns=MICROSECOND_NS,
         substrate=text(result.get("provider")),
         concurrency=concurrency,
         arrival=arrival,

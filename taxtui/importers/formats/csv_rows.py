@@ -13,7 +13,7 @@ from taxtui.importers.files import MOST_BYTES, Unreadable, lines
 from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import PHASES, TIMES, Failure, ImportedTrial, Quantity
-from taxtui.importers.values import MICROSECOND_NS, duration_ns, instant_ns, integer
+from taxtui.importers.values import duration_ns, instant_ns, integer
 
 REQUIRED: Final = ("trial", "phase")
 COLUMNS: Final = (
@@ -114,7 +114,6 @@ def _trial(rows: list[NumberedRow]) -> ImportedTrial:
         **timeline.times(),
         dated=dated,
         failure=_failure([row for _, row in rows]),
-        resolution_ns=MICROSECOND_NS,
         substrate=first("substrate"),
         variant=first("variant"),
         cpu_milli=count("cpu_milli"),

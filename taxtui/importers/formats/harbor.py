@@ -24,7 +24,7 @@ from taxtui.importers.trial import (
     failed_phase,
     failure_of,
 )
-from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, span_ns, text
+from taxtui.importers.values import at, duration_ns, instant_ns, integer, maps, number, span_ns, text
 
 AGENT_EXIT: Final = "NonZeroAgentExitCodeError"
 SPANS: Final = {
@@ -125,7 +125,6 @@ def trial_of(result: dict[str, Any], folder: Path | None, measured: Executions |
         preload=() if measured is None else _preload(result, measured),
         failure=failure,
         limit="" if failure is not None else next(map(_error, raised), ""),
-        resolution_ns=MICROSECOND_NS,
         substrate=text(at(environment, "type")) or text(at(environment, "import_path")),
         cpu_milli=round(1000 * min(max(number(at(environment, "override_cpus")) or 0, 0), 1 << 20)),
         memory_mib=integer(at(environment, "override_memory_mb"), 1 << 40) or 0,

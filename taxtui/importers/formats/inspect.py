@@ -15,7 +15,7 @@ from taxtui.importers.files import Unreadable, decoded, document
 from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import Failure, ImportedTrial, Quantity, Span, failure_of
-from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, is_name, items, maps, span_ns, text
+from taxtui.importers.values import at, instant_ns, integer, is_name, items, maps, span_ns, text
 from taxtui.importers.zipped import Archive, TooMuch
 
 SAMPLES: Final = "samples/"
@@ -161,7 +161,6 @@ def _trial(log: object, sample: object) -> ImportedTrial:
         **timeline.times(),
         failure=failure,
         limit="" if failure else LIMITS.get(text(at(sample, "limit", "type")), ""),
-        resolution_ns=MICROSECOND_NS,
         substrate=_sandbox(at(sample, "sandbox")) or _sandbox(at(evaluation, "sandbox")),
         workload=(
             text(at(evaluation, "task")),

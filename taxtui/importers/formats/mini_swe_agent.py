@@ -11,7 +11,7 @@ from taxtui.importers.files import Unreadable, document
 from taxtui.importers.protocol import Reader
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from taxtui.importers.trial import Failure, ImportedTrial, Quantity, failure_of
-from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, items, maps, text
+from taxtui.importers.values import at, instant_ns, integer, items, maps, text
 
 FORMAT: Final = "mini-swe-agent-1.1"
 LIMITS: Final = {
@@ -93,7 +93,6 @@ def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
         **timeline.times(),
         failure=_failure(status),
         limit=LIMITS.get(status, ""),
-        resolution_ns=MICROSECOND_NS,
         substrate=text(at(config, "environment_type")).rpartition(".")[2].lower().removesuffix("environment"),
         workload=(
             "mini-swe-agent",

@@ -16,7 +16,6 @@ from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import Failure, ImportedTrial, Quantity
 from taxtui.importers.values import (
-    MICROSECOND_NS,
     MILLISECOND_NS,
     at,
     duration_ns,
@@ -78,7 +77,6 @@ def _trial(line: bytes) -> ImportedTrial:
         dated=dated,
         failure=None if limit else _failure(row, sandbox),
         limit=limit,
-        resolution_ns=MICROSECOND_NS,
         substrate=text(at(sandbox, "provider")) or apptainer,
         cpu_milli=1000 * (integer(at(request, "cpus"), 1 << 20) or 0),
         memory_mib=integer(at(request, "memory_mb"), 1 << 40) or 0,
@@ -94,6 +92,7 @@ def _add_tool_calls(timeline: Timeline, trajectory: object) -> bool:
     """Add tool calls with both ends, and the time between two calls as the model's. Return whether there is a call."""
     spans = []
     for call in maps(trajectory, "tool_calls"):
+        timeline.lacks_zone(call.get("started_at"))
         start_ns, end_ns = span_ns(call, "started_at", "completed_at", "duration_ms", MILLISECOND_NS)
         if start_ns is None or end_ns is None or end_ns < start_ns:
             timeline.lacks(Quantity.ACTIONS, "some tool calls have no ends", partly=True)

@@ -11,7 +11,7 @@ from taxtui.importers.files import Unreadable, decoded, document
 from taxtui.importers.protocol import Reader
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import Failure, ImportedTrial, Quantity
-from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, maps, text
+from taxtui.importers.values import at, duration_ns, maps, text
 
 FAILURES: Final = {
     **dict.fromkeys(("", "early_exit"), Failure("RunInterrupt", events.ACTION, events.CANCELLED)),
@@ -69,7 +69,6 @@ def _trial(trajectory: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedT
         dated=False,
         failure=FAILURES.get(status),
         limit=LIMITS.get(status, ""),
-        resolution_ns=MICROSECOND_NS,
         substrate=text(at(config, "env", "deployment", "type")),
         workload=(
             "SWE-agent",

@@ -11,7 +11,7 @@ from taxtui.importers.files import Unreadable, document
 from taxtui.importers.protocol import Reader, Skipped, trial_or_skipped
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import Failure, ImportedTrial, Quantity
-from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, items, text
+from taxtui.importers.values import at, instant_ns, items, text
 
 LIMITS: Final = {
     "agent_timeout": "AgentTimeoutError",
@@ -90,7 +90,6 @@ def _trial(result: object) -> ImportedTrial:
         **timeline.times(),
         failure=failure,
         limit=limit,
-        resolution_ns=MICROSECOND_NS,
         task=text(at(result, "task_id")),
     )
 

@@ -16,7 +16,6 @@ from taxtui.importers.timeline import Timeline
 from taxtui.importers.trial import AGENT_LIMITS, Failure, ImportedTrial, Quantity, failed_phase, failure_of
 from taxtui.importers.values import (
     LONGEST_NS,
-    MICROSECOND_NS,
     at,
     duration_ns,
     instant_ns,
@@ -111,7 +110,6 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
         limit=limit,
         image_cached=cached if isinstance(cached, bool) and not borrowed else None,
         borrowed=borrowed,
-        resolution_ns=MICROSECOND_NS,
         substrate=text(at(runtime, "type")),
         cpu_milli=_scaled(at(runtime, "cpu"), 1000),
         memory_mib=_scaled(at(runtime, "memory"), 1024),
@@ -210,7 +208,6 @@ def _legacy(row: dict[str, Any]) -> ImportedTrial:
     return ImportedTrial(
         **timeline.times(),
         failure=Failure(word if word.isidentifier() else "RolloutError", events.ACTION) if error else None,
-        resolution_ns=MICROSECOND_NS,
         workload=(task,),
         task=name,
         group=name,
