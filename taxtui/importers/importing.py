@@ -30,7 +30,6 @@ NAMED: Final = 20
 class ImportResult:
     """Counts and notes of an import."""
 
-    run_id: str = ""
     files: int = 0
     trials: int = 0
     skipped: int = 0  # files and parts of files
@@ -134,7 +133,7 @@ def import_files(
     notes = [*result.unknown, *result.limits]
     if result.skipped:
         notes.append(f"{result.skipped:,} files or parts of files left out")
-    result.run_id = write(spool, reader.name, notes, out)
+    write(spool, reader.name, notes, out)
     return result
 
 

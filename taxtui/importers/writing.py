@@ -35,8 +35,8 @@ class Provenance(NamedTuple):
     mode: str = UNKNOWN
 
 
-def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Provenance | None = None) -> str:
-    """Write a new recording of all trials in the spool, and return the run's id.
+def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Provenance | None = None) -> None:
+    """Write a new recording of all trials in the spool.
 
     ``name`` is the format, ``notes`` are printed as notices. Without an ``origin`` the trials are imported.
 
@@ -68,7 +68,6 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Prov
     except BaseException:
         out.unlink(missing_ok=True)
         raise
-    return run_id
 
 
 def _in_order(spool: Spool, origin: Provenance) -> Iterator[events.Event]:

@@ -15,7 +15,7 @@ from costmodel.recording.events import TrialEnded
 from costmodel.recording.reader import read_recording
 from taxtui.errors import RecordingError
 from taxtui.importers import registry
-from taxtui.importers.formats import atif
+from taxtui.importers.formats import atif, terminal_bench
 from taxtui.importers.trial import AGENT_LIMITS
 from tests.support.importing import (
     LOGS,
@@ -50,7 +50,7 @@ def raised(error: str) -> dict[str, str]:
     return {"exception_type": error, "exception_message": "m", "occurred_at": "2026-11-21T22:00:29Z"}
 
 
-def test_a_harbor_trial_without_a_model_and_one_whose_tool_calls_have_both_ends(tmp_path: Path) -> None:
+def test_harbor_trials_without_a_model_with_both_ends_of_tool_calls_and_of_several_steps(tmp_path: Path) -> None:
     result, events = imported("harbor", JOB / "task__cFxjvBA", tmp_path / "out")
     phases = phases_s(events, 0)
     assert phases == pytest.approx({"create": 1.460928, "preload": 0.000072, "verify": 1.205653})
@@ -64,10 +64,7 @@ def test_a_harbor_trial_without_a_model_and_one_whose_tool_calls_have_both_ends(
     assert actions_s(events, 0, "think_ns") == pytest.approx([10, 13.5])
     assert (cell_of(events, 0).cpu_milli, cell_of(events, 0).memory_mib) == (2000, 4096)
     assert not [line for line in result.unknown if line.startswith("actions")]
-
-
-def test_steps_of_one_trial_follow_each_other(tmp_path: Path) -> None:
-    _, events = imported("harbor", JOB / "steps__1", tmp_path / "out")
+    _, events = imported("harbor", JOB / "steps__1", tmp_path / "steps")
     assert actions_s(events, 0) == pytest.approx([0.5, 0.25, 4])
     assert actions_s(events, 0, "think_ns") == pytest.approx([4, 3, 6])
     assert actions_s(events, 0, "gap_ns") == pytest.approx([2.25, 0, 5]), "the first verify lies between the steps"
@@ -258,11 +255,8 @@ AGENT_S = {"unset": 408, "agent_timeout": 536}
 
 def _result(number: int, mode: str, **changes: None) -> dict[str, Any]:
     begun, ended_s = datetime(2025, 9, 10, tzinfo=UTC) + timedelta(hours=number), AGENT_S[mode]
-    after_s = {
-        **{"trial_started_at": 0, "agent_started_at": 0, "agent_ended_at": ended_s},
-        **{"test_started_at": ended_s, "test_ended_at": ended_s + 5, "trial_ended_at": ended_s + 6},
-    }
-    instants = {name: (begun + timedelta(seconds=seconds)).isoformat() for name, seconds in after_s.items()}
+    after_s = zip(terminal_bench.STAMPS, (0, 0, ended_s, ended_s, ended_s + 5, ended_s + 6), strict=True)
+    instants = {stamp: (begun + timedelta(seconds=seconds)).isoformat() for stamp, seconds in after_s}
     return {"task_id": f"t{number}", "failure_mode": mode, **instants, **changes}
 
 
