@@ -25,9 +25,11 @@ INIT: Final = "init"
 SCORERS: Final = "scorers"
 SCORER: Final = "scorer"
 MAX_DEPTH: Final = 20
+DELEGATES: Final = ("agent", "agent_span_id")
+"""Keys of a tool call that starts an agent, whose own calls count."""
 ERROR: Final = re.compile(r"[\w.]*?(\w+(?:Error|Exception|Timeout|Exceeded|Interrupt|Failed))\b")
 LIMITS: Final = {
-    **dict.fromkeys(("message", "token", "cost", "custom"), "LimitsExceeded"),
+    **dict.fromkeys(("message", "turn", "token", "cost", "custom"), "LimitsExceeded"),
     **dict.fromkeys(("time", "working"), "AgentTimeoutError"),
     "context": "ContextWindowExceededError",
 }
@@ -141,7 +143,8 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     if not commands:
         why = "no command is logged: tool calls, with the harness's time, replace commands"
         timeline.lacks(Quantity.ACTIONS, why)
-    for event in commands or _in_trajectory(sample_events, "tool"):
+    tools = (tool for tool in _in_trajectory(sample_events, "tool") if not any(map(tool.get, DELEGATES)))
+    for event in commands or tools:
         code = integer(at(event, "result"), 255) if commands else None
         timed.append(timeline.add(events.ACTION, *_ends(event), "a command has no ends", exit_code=code))
     if timed and not any(timed) and not at(sample, "error") and not at(sample, "limit"):

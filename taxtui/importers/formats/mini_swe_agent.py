@@ -68,13 +68,11 @@ def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
     observed_ns: int | None = None
     for answer, observations in turns(list(maps(trajectory, "messages"))):
         answered_ns = instant_ns(at(answer, "extra", "timestamp"))
+        why = "an answer has no time"
         if answered_ns is not None and observed_ns is not None and answered_ns < observed_ns:
-            # Answered before the observation: model time and command have no start.
-            timeline.lacks(Quantity.THINK, BACKWARDS, partly=True)
-            timeline.lacks(Quantity.ACTIONS, BACKWARDS, partly=True)
-            answered_ns = None
-        elif observed_ns is not None:
-            timeline.add(Quantity.THINK, observed_ns, answered_ns, "an answer has no time")
+            answered_ns, why = None, BACKWARDS  # answered before the observation: the command has no start
+        if observed_ns is not None:
+            timeline.add(Quantity.THINK, observed_ns, answered_ns, why)
         if not observations:
             timeline.lacks(Quantity.ACTIONS, "a submitting or failing command has no end", partly=True)
             observed_ns = None
@@ -83,7 +81,7 @@ def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
             timeline.lacks(Quantity.ACTIONS, "commands of an answer share an interval", partly=True)
         observed_ns = max(instant_ns(at(item, "extra", "timestamp")) or 0 for item in observations)
         code = integer(at(observations[0], "extra", "returncode"), 255) if len(observations) == 1 else None
-        timeline.add(events.ACTION, answered_ns, observed_ns, "an answer has no time", exit_code=code)
+        timeline.add(events.ACTION, answered_ns, observed_ns, why, exit_code=code)
     if timeline.empty:
         raise Unreadable("no message has a time")
     config = at(trajectory, "info", "config")

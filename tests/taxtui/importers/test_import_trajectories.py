@@ -187,6 +187,7 @@ def test_known_sleeps_lie_between_themselves_and_what_was_measured_around_them(
 def test_a_log_as_json_whose_tool_calls_stand_for_commands(tmp_path: Path) -> None:
     inner = inspect_event("model", 3, 4)  # an agent within a tool, as older versions keep it
     events = [inspect_event("model", 1, 2), inspect_event("tool", 2, 5, events=[inner], result="x"), {"event": "info"}]
+    events += [inspect_event("tool", 1, 6, agent_span_id="s")]
     path = written(tmp_path / "log.json", inspect_log(events, sandbox=["docker", "compose.yaml"]))
     assert reader_for(None, [path]).name == "inspect"
     trial = one("inspect", path)
@@ -215,8 +216,9 @@ def test_a_sample_with_an_error_failed_and_one_at_its_limit_did_not(tmp_path: Pa
     trial = one("inspect", written(tmp_path / "a.json", inspect_log([inspect_event("sandbox", 1, 2)], error=error)))
     assert trial.failure == ("TimeoutError", "action", "timeout", "")
     assert trial.end_ns - trial.start_ns == 60 * 10**9
-    limited = inspect_log([inspect_event("sandbox", 1, 2)], limit={"type": "message", "limit": 3})
-    assert one("inspect", written(tmp_path / "b.json", limited)).failure is None
+    limited = inspect_log([inspect_event("sandbox", 1, 2)], limit={"type": "turn", "limit": 3})
+    trial = one("inspect", written(tmp_path / "b.json", limited))
+    assert (trial.failure, trial.limit) == (None, "LimitsExceeded")
     without_ends = inspect_log([{"event": kind, "timestamp": "2025-01-01T00:00:01Z"} for kind in ("model", "tool")])
     [skipped] = registry.load("inspect").trials(written(tmp_path / "c.json", without_ends))
     assert skipped == ("sample 1", "no event has both ends, as before inspect_ai 0.3.71")
