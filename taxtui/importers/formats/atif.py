@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,12 +15,17 @@ from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, instant_ns,
 
 INVENTED: Final = ("mini-swe-agent", "swe-agent")
 """Agents whose converters stamped every step with the time of the conversion."""
+FINISHED: Final = ("terminus-2", "computer-1")
+"""Agents that stamp a step after its commands; others stamp the model's answer."""
 SLACK_NS: Final = 2 * 10**9
 """Largest difference of clocks inside and outside a sandbox."""
 
 
-def add(timeline: Timeline, path: Path, agent: str, start_ns: int, end_ns: int) -> bool:
-    """Add the commands between the agent's start and end, Unix ns; return whether there is one."""
+def add(timeline: Timeline, path: Path, agent: str, start_ns: int, end_ns: int, answers_ns: Sequence[int]) -> bool:
+    """Add the commands between the agent's start and end, Unix ns; return whether there is one.
+
+    ``answers_ns``: time of each answer of the model, where the result has them.
+    """
     if not path.is_file():
         return False
     try:
@@ -45,7 +51,10 @@ def add(timeline: Timeline, path: Path, agent: str, start_ns: int, end_ns: int) 
             timeline.lacks(Quantity.THINK, "the time of tool calls without ends is part of think", partly=True)
         timeline.calls(calls, start_ns)
         return True
-    return _add_turns(timeline, steps, start_ns, end_ns)
+    if text(at(trajectory, "continued_trajectory_ref")):
+        timeline.lacks(Quantity.ACTIONS, "the trajectory continues in another file")
+        return False
+    return _add_turns(timeline, steps, start_ns, end_ns, answers_ns if name in FINISHED else None)
 
 
 def _durations(steps: list[dict[str, Any]]) -> tuple[list[tuple[int, int]], int]:
@@ -104,27 +113,38 @@ def _calls(steps: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
                 yield start_ns, end_ns
 
 
-def _add_turns(timeline: Timeline, steps: list[dict[str, Any]], start_ns: int, end_ns: int) -> bool:
-    """Add the turns: from one step's time to the next step's, tool and model together."""
-    stamps = [instant_ns(step.get("timestamp")) for step in steps]
-    starts = [stamp for stamp in stamps if stamp is not None]
-    if not steps:
+def _add_turns(
+    timeline: Timeline,
+    steps: list[dict[str, Any]],
+    start_ns: int,
+    end_ns: int,
+    answers_ns: Sequence[int] | None,
+) -> bool:
+    """Add the turns between the steps' times. ``answers_ns``: model times, of an agent that stamps a finished step."""
+    if not any(items(step, "tool_calls") for step in steps):
         return False
-    if len(starts) < len(stamps):
+    stamps = [stamp for step in steps if (stamp := instant_ns(step.get("timestamp"))) is not None]
+    if len(stamps) < len(steps):
         timeline.lacks(Quantity.ACTIONS, "the steps have no times")
         return False
-    if starts != sorted(starts) or starts[0] < start_ns - SLACK_NS or starts[-1] > end_ns + SLACK_NS:
+    if stamps != sorted(stamps) or stamps[0] < start_ns - SLACK_NS or stamps[-1] > end_ns + SLACK_NS:
         timeline.lacks(Quantity.ACTIONS, "refused: the steps' times do not lie within the agent's")
         return False
-    why = "a step has a single time: the model's next answer is part of a command"
-    timeline.lacks(Quantity.ACTIONS, why)
-    timeline.lacks(Quantity.THINK, why)
-    spans = zip(steps, starts, [*starts[1:], max(end_ns, starts[-1])], strict=True)
-    turns = [
-        (max(begin_ns, start_ns), max(until_ns, start_ns))
-        for step, begin_ns, until_ns in spans
-        if items(step, "tool_calls")
-    ]
-    for turn in turns:
-        timeline.add(events.ACTION, *turn)
-    return bool(turns)
+    bounds, which = [*stamps, max(end_ns, stamps[-1])], "next answer"
+    if answers_ns is not None:
+        bounds, which = [start_ns, *stamps], "answer"
+        timeline.ended(end_ns)
+    # The model may have answered once more, before a command that the agent's limit ended.
+    known_ns = answers_ns[: len(steps)] if answers_ns and 0 <= len(answers_ns) - len(steps) <= 1 else None
+    if known_ns:
+        timeline.lacks(Quantity.GAPS, "the harness's time is part of the command")
+    else:
+        for quantity in (Quantity.ACTIONS, Quantity.THINK):
+            timeline.lacks(quantity, f"a step has a single time: the model's {which} is part of a command")
+    for step, turn, think_ns in zip(steps, pairwise(bounds), known_ns or [0] * len(steps), strict=True):
+        begin_ns, until_ns = (max(bound_ns, start_ns) for bound_ns in turn)
+        answered_ns = min(begin_ns + think_ns, until_ns)
+        timeline.add(Quantity.THINK, begin_ns, answered_ns)
+        if items(step, "tool_calls"):
+            timeline.add(events.ACTION, answered_ns, until_ns)
+    return True

@@ -208,7 +208,7 @@ def _agent(
         atif.add_consecutive(timeline, pairs, start_ns, end_ns - sum(thinks_ns[len(commands_ns) :]))
         return
     path = folder / "agent" / "trajectory.json" if folder is not None and agent not in SILENT else None
-    if path is None or not atif.add(timeline, path, agent, start_ns, end_ns):
+    if path is None or not atif.add(timeline, path, agent, start_ns, end_ns, thinks_ns):
         timeline.add_undivided(start_ns, end_ns, think_ns=sum(thinks_ns), model=agent not in SILENT)
 
 

@@ -106,13 +106,18 @@ BOTH_ENDS = {
         ("other", [BOTH_ENDS], [2], None, ""),
         ("other", [BOTH_ENDS, TWO_STEPS[1]], [2], None, "actions partly unknown: some tool calls have no ends"),
         ("other", _steps("2026-11-21T23:00:00Z"), [34], [], "do not lie within the agent's"),
+        ("terminus-2", TWO_STEPS, [4, 10], [], "think unknown: a step has a single time: the model's answer is part"),
+        ("terminus-2 timed", TWO_STEPS, [1.5, 7], [2.5, 3], "gaps unknown: the harness's time is part of the command"),
         ("other", TWO_STEPS + _steps("2026-11-21T22:00:39.5Z"), [10, 19.5, 0.5], [], "think unknown: a step"),
     ],
 )
 def test_times_of_an_agents_steps_are_believed_where_the_agent_measured_them(
     tmp_path: Path, agent: str, steps: list[dict[str, Any]], actions: list[float], thinks: list[float] | None, said: str
 ) -> None:
-    source = _chat(tmp_path, json.dumps({"agent": {"name": agent}, "steps": steps}))
+    source = _chat(tmp_path, json.dumps({"agent": {"name": agent.split()[0]}, "steps": steps}))
+    if agent.endswith("timed"):
+        harbor(source, agent_result={"metadata": {"api_request_times_msec": [2500, 3000, 1000]}})
+        (source / "results.json").unlink()
     result, events = imported("harbor", source, tmp_path / "out")
     assert actions_s(events, 0) == pytest.approx(actions)
     assert thinks is None or actions_s(events, 0, "think_ns") == pytest.approx(thinks)
