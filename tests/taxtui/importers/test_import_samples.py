@@ -226,8 +226,7 @@ def test_rollouts_of_nemo_gym(tmp_path: Path) -> None:
     assert causes == ["", "", "agent_exhausted_budget", "sandbox_failed"]
     by_hand = {round(held_s(events, start.trial), 3): start.trial for start in starts(events)}
     observed, summed, started = by_hand[4.25], by_hand[6.0], by_hand[8.5]
-    assert actions_s(events, observed) == [1.5, 0.25]
-    assert actions_s(events, observed, "think_ns") == [0.0, 2.5]
+    assert (actions_s(events, observed), actions_s(events, observed, "think_ns")) == ([1.5, 0.25], [0.0, 2.5])
     assert phases_s(events, summed) == {"verify": 3.0}
     assert phases_s(events, started) == {"create": 8.5, "verify": 20.0}
     inside = next(iter(registry.load("nemo-gym").trials(NEMO)))

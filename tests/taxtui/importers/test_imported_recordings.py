@@ -108,7 +108,7 @@ def test_what_a_reference_cannot_bound_it_refuses(harbor: Path, reference: Path,
         assert hasattr(ran.exception, "exit_code")
 
 
-def test_what_is_missing_of_what_was_held_is_flagged(tmp_path: Path) -> None:
+def test_what_is_missing_of_what_was_held_is_flagged_and_parts_are_a_lower_bound_and_no_tax(tmp_path: Path) -> None:
     imported("otlp", SAMPLES / "otlp", tmp_path / "otlp")
     [row] = records("project", tmp_path / "otlp", *ASK)
     assert "create_untold" in row["flags"]
@@ -118,6 +118,16 @@ def test_what_is_missing_of_what_was_held_is_flagged(tmp_path: Path) -> None:
     [row] = records("report", tmp_path / "tb")
     assert {"think_untold", "actions_untold"} <= set(row["flags"])
     assert (row["action_ns"]["n"], row["trajectory_ns"]["n"], row["cold_start_ns"]["n"]) == (0, 0, 1)
+    parts = {"responses_create_params": {}, "sandbox_start_time_s": 10.0, "verification_time_s": 40.0}
+    (tmp_path / "parts.jsonl").write_text(f"{json.dumps(parts)}\n" * 5)
+    out = tmp_path / "out.msgpack"
+    imported("nemo-gym", tmp_path / "parts.jsonl", out)
+    for words in (("report",), ("project", "--trajectories", "10k")):
+        sentence = " ".join(printed(words[0], out, *words[1:]).split())
+        assert "takes at least 10 s per trajectory" in sentence
+        assert not [words for words in ("100 %", "of it tax") if words in sentence]
+    [measured] = records("report", out)
+    assert (measured["tax_share_of_held"], measured["mean_ns"]["create"]) == (None, 10 * S)
 
 
 def test_two_imports_of_the_same_work_are_compared(harbor: Path, tmp_path: Path) -> None:
@@ -138,19 +148,6 @@ def test_a_replay_and_the_list_of_recordings_know_them(harbor: Path, reference: 
     entries = [catalogue.inspect(path) for path in (harbor, reference)]
     known = [(True, 1, "complete"), (False, None, "complete")]
     assert [entry and (entry.imported, entry.trials, entry.state) for entry in entries] == known
-
-
-def test_parts_of_the_occupied_time_are_a_lower_bound_and_no_tax(tmp_path: Path) -> None:
-    row = {"responses_create_params": {}, "sandbox_start_time_s": 10.0, "verification_time_s": 40.0}
-    (tmp_path / "parts.jsonl").write_text(f"{json.dumps(row)}\n" * 5)
-    out = tmp_path / "out.msgpack"
-    imported("nemo-gym", tmp_path / "parts.jsonl", out)
-    for words in (("report",), ("project", "--trajectories", "10k")):
-        sentence = " ".join(printed(words[0], out, *words[1:]).split())
-        assert "takes at least 10 s per trajectory" in sentence
-        assert not [words for words in ("100 %", "of it tax") if words in sentence]
-    [measured] = records("report", out)
-    assert (measured["tax_share_of_held"], measured["mean_ns"]["create"]) == (None, 10 * S)
 
 
 def _failures(path: Path) -> Path:

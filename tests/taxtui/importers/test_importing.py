@@ -346,7 +346,9 @@ def test_what_is_too_large_is_said_with_the_limit_and_the_rest_is_read(
     assert "larger than" in reasons("swe-agent", tmp_path / "x.traj")
 
 
-def test_a_member_that_unpacks_to_too_much_is_left_out(tmp_path: Path) -> None:
+def test_a_member_that_unpacks_to_too_much_is_left_out_and_an_archive_read_up_to_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = log(tmp_path / "x.eval", " " * (files.MOST_BYTES + 1))
     assert path.stat().st_size < 100_000
     assert "sample 1: a member is larger than 32 MiB" in reasons("inspect", path)
@@ -354,11 +356,6 @@ def test_a_member_that_unpacks_to_too_much_is_left_out(tmp_path: Path) -> None:
     assert "sample 1: a member is damaged" in reasons("inspect", path)  # it lies about its size
     other = log(tmp_path / "y.eval", "{}", compression=zipfile.ZIP_BZIP2)
     assert "unknown compression" in reasons("inspect", other)
-
-
-def test_an_archive_that_unpacks_to_too_much_in_all_is_read_up_to_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(zipped, "FREE_BYTES", 1 << 20)
     monkeypatch.setattr(zipped, "MOST_RATIO", 1)
     sample = json.dumps({"started_at": "2026-01-01T00:00:00+00:00", "input": " " * 500_000})
