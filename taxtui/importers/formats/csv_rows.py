@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from pathlib import Path
 from typing import ClassVar, Final
@@ -30,7 +30,6 @@ MOST_ROWS: Final = 100_000
 
 CsvRow = dict[str, str]
 """The values of a row by column: a missing column is ""."""
-NumberedRow = tuple[int, CsvRow]
 
 
 class CsvReader(Reader):
@@ -46,18 +45,18 @@ class CsvReader(Reader):
     def trials(self, path: Path) -> Iterator[ImportedTrial | Skipped]:
         ended: set[int] = set()
         for name, group in groupby(_rows(path), lambda row: row[1]["trial"]):
-            rows = list(islice(group, MOST_ROWS + 1))  # groupby skips the remaining rows
-            where = f"line {rows[0][0]}"
+            numbers, rows = zip(*islice(group, MOST_ROWS + 1), strict=True)  # groupby skips the remaining rows
+            where = f"line {numbers[0]}"
             if hash(name) in ended:
                 yield Skipped(where, "the rows of a trial are not adjacent")
             elif len(rows) > MOST_ROWS:
                 yield Skipped(where, f"the trial has more than {MOST_ROWS:,} rows")
             else:
-                yield trial_or_skipped(where, _trial, rows)
+                yield trial_or_skipped(where, _trial, rows, numbers)
             ended.add(hash(name))
 
 
-def _rows(path: Path) -> Iterator[NumberedRow]:
+def _rows(path: Path) -> Iterator[tuple[int, CsvRow]]:
     """Yield rows with the number of their line. Raises ``Unreadable``: a column is missing, or a line is no CSV."""
     number = 0
 
@@ -83,26 +82,26 @@ def _rows(path: Path) -> Iterator[NumberedRow]:
         raise Unreadable(f"no CSV from line {number} on") from None
 
 
-def _trial(rows: list[NumberedRow]) -> ImportedTrial:
+def _trial(rows: Sequence[CsvRow], numbers: Sequence[int]) -> ImportedTrial:
     timeline = Timeline()
-    durations = (row for _, row in rows if row["duration_s"])  # a row without start and duration has no time
-    dated = all(_instant(row["start"]) is not None for row in durations)
+    # A row without start and duration has no time.
+    dated = all(_instant(row["start"]) is not None for row in rows if row["duration_s"])
     if not dated:
         timeline.lacks(Quantity.INSTANTS, "not every row has a start")
-    timeline.lacks_zone(*(row["start"] for _, row in rows if _number(row["start"]) is None))
-    for number, row in rows:
+    timeline.lacks_zone(*(row["start"] for row in rows if _number(row["start"]) is None))
+    for number, row in zip(numbers, rows, strict=True):
         _add(timeline, row, number, dated)
     if timeline.empty:
         raise Unreadable("no row of the trial has a valid time")
-    kinds = {row["phase"] for _, row in rows}
+    kinds = {row["phase"] for row in rows}
     for quantity in (Quantity.CREATE, Quantity.READY):
         if quantity not in kinds:
             timeline.lacks(quantity, f"no rows with the phase {quantity}")
-    if any(row["phase"] == events.ACTION and not row["run_s"] for _, row in rows) or events.ACTION not in kinds:
+    if any(row["phase"] == events.ACTION and not row["run_s"] for row in rows) or events.ACTION not in kinds:
         timeline.lacks(Quantity.RUN, "not every action has a run_s: dispatch and command time are undivided")
 
     def first(column: str) -> str:
-        return next((row[column] for _, row in rows if row[column]), "")
+        return next((row[column] for row in rows if row[column]), "")
 
     def count(column: str, missing: int = 0) -> int:
         value = integer(_number(first(column)), 1 << 60)
@@ -113,7 +112,7 @@ def _trial(rows: list[NumberedRow]) -> ImportedTrial:
     return ImportedTrial(
         **timeline.times(),
         dated=dated,
-        failure=_failure([row for _, row in rows]),
+        failure=_failure(rows),
         substrate=first("substrate"),
         variant=first("variant"),
         cpu_milli=count("cpu_milli"),
@@ -152,7 +151,7 @@ def _add(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
     )
 
 
-def _failure(rows: list[CsvRow]) -> Failure | None:
+def _failure(rows: Sequence[CsvRow]) -> Failure | None:
     error = next((row["error"] for row in reversed(rows) if row["error"]), "")
     outcomes = (row["outcome"] for row in reversed(rows) if row["outcome"])
     outcome = next(outcomes, events.FAILED if error else events.OK)
