@@ -19,6 +19,8 @@ LIMITS: Final = {
     "LengthTruncated": "OutputLengthExceededError",  # written by Harbor's patch of the agent
 }
 """Exit status → class of the agent's limit."""
+ATTENDED: Final = ("confirm", "human")
+"""Modes of the agent in which a person confirms or writes commands."""
 DELIVERED: Final = frozenset({"Submitted", "RepeatedFormatError", *LIMITS})
 """Exit statuses without a failure of the sandbox."""
 
@@ -85,6 +87,8 @@ def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
     if timeline.empty:
         raise Unreadable("no message has a time")
     config = at(trajectory, "info", "config")
+    if text(at(config, "agent", "mode")) in ATTENDED:
+        timeline.lacks(Quantity.ACTIONS, "a person may have confirmed commands: the wait is part of them", partly=True)
     status = text(at(trajectory, "info", "exit_status"))
     task = text(at(trajectory, "instance_id")) or text(at(trajectory, "info", "instance_id"))
     return ImportedTrial(
