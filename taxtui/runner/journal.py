@@ -49,29 +49,21 @@ class Journal:
         Raises:
             WriteFailed: only for TrialStarted, so that no sandbox is missing in the file.
         """
-        if self._error is None and not self._ended:
-            own_clock = []
-            if isinstance(event, events.Clock):
-                self._own_clock = self._last = event
-            elif self._own_clock is not None and self._last is not self._own_clock:
-                self._last, own_clock = self._own_clock, [self._own_clock]
-            try:
-                for item in (*own_clock, event):
-                    self._recorder.add(item)
-            except WriteFailed as error:
-                self._fail(error)
-            self._ended = isinstance(event, events.RunFinished)
+        if isinstance(event, events.Clock):
+            self._own_clock = self._last = event
+        self.pass_on(self._own_clock, [event])
+        self._ended = self._ended or isinstance(event, events.RunFinished)
         if self._error is not None and isinstance(event, events.TrialStarted):
             raise self._error
         if isinstance(event, events.TrialStarted | events.PhaseEnded | events.TrialEnded):
             self.follow(event)
 
-    def pass_on(self, clock: events.Clock, batch: Sequence[events.Event]) -> None:
-        """Append events of a worker."""
+    def pass_on(self, clock: events.Clock | None, batch: Sequence[events.Event]) -> None:
+        """Append events of a worker, with its clock where the last events have another."""
         if self._error is not None or self._ended or not batch:
             return
         try:
-            for event in batch if self._last is clock else (clock, *batch):
+            for event in batch if clock is None or clock is self._last else (clock, *batch):
                 self._recorder.add(event)
         except WriteFailed as error:
             self._fail(error)

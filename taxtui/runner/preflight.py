@@ -14,8 +14,9 @@ from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Operation, Plan
 from taxtui.runner import identity
 from taxtui.runner.journal import Journal
-from taxtui.runner.redaction import redact
+from taxtui.runner.redaction import hide_names_of, redact
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 from taxtui.sandboxes.protocol import Availability, ChecksAcquire, Prepares, Substrate
 from taxtui.sandboxes.registry import blamed, build
 
@@ -37,9 +38,13 @@ class Opened(NamedTuple):
 async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
     """Open the substrates of a plan until the stack ends, and check their preconditions; by their text.
 
+    From now on this process keeps as much output as the plan says, and hides the plan's names in messages.
+
     Raises:
         SubstrateUnavailable, UsageError: a substrate or this process cannot run the plan.
     """
+    KEPT_BYTES.set(plan.limits.output_mib << 20)
+    hide_names_of(plan)
     require_descriptors(plan)
     opened: dict[str, Opened] = {}
     for cell in plan.cells:

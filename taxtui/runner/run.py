@@ -34,10 +34,8 @@ from taxtui.runner.fanout.this_process import DirectConnection
 from taxtui.runner.fanout.worker_handle import WorkerHandle, await_ready
 from taxtui.runner.journal import Journal
 from taxtui.runner.preflight import Opened
-from taxtui.runner.redaction import hide_names_of
 from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, Progress, RunControl, run_helpers
 from taxtui.runner.spend_limit import SpendLimit
-from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
 BUDGET: Final = "budget"
 LEFT_BEHIND: Final = "{} earlier runs of this machine were not cleaned; taxtui clean lists the leftovers"
@@ -134,8 +132,6 @@ class Run:
             UsageError: the recording's file exists, or the plan asks for what a substrate cannot do.
             TaxtuiError: the watchdog or a worker cannot start; nothing was created.
         """
-        KEPT_BYTES.set(self.plan.limits.output_mib << 20)
-        hide_names_of(self.plan)
         async with contextlib.AsyncExitStack() as stack:
             opened = await self._open(stack)
             if self._ray is not None:

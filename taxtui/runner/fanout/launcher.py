@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from taxtui.runner.fanout.messages import Assignment, FromWorker, ToWorker, decode_from_worker, line
 from taxtui.runner.journal import Journal
 
 
-class WorkerConnection(Protocol):
+class WorkerConnection(ABC):
     """The run's end of a worker."""
 
-    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
+    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:  # noqa: B027
         """The recording exists. A worker of this process begins to write events there."""
 
+    @abstractmethod
     def send(self, message: ToWorker) -> None:
         """Send a message. After the worker's end messages are lost."""
 
+    @abstractmethod
     async def receive(self) -> list[FromWorker]:
         """Return the next messages, in order and once; none after the worker's end.
 
@@ -26,6 +27,7 @@ class WorkerConnection(Protocol):
             TaxtuiError: the worker could not start.
         """
 
+    @abstractmethod
     async def close(self, patience_s: float) -> None:
         """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
 
@@ -34,7 +36,7 @@ Launch = Callable[[Assignment], Awaitable[WorkerConnection]]
 """Starts a worker. Raises ``TaxtuiError``: no room for the worker."""
 
 
-class ByteConnection(ABC):
+class ByteConnection(WorkerConnection):
     """A ``WorkerConnection`` by bytes to another process."""
 
     def __init__(self) -> None:
@@ -47,13 +49,6 @@ class ByteConnection(ABC):
     @abstractmethod
     async def read(self) -> bytes:
         """Return the next bytes, in order and once; none after the worker's end."""
-
-    @abstractmethod
-    async def close(self, patience_s: float) -> None:
-        """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
-
-    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:  # noqa: B027
-        """Nothing to do."""
 
     def send(self, message: ToWorker) -> None:
         self.write(line(message))

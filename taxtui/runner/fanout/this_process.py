@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from costmodel import events
 from taxtui import __version__
 from taxtui.runner import preflight
+from taxtui.runner.fanout.launcher import WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, Recorded, ToWorker
 from taxtui.runner.fanout.worker import Worker
 from taxtui.runner.journal import Journal
@@ -15,7 +16,7 @@ from taxtui.runner.preflight import Opened
 from taxtui.runner.run_control import CANCELLED_WITHIN_S
 
 
-class DirectConnection:
+class DirectConnection(WorkerConnection):
     """Both ends of the connection between a run and a worker in one process."""
 
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
@@ -31,8 +32,7 @@ class DirectConnection:
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         journal.follow = self._follow  # only a lost worker's commands matter to the run
-        self._worker = Worker(self._assignment, journal, self._opened, self)
-        self._crashed = crashed
+        self._worker = Worker(self._assignment, journal, self._opened, self._report, crashed=crashed)
         self._measuring = asyncio.ensure_future(self._measure(self._worker))
 
     async def _measure(self, worker: Worker) -> None:
@@ -40,21 +40,15 @@ class DirectConnection:
             await worker.measure()
         finally:
             self._ended = True
-            self.report(Finished())
+            self._report(Finished())
 
     def _follow(self, event: events.Event) -> None:
         self._events.append(event)
         self._readable.set()
 
-    def report(self, message: FromWorker) -> None:
+    def _report(self, message: FromWorker) -> None:
         self._messages.append(message)
         self._readable.set()
-
-    def idle(self) -> None:
-        """As ``Leader.idle``; the run has followed every event."""
-
-    def crashed(self, error: Exception) -> None:
-        self._crashed(error)
 
     def send(self, message: ToWorker) -> None:
         if self._worker is not None:

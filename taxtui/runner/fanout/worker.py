@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from costmodel import events
 from taxtui.errors import SandboxLost, WriteFailed
@@ -38,26 +37,28 @@ from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import CLEANUP_TIMEOUT_S, EarlyEnd, Trial
 
 
-class Leader(Protocol):
-    """The worker's connection to the run."""
-
-    def report(self, message: FromWorker) -> None:
-        """Send a message to the run; never waits."""
-
-    def idle(self) -> None:
-        """Send the events so far: no assigned trial waits for a slot."""
-
-    def crashed(self, error: Exception) -> None:
-        """Report an unexpected error, once."""
-
-
 class Worker:
     """Runs assigned trials until the message ``finish``. The caller opens substrates, writes the file and sweeps."""
 
-    def __init__(self, assignment: Assignment, journal: Journal, opened: Mapping[str, Opened], leader: Leader) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        journal: Journal,
+        opened: Mapping[str, Opened],
+        report: Callable[[FromWorker], None],
+        idle: Callable[[], None] = lambda: None,
+        crashed: Callable[[Exception], None] = lambda _: None,
+    ) -> None:
+        """Run nothing yet.
+
+        Args:
+            report: sends a message to the run; never waits.
+            idle: called when no assigned trial waits for a slot, to send the events so far.
+            crashed: called once with an unexpected error.
+        """
         plan = assignment.plan
-        self.control = RunControl(self._changed, leader.crashed)
-        self._assignment, self._journal, self._leader = assignment, journal, leader
+        self.control = RunControl(self._changed, crashed)
+        self._assignment, self._journal, self._report, self._idle = assignment, journal, report, idle
         self._cells = []
         for number, cell in enumerate(plan.cells):
             substrate, availability = opened[str(cell.substrate)]
@@ -147,9 +148,9 @@ class Worker:
                     started = await self._assigned(cell, share.batch, assigned, due_ns)
         share.trials -= 1
         if not started:
-            self._leader.report(NotStarted(assigned.trial))
+            self._report(NotStarted(assigned.trial))
         elif all(share.trials <= share.slots for share in self._batches.values()):
-            self._leader.idle()
+            self._idle()
 
     async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, due_ns: int | None) -> bool:
         """Run an assigned trial; with acquire=reset after a warm-up, if needed. False: not started."""

@@ -32,15 +32,13 @@ from taxtui.runner.fanout.messages import (
     Ready,
     Recorded,
     StartupError,
-    ToWorker,
     decode_to_worker,
     line,
 )
 from taxtui.runner.fanout.worker import Worker
 from taxtui.runner.journal import Journal
-from taxtui.runner.redaction import hide_names_of, scrub
+from taxtui.runner.redaction import scrub
 from taxtui.runner.run_control import run_helpers
-from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
 
 class WorkerPipes:
@@ -107,44 +105,29 @@ class WorkerProgram:
         self.worker: Worker | None = None
         self.clean = True  # nothing was made, or nothing is left
         self._pipes = pipes
+        self._lost_run = asyncio.Event()
         pipes.gather_s = assignment.gather_s
-        self._early: list[ToWorker] = []  # messages from before there was a worker
-        self._lost_run = False
-
-    def receive(self, message: ToWorker) -> None:
-        if self.worker is None:
-            self._early.append(message)
-        else:
-            self.worker.receive(message)
-
-    def abandoned_by_run(self) -> None:
-        """The run is gone: clean up and end."""
-        self._lost_run = True
-        if self.worker is not None:
-            self.worker.abandoned_by_run()
 
     async def execute(self) -> None:
         """Measure, sweep and send ``Finished``. Raises errors of the start."""
-        KEPT_BYTES.set(self.assignment.plan.limits.output_mib << 20)
-        hide_names_of(self.assignment.plan)
+        assignment, pipes = self.assignment, self._pipes
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self._lost_run.set)
         async with contextlib.AsyncExitStack() as stack:
-            opened = await preflight.open_all(self.assignment.plan, stack)
-            journal = Journal(self._pipes, self.crashed)
-            clock = events.Clock(self.assignment.clock, journal.anchor_ns, time.time_ns(), identity.host_digest())
-            worker = self.worker = Worker(self.assignment, journal, opened, self)
-            assignment, control = self.assignment, worker.control
+            opened = await preflight.open_all(assignment.plan, stack)
+            journal = Journal(pipes, lambda _: None)  # a pipe to a run that has ended never fails
+            clock = events.Clock(assignment.clock, journal.anchor_ns, time.time_ns(), identity.host_digest())
+            worker = self.worker = Worker(assignment, journal, opened, pipes.send, pipes.flush)
+            control = worker.control
             entry = ledger.entry_of_this_process(assignment.plan, assignment.run_id, assignment.parts, assignment.share)
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
-                await preflight.prepare(self.assignment.plan, self.assignment.run_id, opened.values(), journal)
+                await preflight.prepare(assignment.plan, assignment.run_id, opened.values(), journal)
                 self.clean = False
-                self.report(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__, clock))
-                for message in self._early:
-                    worker.receive(message)
-                if self._lost_run:
-                    worker.abandoned_by_run()
-                async with run_helpers(control, watchdog.keep(watchdog_replaced(journal))):
+                pipes.send(Ready(preflight.describe_cells(assignment.plan, opened), __version__, clock))
+                helpers = self._listen(worker), self._end_with_run(worker), watchdog.keep(watchdog_replaced(journal))
+                async with run_helpers(control, *helpers):
                     await control.awaited(asyncio.ensure_future(worker.measure()))
                 substrates = [substrate.substrate for substrate in opened.values()]
                 swept = await conclude_cleanup(substrates, entry, journal)
@@ -153,18 +136,18 @@ class WorkerProgram:
             finally:
                 watchdog.release(clean=self.clean)
         crash = "" if control.crash is None else f"{located(control.crash)} {scrub(str(control.crash))}".rstrip()
-        self.report(Finished(crash=crash, cleanup_failed=not swept))
+        pipes.send(Finished(crash=crash, cleanup_failed=not swept))
 
-    # ------------------------------------------------------------------------------- connection to the run
+    async def _listen(self, worker: Worker) -> None:
+        """Pass messages of the run on to the worker. The run sends none before ``Ready``."""
+        while text := await self._pipes.reader.readline():
+            worker.receive(decode_to_worker(text))
+        self._lost_run.set()
 
-    def report(self, message: FromWorker) -> None:
-        self._pipes.send(message)
-
-    def idle(self) -> None:
-        self._pipes.flush()
-
-    def crashed(self, error: Exception) -> None:
-        """As ``Leader.crashed``: ``Finished`` reports the crash."""
+    async def _end_with_run(self, worker: Worker) -> None:
+        """Clean up and end once the run is gone."""
+        await self._lost_run.wait()
+        worker.abandoned_by_run()
 
 
 async def serve(pipes: WorkerPipes) -> None:
@@ -172,23 +155,10 @@ async def serve(pipes: WorkerPipes) -> None:
     first = await pipes.reader.readline()
     if not first:
         return  # the run died first
-    assignment = msgspec.json.decode(first, type=Assignment)
-    program = WorkerProgram(assignment, pipes)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, program.abandoned_by_run)
-
-    async def listen() -> None:
-        while text := await pipes.reader.readline():
-            program.receive(decode_to_worker(text))
-        program.abandoned_by_run()
-
-    listening = asyncio.ensure_future(listen())
     try:
-        await program.execute()
+        await WorkerProgram(msgspec.json.decode(first, type=Assignment), pipes).execute()
     except Exception as error:
         pipes.send(StartupError.of(error))
-    finally:
-        listening.cancel()
     await pipes.close()
 
 

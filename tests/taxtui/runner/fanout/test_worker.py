@@ -32,7 +32,7 @@ class RecordedPipes(WorkerPipes):
     """Keeps the messages of a worker; its own messages come from the test."""
 
     def __init__(self) -> None:
-        super().__init__(*cast(Any, (None, None)))
+        super().__init__(asyncio.StreamReader(), cast(Any, None))
         self.heard: list[messages.FromWorker] = []
 
     def write(self, message: messages.FromWorker) -> None:
@@ -60,7 +60,7 @@ class Seat:
         await until(lambda: bool(self.lines.of(messages.Ready)) or self.running.done(), "it has begun")
 
     def order(self, message: messages.ToWorker) -> None:
-        self.program.receive(messages.decode_to_worker(line(message)))
+        self.lines.reader.feed_data(line(message))
 
     def deal(self, *trials: int, slots: int = 1, due_ns: int | None = None) -> None:
         assigned = [AssignedTrial(trial, place, due_ns) for place, trial in enumerate(trials)]
@@ -139,7 +139,7 @@ async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(fake: FakeSub
         seat.order(WorkerCommand(op))
         await seat.finish()
     else:
-        seat.program.abandoned_by_run()
+        seat.lines.reader.feed_eof()
         await seat.running
     assert fake.alive == {}
     assert set(seat.ends().values()) == {"interrupted" if op == "interrupt" else "cancelled"}
