@@ -76,21 +76,16 @@ def parse_length(text: str) -> Length | None:
     weights: Counter[int] = Counter()
     for part in text.split(","):
         match = _LENGTH.fullmatch(part.strip())
-        if match is None:
-            raise _no_length(text)
-        low, high, weight = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        low, high, weight = (int(match[1]), int(match[2] or match[1]), int(match[3] or 1)) if match else (0, 0, 0)
         if not 1 <= low <= high < low + MAX_LENGTHS or not weight:
-            raise _no_length(text)
+            raise UsageError(
+                f"{text!r} is no number of actions",
+                fix="write 50, a range as 20-120, weights as 10:3,50:1, or recorded; "
+                f"a range holds up to {MAX_LENGTHS:,}",
+            )
         for actions in range(low, high + 1):
             weights[actions] += weight
     return Length.weighted(weights)
-
-
-def _no_length(text: str) -> UsageError:
-    return UsageError(
-        f"{text!r} is no number of actions",
-        fix=f"write 50, a range as 20-120, weights as 10:3,50:1, or recorded; a range holds up to {MAX_LENGTHS:,}",
-    )
 
 
 def parse_images(text: str) -> Images:

@@ -97,7 +97,7 @@ def load_file(name: str) -> tuple[ScenarioFile, Path]:
                 fix=f"{toml.hint(name, shipped_names())}, or give the path of a .toml or .json file",
             )
         path = shipped
-    scenario = _converted(_document(path), ScenarioFile)
+    scenario = _read(path, ScenarioFile)
     if scenario.name == "":
         scenario = msgspec.structs.replace(scenario, name=path.stem)
     return scenario, path.parent
@@ -114,10 +114,10 @@ def _scenario_of_stdin() -> ScenarioFile:
         raise ScenarioError(f"standard input: {error}", fix="write the scenario as JSON in the first line") from error
 
 
-def shipped_names() -> list[str]:
-    """Return the bare names of the shipped scenarios."""
+def shipped_names(pattern: str = "*.toml") -> list[str]:
+    """Return the bare names of the shipped scenarios, or of other shipped files."""
     root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
-    return sorted(path.stem for path in root.glob("*.toml"))
+    return sorted(path.stem for path in root.glob(pattern))
 
 
 def load_tier(name: str, folder: Path | None = None) -> Tier:
@@ -130,10 +130,9 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
     if name.endswith(".toml"):
         path = (folder or Path()) / name
     if path is None or not path.is_file():
-        root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
-        names = sorted(file.stem for file in root.glob("tiers/*.toml"))
-        raise ScenarioError(f"no tier {name!r}", fix=f"{toml.hint(name, names)}, or give the path of a .toml file")
-    tier = _converted(_document(path), Tier)
+        hint = toml.hint(name, shipped_names("tiers/*.toml"))
+        raise ScenarioError(f"no tier {name!r}", fix=f"{hint}, or give the path of a .toml file")
+    tier = _read(path, Tier)
     try:
         parse_think(tier.think or "0s")
     except UsageError as error:
@@ -143,18 +142,11 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
     return tier
 
 
-def _document(path: Path) -> toml.Document:
+def _read(path: Path, kind: type[T]) -> T:
     try:
-        return toml.Document(path)
+        return toml.Document(path).convert(kind)
     except OSError as error:
         raise ScenarioError(f"cannot read {path}: {error.strerror}") from error
-    except toml.MalformedDocument as error:
-        raise ScenarioError(error.problem, fix=error.fix) from error
-
-
-def _converted(document: toml.Document, kind: type[T]) -> T:
-    try:
-        return document.convert(kind)
     except toml.MalformedDocument as error:
         raise ScenarioError(error.problem, fix=error.fix) from error
 

@@ -29,7 +29,7 @@ from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
 from taxtui.runner.fanout.launcher import Launch, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment
 from taxtui.runner.fanout.ray_launcher import RayLauncher
-from taxtui.runner.fanout.resume import AGAIN, ResumeState
+from taxtui.runner.fanout.resume import ResumeState
 from taxtui.runner.fanout.this_process import DirectConnection
 from taxtui.runner.fanout.worker_handle import WorkerHandle, await_ready
 from taxtui.runner.journal import Journal
@@ -94,12 +94,9 @@ class Run:
         self._next_clock = self._clock + 1
 
     def _continue(self, resumed: ResumeState) -> None:
-        before = resumed.before
-        self.counts = dict(before + resumed.counts)
-        self._ok = resumed.ok_of
-        self.progress.ended = resumed.ended + sum(count for outcome, count in before.items() if outcome not in AGAIN)
-        self.progress.ok = resumed.ok + before[events.OK]
-        self.progress.before = self.progress.ended
+        self.counts, self._ok = dict(resumed.counts), resumed.ok_of
+        self.progress.ended = self.progress.before = resumed.ended
+        self.progress.ok = resumed.counts[events.OK]
         self._repetition, self._next_trial = resumed.repetition, resumed.first_trial
         self._clock = resumed.worker
         # A copy of the file may be continued elsewhere: sandboxes get different names.
@@ -242,7 +239,8 @@ class Run:
         """Measure one repetition, sweep, and close the workers."""
         plan = repetition_of(self.plan, self._repetition)
         self.progress.repetition = self._repetition + 1
-        dispatcher = self._dispatcher = Dispatcher(plan, state, self._workers, entry.covers, self._remaining)
+        remaining = self._resumed.remaining if self._resumed else list[Block]
+        dispatcher = self._dispatcher = Dispatcher(plan, state, self._workers, entry.covers, remaining)
         self.clean = False
         for worker in self._workers:
             worker.connection.begin(state.journal, self.control.crashed)
@@ -260,9 +258,6 @@ class Run:
             state.journal.flush()
         self._resumed = None  # the next repetition is complete
         await self._close_workers(CLEANUP_WITHIN_S)
-
-    def _remaining(self, batches: Sequence[Block]) -> list[Block]:
-        return self._resumed.remaining(batches) if self._resumed else list(batches)
 
     async def _keep_budget(self, dispatcher: Dispatcher, budget_s: float) -> None:
         await asyncio.sleep(budget_s)

@@ -42,9 +42,8 @@ class ResumeState:
         self.first_trial = 0
         self.sandboxes = 0  # made so far
         self.repetition = 0  # the last one begun
-        self.before: Counter[str] = Counter()  # ended trials of earlier repetitions by outcome, without warm-ups
-        self.counts: Counter[str] = Counter()  # the same for this repetition
-        self.ok_of: Counter[int] = Counter()  # successes by cell, of all repetitions
+        self.counts: Counter[str] = Counter()  # ended trials by outcome, without warm-ups
+        self.ok_of: Counter[int] = Counter()  # successes by cell
         self._finished: Counter[tuple[int, int]] = Counter()  # trials of this repetition by cell and block
         self._cells: dict[int, events.Cell] = {}
         self._open: dict[int, events.TrialStarted] = {}
@@ -65,8 +64,6 @@ class ResumeState:
         if isinstance(event, events.TrialStarted):
             if event.repetition > self.repetition:
                 self.repetition = event.repetition
-                self.before += self.counts
-                self.counts.clear()
                 self._finished.clear()
             self._open[event.trial] = event
             self.first_trial = max(self.first_trial, event.trial + 1)
@@ -105,11 +102,8 @@ class ResumeState:
 
     @property
     def ended(self) -> int:
-        return self._finished.total()
-
-    @property
-    def ok(self) -> int:
-        return self.counts[events.OK]
+        """Number of ended trials, without those to run again."""
+        return sum(count for outcome, count in self.counts.items() if outcome not in AGAIN)
 
     def remaining(self, order: Sequence[Block]) -> list[Block]:
         counts = [(block, self._finished[block.cell, block.number]) for block in order]

@@ -51,9 +51,9 @@ class Unwrapped(NamedTuple):
     """Standard error of a timed command, and the times from the timer."""
 
     stderr: bytes
-    run_ns: int  # in-sandbox time, or UNKNOWN
-    cpu_ns: int  # user and system time of the run, or UNKNOWN
-    wrapper_ns: int  # or UNKNOWN
+    run_ns: int = events.UNKNOWN  # in-sandbox time
+    cpu_ns: int = events.UNKNOWN  # user and system time of the run
+    wrapper_ns: int = events.UNKNOWN
 
 
 def unwrap(
@@ -66,7 +66,7 @@ def unwrap(
     is unknown where it is negative, or where it and the run are longer than the whole command.
     """
     if method == "none":
-        return Unwrapped(stderr, events.UNKNOWN, events.UNKNOWN, events.UNKNOWN)
+        return Unwrapped(stderr)
     before = _TIMES.search(stderr)  # the first: written before the command could print anything
     if before is not None:
         stderr = stderr[: before.start()] + stderr[before.end() :]
@@ -74,10 +74,10 @@ def unwrap(
     start = stderr.rfind(b"\n%b " % nonce.encode())
     end = stderr.find(b"\n", start + 1)
     if start < 0 or end < 0:
-        return Unwrapped(stderr, events.UNKNOWN, events.UNKNOWN, events.UNKNOWN)
+        return Unwrapped(stderr)
     times = [epoch_ns(text) for text in stderr[start + 1 : end].split()[1:]]
     if len(times) not in (2, 3) or events.UNKNOWN in times[:2]:
-        return Unwrapped(stderr, events.UNKNOWN, events.UNKNOWN, events.UNKNOWN)
+        return Unwrapped(stderr)
     began, ended, entered = (*times, events.UNKNOWN)[:3]
     head, tail = stderr[:start], stderr[end + 1 :]
     if (after := _TIMES_AT_END.match(tail)) is not None:
@@ -86,15 +86,10 @@ def unwrap(
             wrapper_ended_ns = epoch_ns(after[13])
     run_ns = ended - began
     if not 0 <= run_ns <= within_ns:
-        return Unwrapped(head + tail, events.UNKNOWN, events.UNKNOWN, events.UNKNOWN)
+        return Unwrapped(head + tail)
     cpu_ns = _cpu_ns(after) - _cpu_ns(before) if before and after else events.UNKNOWN
     wrapper_ns = events.UNKNOWN
-    if (
-        entered != events.UNKNOWN
-        and wrapper_ended_ns != events.UNKNOWN
-        and entered <= began
-        and ended <= wrapper_ended_ns
-    ):
+    if events.UNKNOWN < entered <= began and ended <= wrapper_ended_ns:
         wrapper_ns = wrapper_ended_ns - entered - run_ns
     return Unwrapped(
         head + tail,

@@ -35,31 +35,6 @@ class WrongResult(Exception):
     """A step did not prove its work. The message names the step and the expected result, never the output."""
 
 
-class ActionBuffer:
-    """Collects commands for ``events.Actions``."""
-
-    def __init__(self, trial: int, step: str) -> None:
-        self._trial = trial
-        self._step = step
-        self._first = 0
-        self._rows: list[dict[str, int]] = []
-
-    def append(self, **row: int) -> None:
-        """Add a command: a value for each column of ``events.Actions``."""
-        self._rows.append(row)
-
-    def drain(self) -> events.Actions | None:
-        """Return the commands since the last call; None where there are none."""
-        if not self._rows:
-            return None
-        columns: dict[str, Any] = {name: [row[name] for row in self._rows] for name in self._rows[0]}
-        for name in columns.keys() - {"duration_ns"}:
-            columns[name] = events.sparse(columns[name], events.UNKNOWN if name in _OFTEN_UNKNOWN else 0)
-        first, self._first = self._first, self._first + len(self._rows)
-        self._rows = []
-        return events.Actions(trial=self._trial, step=self._step, first=first, **columns)
-
-
 class TrialTrajectory:
     """The part of a trial before the clean-up. ``run`` is called once."""
 
@@ -84,12 +59,20 @@ class TrialTrajectory:
         )
         self._ready_by_s = 0.0  # by the loop's clock; waits for a throttle move it
         self._deadline: asyncio.Timeout | None = None  # of the call with this deadline
-        self._columns = ActionBuffer(number, events.SETUP)
+        self._rows: list[dict[str, int]] = []  # commands to record: a value for each column of ``events.Actions``
+        self._recorded_rows = 0  # commands recorded before, of the same kind
+        self._kind = events.SETUP  # of the commands
 
     def flush_columns(self) -> None:
         """Record the commands ended since the last call."""
-        if (actions := self._columns.drain()) is not None:
-            self._cell.emit(actions)
+        if not self._rows:
+            return
+        columns: dict[str, Any] = {name: [row[name] for row in self._rows] for name in self._rows[0]}
+        for name in columns.keys() - {"duration_ns"}:
+            columns[name] = events.sparse(columns[name], events.UNKNOWN if name in _OFTEN_UNKNOWN else 0)
+        first, self._recorded_rows = self._recorded_rows, self._recorded_rows + len(self._rows)
+        self._rows = []
+        self._cell.emit(events.Actions(trial=self._number, step=self._kind, first=first, **columns))
 
     def flush_marks(self) -> None:
         seen, moved, anchor_ns = self.marks.seen, self.marks.moved_bytes.get, self._cell.anchor_ns
@@ -116,7 +99,7 @@ class TrialTrajectory:
             await self._timed(events.SETUP, self._steps(events.SETUP, tier.setup))
         self.phase = events.ACTION
         self.flush_columns()
-        self._columns = ActionBuffer(self._number, events.ACTION)
+        self._kind, self._recorded_rows = events.ACTION, 0
         await self._steps(events.ACTION, plan.action_steps, think=plan.think)
         await self._copies()
 
@@ -279,18 +262,14 @@ class TrialTrajectory:
             assert self.sandbox is not None
             self.session = await self.sandbox.open_session()
 
-    async def _call(self, phase: str, call: Callable[[], Awaitable[None]], *, resumes: bool = False) -> int:
-        """Run and record a call of the life cycle, within the time limit of a create; return the end.
-
-        ``resumes``: as ``Retry``.
-        """
-        limit_s = self._cell.create_timeout_s
+    async def _call(self, phase: str, call: Callable[[], Awaitable[None]], *, resumes: bool = False) -> None:
+        """Run and record a call of the life cycle, within the time limit of a create. ``resumes``: as ``Retry``."""
 
         async def in_time() -> None:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(self._cell.create_timeout_s):
                 await call()
 
-        return await self._recorded(phase, self.retry(in_time, resumes=resumes))
+        await self._recorded(phase, self.retry(in_time, resumes=resumes))
 
     async def _copies(self) -> None:
         """Measure the plan's snapshot, fork and build, outside the occupied time."""
@@ -319,16 +298,19 @@ class TrialTrajectory:
             result.stderr, self._nonce, method, duration_ns, result.wrapper_ended_ns
         )
         if kind in (events.SETUP, events.ACTION):
-            self._columns.append(
-                gap_ns=max(0, began - self.last_ns - think_ns - (self.queued_ns - self._last_queued_ns - queued)),
-                think_ns=think_ns,
-                duration_ns=duration_ns,
-                run_ns=run_ns,
-                cpu_ns=cpu_ns,
-                wrapper_ns=wrapper_ns,
-                exit_code=result.exit_code,
-                stdout_bytes=len(result.stdout) + result.stdout_dropped,
-                stderr_bytes=len(stderr) + result.stderr_dropped,
+            gap_ns = began - self.last_ns - think_ns - (self.queued_ns - self._last_queued_ns - queued)
+            self._rows.append(
+                {
+                    "gap_ns": max(0, gap_ns),
+                    "think_ns": think_ns,
+                    "duration_ns": duration_ns,
+                    "run_ns": run_ns,
+                    "cpu_ns": cpu_ns,
+                    "wrapper_ns": wrapper_ns,
+                    "exit_code": result.exit_code,
+                    "stdout_bytes": len(result.stdout) + result.stdout_dropped,
+                    "stderr_bytes": len(stderr) + result.stderr_dropped,
+                }
             )
         self._ended(ended)
         self._judge(step, index, kind, result)
