@@ -39,7 +39,6 @@ class RunState:
 
     run_id: str = ""
     name: str = ""
-    software: dict[str, str] = field(default_factory=dict)
     cells: dict[int, CellState] = field(default_factory=dict)
     open: dict[int, TrialInFlight] = field(default_factory=dict, compare=False)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
@@ -59,10 +58,39 @@ class RunState:
         return self.runners[max(fitness)[-1]] if fitness else WorkerFitness()
 
     def apply(self, event: events.Event) -> None:
-        at_unix_ns = self.instant_unix_ns(event)
-        if at_unix_ns > self.now_unix_ns:
-            self.now_unix_ns = at_unix_ns
-        _FOLDS[type(event)](self, event)
+        self.now_unix_ns = max(self.now_unix_ns, self.instant_unix_ns(event))
+        match event:
+            case events.Actions():
+                if trial := self.open.get(event.trial):
+                    trial.add(event)
+                    if event.step == events.ACTION:
+                        trial.doing = f"action {len(trial.trial.durations_ns)}"
+            case events.PhaseEnded():
+                if trial := self.open.get(event.trial):
+                    trial.add(event)
+                    trial.doing = event.phase
+            case events.Mark():
+                if trial := self.open.get(event.trial):
+                    trial.doing = event.name
+            case events.TrialStarted():
+                self.repetition = event.repetition + 1
+                run, start_unix_ns = RunKey(self.run_id, event.repetition), self._anchor_unix_ns + event.start_ns
+                self.open[event.trial] = TrialInFlight(event, run, self._worker, start_unix_ns)
+            case events.TrialEnded():
+                self._trial_ended(event)
+            case events.Health():
+                self.runners.setdefault(self._worker, WorkerFitness()).add(event)
+            case events.Notice():
+                self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))
+            case events.Clock():
+                self._worker, self._anchor_unix_ns = event.worker, event.unix_ns
+                self.started_unix_ns = self.started_unix_ns or event.unix_ns
+            case events.Header():
+                self._header(event)
+            case events.Cell():
+                self._describe(event)
+            case events.RunFinished():
+                self.outcome = clean(event.outcome)
 
     def instant_unix_ns(self, event: events.Event) -> int:
         """Return the instant of the next event, for display and replay; 0 for events without one."""
@@ -106,17 +134,8 @@ class RunState:
             self.cells[key] = CellState(key, f"cell {key}")
         return self.cells[key]
 
-    def _clock(self, event: events.Clock) -> None:
-        self._worker = event.worker
-        self._anchor_unix_ns = event.unix_ns
-        self.started_unix_ns = self.started_unix_ns or event.unix_ns
-
-    def _finished(self, event: events.RunFinished) -> None:
-        self.outcome = clean(event.outcome)
-
     def _header(self, event: events.Header) -> None:
         self.run_id = clean(event.run_id)
-        self.software = {clean(key): clean(value) for key, value in event.software.items()}
         scenario = event.scenario
         self.name = clean(str(scenario.get("name", "")))
         self.repetitions = max(1, _whole(scenario.get("repeat")))
@@ -136,32 +155,6 @@ class RunState:
         cell.actions, cell.length, cell.concurrency = event.actions, event.length, max(1, event.concurrency)
         cell.arrival, cell.think, cell.acquire = clean(event.arrival), clean(event.think), clean(event.acquire)
         cell.provenance = clean(event.provenance)
-
-    def _trial_started(self, event: events.TrialStarted) -> None:
-        self.repetition = event.repetition + 1
-        run = RunKey(self.run_id, event.repetition)
-        self.open[event.trial] = TrialInFlight(event, run, self._worker, self._anchor_unix_ns + event.start_ns)
-
-    def _mark(self, event: events.Mark) -> None:
-        if trial := self.open.get(event.trial):
-            trial.doing = event.name
-
-    def _phase_ended(self, event: events.PhaseEnded) -> None:
-        if trial := self.open.get(event.trial):
-            trial.add(event)
-            trial.doing = event.phase
-
-    def _actions(self, event: events.Actions) -> None:
-        if trial := self.open.get(event.trial):
-            trial.add(event)
-            if event.step == events.ACTION:
-                trial.doing = f"action {len(trial.trial.durations_ns)}"
-
-    def _health(self, event: events.Health) -> None:
-        self.runners.setdefault(self._worker, WorkerFitness()).add(event)
-
-    def _notice(self, event: events.Notice) -> None:
-        self.log.append(LogLine(self._anchor_unix_ns + event.at_ns, clean(event.level), clean(event.text)))
 
     def _trial_ended(self, event: events.TrialEnded) -> None:
         trial = self.open.pop(event.trial, None)
@@ -194,20 +187,6 @@ class RunState:
         unix_ns = self._anchor_unix_ns + event.end_ns
         self.log.append(LogLine(unix_ns, level, text, event.trial, trial.started.cell if trial else None, held_ns))
 
-
-_FOLDS: Final[Mapping[type, Callable[[RunState, Any], None]]] = {
-    events.Header: RunState._header,
-    events.Clock: RunState._clock,
-    events.Cell: RunState._describe,
-    events.TrialStarted: RunState._trial_started,
-    events.Mark: RunState._mark,
-    events.PhaseEnded: RunState._phase_ended,
-    events.Actions: RunState._actions,
-    events.TrialEnded: RunState._trial_ended,
-    events.Health: RunState._health,
-    events.Notice: RunState._notice,
-    events.RunFinished: RunState._finished,
-}
 
 _INSTANTS: Final[Mapping[type, Callable[[Any], int]]] = {
     events.TrialStarted: lambda event: event.start_ns,

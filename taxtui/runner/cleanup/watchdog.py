@@ -54,9 +54,9 @@ class Watchdog:
         """
         self._entry = entry
         self._guarding = False
-        self._process = self._start()
+        self._start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> None:
         # Ctrl-C would end the process until it has left our session.
         with _said_where_there_is_no_room(), _interrupts_blocked():
             self._process = subprocess.Popen(
@@ -67,7 +67,6 @@ class Watchdog:
                 start_new_session=True,
             )
         self._say(msgspec.json.encode(self._entry) + b"\n")
-        return self._process
 
     async def wait_ready(self) -> None:
         """Return once the ledger has the entry and the watchdog's clients are open.

@@ -114,28 +114,22 @@ class RayConnection(ByteConnection):
         """``relay``: the handle of an actor, perhaps before the actor's start."""
         super().__init__()
         self._ray, self._relay, self._node, self._assignment = ray, relay, node, assignment
-        self._begun = self._lost = self._posting = False
+        self._begun = self._lost = False
         self._waiting: list[bytes] = []
-        self._posts: set[asyncio.Task[None]] = set()
+        self._posting: asyncio.Task[None] | None = None
 
     def write(self, lines: bytes) -> None:
         """As ``ByteConnection.write``. Lines written during a call travel together in the next."""
         self._waiting.append(lines)
-        if not self._posting:
-            self._posting = True
-            post = asyncio.ensure_future(self._post())
-            self._posts.add(post)
-            post.add_done_callback(self._posts.discard)
+        if self._posting is None or self._posting.done():
+            self._posting = asyncio.create_task(self._post())
 
     async def _post(self) -> None:
         """Send the waiting lines, one call at a time: calls to an asynchronous actor may overtake each other."""
-        try:
-            while self._waiting and not self._lost:
-                lines, self._waiting = b"".join(self._waiting), []
-                with contextlib.suppress(self._ray.exceptions.RayError):  # a loss shows in the read under way
-                    await self._relay.write.remote(lines)
-        finally:
-            self._posting = False
+        while self._waiting and not self._lost:
+            lines, self._waiting = b"".join(self._waiting), []
+            with contextlib.suppress(self._ray.exceptions.RayError):  # a loss shows in the read under way
+                await self._relay.write.remote(lines)
 
     async def read(self) -> bytes:
         """As ``ByteConnection.read``; nothing once the node or the actor is gone.
@@ -180,7 +174,8 @@ class RayConnection(ByteConnection):
             with contextlib.suppress(self._ray.exceptions.RayError, TimeoutError):
                 async with asyncio.timeout(patience_s + CLOSE_CALL_S):
                     await self._relay.close.remote(patience_s)
-        await asyncio.gather(*self._posts)
+        if self._posting is not None:
+            await asyncio.wait({self._posting})
         self._ray.kill(self._relay)
 
 

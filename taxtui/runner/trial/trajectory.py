@@ -10,16 +10,17 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from costmodel import events
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.runner.redaction import scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.lifecycle import measure_copies
 from taxtui.runner.trial.removal import CHECK
 from taxtui.sandboxes.kit.retry import Retry
-from taxtui.sandboxes.lifecycle import Resets, Suspends, Usage
+from taxtui.sandboxes.lifecycle import SNAPSHOT, Builds, Resets, Snapshots, Suspends, Usage
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
@@ -272,12 +273,42 @@ class TrialTrajectory:
         await self._recorded(phase, self.retry(in_time, resumes=resumes))
 
     async def _copies(self) -> None:
-        """Measure the plan's snapshot, fork and build, outside the occupied time."""
-        assert self.sandbox is not None
-        operations, substrate = self._cell.lifecycle, self._cell.substrate
+        """Measure the plan's snapshot, fork and build, outside the occupied time.
+
+        The copies have the trial's name with a suffix, and the trial's labels.
+        """
+        substrate, sandbox, spec, marks = self._cell.substrate, self.sandbox, self._spec, self.marks
+        reference = ""
+        copy: Sandbox | None = None
+        ready = False
+
+        async def snapshot() -> None:
+            nonlocal reference
+            assert isinstance(sandbox, Snapshots)
+            reference = await sandbox.snapshot(f"{spec.name}.snapshot", spec.labels, marks)
+
+        async def fork() -> None:  # after a throttle the next call continues
+            nonlocal copy, ready
+            if copy is None:
+                acquire = f"{SNAPSHOT}:{reference}"
+                copy = await substrate.create(replace(spec, name=f"{spec.name}.fork", acquire=acquire), marks)
+            if not ready:
+                await copy.wait_ready(marks)
+                ready = True
+            if (await copy.exec(Command(script="true"))).exit_code:
+                raise ExecFailed("the first no-op in a fork failed")
+
+        async def build() -> None:
+            assert isinstance(substrate, Builds)
+            await substrate.build(f"{spec.name}.image", substrate.dockerfile(), spec.labels, marks)
+
+        operations, queued_before = self._cell.lifecycle, self.queued_ns
         self.copied = bool({"snapshot", "build"} & set(operations))
-        queued_before = self.queued_ns
-        await measure_copies(operations, substrate, self.sandbox, self._spec, self.marks, self._call)
+        if "snapshot" in operations:
+            await self._call(events.SNAPSHOT, snapshot)
+            await self._call(events.FORK, fork, resumes=True)
+        if "build" in operations:
+            await self._call(events.BUILD, build)
         self.copies_queued_ns = self.queued_ns - queued_before
 
     async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = events.PRELOAD) -> None:
