@@ -16,11 +16,9 @@ from taxtui.plan.arrivals import Arrival
 from taxtui.plan.arrivals import parse as parse_arrival
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_ladder, parse_lifecycle, parse_substrate, parse_think
-from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Positive, Recordable, ThinkTime, Tier
+from taxtui.plan.spec import CellPlan, Label, Mode, Plan, Positive, RunSettings, ThinkTime, Tier
 
 T = TypeVar("T")
-Label = Annotated[str, msgspec.Meta(max_length=events.MAX_LABEL)]
-"""A text that a recording can hold."""
 STDIN: Final = "-"
 """The name of the scenario on standard input."""
 MOST_LINE_BYTES: Final = 4 << 20
@@ -45,21 +43,13 @@ class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     warmup: Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)] = 1
 
 
-class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScenarioFile(RunSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The top level of a scenario."""
 
     cells: list[CellBlock]
-    name: Label = ""
-    limits: Limits = Limits()
     timeout: str = "120s"
     create_timeout: str = "300s"
-    seed: Recordable = 0
-    bracket: bool = True
     budget: str = ""
-    max_cost_usd: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None
-    max_sandboxes: Positive | None = None
-    repeat: Positive = 1
-    workers: Positive = 1  # processes
     lifecycle: str = ""  # operations to measure: suspend:5s,snapshot,build
 
 
@@ -202,18 +192,11 @@ def _checked(scenario: ScenarioFile, folder: Path) -> Plan:
     if scenario.repeat * sum(cell.trials + cell.warmup for cell in cells) > MAX_TRIALS:
         raise UsageError(f"more than {MAX_TRIALS:,} trials", fix="lower trials, warmup or repeat")
     return Plan(
-        name=scenario.name,
+        **{name: getattr(scenario, name) for name in RunSettings.__struct_fields__},
         cells=tuple(cells),
-        limits=scenario.limits,
         timeout_s=_seconds("timeout", scenario.timeout),
         create_timeout_s=_seconds("create_timeout", scenario.create_timeout),
-        seed=scenario.seed,
-        bracket=scenario.bracket,
         budget_s=_seconds("budget", scenario.budget) if scenario.budget else None,
-        max_cost_usd=scenario.max_cost_usd,
-        max_sandboxes=scenario.max_sandboxes,
-        repeat=scenario.repeat,
-        workers=scenario.workers,
         lifecycle=operations,
     )
 

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from costmodel import MAX_INT
+from costmodel import MAX_INT, events
 from taxtui.plan.arrivals import Arrival
 
 Mode = Literal["exec", "session"]
@@ -23,6 +23,8 @@ FIXTURES_ENV: Final = "TAXTUI_FIXTURES"
 """In every sandbox: the folder of attrs.git and wheels/ (read-only); unset without fixtures."""
 
 
+Label = Annotated[str, msgspec.Meta(max_length=events.MAX_LABEL)]
+"""A text that a recording can hold."""
 Recordable = Annotated[int, msgspec.Meta(ge=-MAX_INT, le=MAX_INT)]
 """A whole number within a recording's bounds."""
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)]
@@ -133,21 +135,26 @@ class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
         return [cycle[number % len(cycle)] for number in range(self.actions)]
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that a scenario and its plan share."""
+
+    name: Label = ""
+    limits: Limits = Limits()
+    seed: Recordable = 0
+    bracket: bool = True
+    max_cost_usd: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None
+    max_sandboxes: Positive | None = None
+    repeat: Positive = 1  # repetitions, each with new processes, connections and seed
+    workers: Positive = 1  # measuring processes, with shares of each cell's concurrency
+
+
+class Plan(RunSettings, frozen=True, kw_only=True):
     """Everything a run will do; the same plan and seed give the same order of blocks."""
 
-    name: str = ""
     cells: tuple[CellPlan, ...]
-    limits: Limits = Limits()
     timeout_s: float = 120.0  # per command
     create_timeout_s: float = 300.0  # create and ready together, without waits for a throttle
-    seed: int = 0
-    bracket: bool = True
     budget_s: float | None = None  # stop launching after this
-    max_cost_usd: float | None = None
-    max_sandboxes: int | None = None
-    repeat: int = 1  # repetitions, each with new processes, connections and seed
-    workers: int = 1  # measuring processes, with shares of each cell's concurrency
     lifecycle: tuple[Operation, ...] = ()  # operations measured in each trial
 
     @property

@@ -154,43 +154,39 @@ class Worker:
 
     async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, due_ns: int | None) -> bool:
         """Run an assigned trial; with acquire=reset after a warm-up, if needed. False: not started."""
-        if cell.plan.acquire != "reset" or batch == WARM_UP:
-            return await self._trial(cell, due_ns, batch, assigned.trial, assigned.attempt) is not None
-        lacking = None
-        if not cell.idle:
-            spare = await self._trial(cell, None, WARM_UP, assigned.spare)
+        spare = None
+        await self.control.unpaused.wait()  # trials meanwhile may take the sandbox to reset
+        if cell.plan.acquire == "reset" and batch != WARM_UP and not cell.idle:
+            spare = await self._trial(cell, WARM_UP, AssignedTrial(assigned.spare, 0, None), None)
             if spare is None:
                 return False
-            if not cell.idle:
-                lacking = spare.failure or EarlyEnd(events.RESET, SandboxLost("no sandbox is left to reset"))
-        trial = await self._trial(
-            cell, due_ns, batch, assigned.trial, assigned.attempt, reuse=lacking is None, lacking=lacking
-        )
-        return trial is not None
+        return await self._trial(cell, batch, assigned, due_ns, spare) is not None
 
     async def _trial(
-        self,
-        cell: CellRun,
-        due_ns: int | None,
-        batch: int,
-        number: int,
-        attempt: int = 0,
-        *,
-        reuse: bool = False,
-        lacking: EarlyEnd | None = None,
+        self, cell: CellRun, batch: int, assigned: AssignedTrial, due_ns: int | None, spare: Trial | None = None
     ) -> Trial | None:
-        """Run one trial; None: not started. ``due_ns`` None: due at once. ``lacking``: why nothing can be reset."""
+        """Run one trial; None: not started. ``due_ns`` None: due at once. ``spare``: the warm-up before a reset."""
         await self.control.unpaused.wait()
         if self.control.stopping:
             return None
         scheduled_ns = time.monotonic_ns() if due_ns is None else due_ns
-        if reuse:
+        resets, sandbox, lacking = cell.plan.acquire == "reset" and batch != WARM_UP, None, None
+        if resets and cell.idle:
             spec, sandbox = cell.idle.pop()
         else:
-            spec, sandbox = cell.spec(self._assignment.run_id, self._assignment.parts[0], number), None
-        warm_up = batch == WARM_UP
+            spec = cell.spec(self._assignment.run_id, self._assignment.parts[0], assigned.trial)
+            if resets:
+                lost = EarlyEnd(events.RESET, SandboxLost("no sandbox is left to reset"))
+                lacking = (spare and spare.failure) or lost
         trial = Trial(
-            cell, number, spec, warm_up=warm_up, block=max(0, batch), reuse=sandbox, attempt=attempt, lacking=lacking
+            cell,
+            assigned.trial,
+            spec,
+            warm_up=batch == WARM_UP,
+            block=max(0, batch),
+            reuse=sandbox,
+            attempt=assigned.attempt,
+            lacking=lacking,
         )
         self._trials.add(trial)
         try:
