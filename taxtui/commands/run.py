@@ -258,7 +258,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
             for cell in cells
         )
         total_usd = plan.repeat * once_usd
-        if plan.repeated and plan.max_cost_usd is not None and total_usd > plan.max_cost_usd:
+        if plan.repeat > 1 and plan.max_cost_usd is not None and total_usd > plan.max_cost_usd:
             raise UsageError(
                 f"{plan.repeat} repetitions of at least {once_usd:.2f} USD are {total_usd:.2f} USD by {prices.title}, "
                 f"and max_cost_usd is {plan.max_cost_usd:g}",

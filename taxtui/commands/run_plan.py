@@ -171,7 +171,7 @@ def describe(plan: Plan, price_sheet: str) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     trials = plan.repeat * sum(cell.trials for cell in plan.cells)
-    lines += ["", f"trials  {trials:,}{f' in {plan.repeat} repetitions' if plan.repeated else ''}"]
+    lines += ["", f"trials  {trials:,}{f' in {plan.repeat} repetitions' if plan.repeat > 1 else ''}"]
     lines += [f"time    {plan_time.time_words(plan, expected)}"]
     lines += [f"money   {expense(plan, expected, answers, price_sheet).words}"]
     lines += [f"note    {crowd}"] if (crowd := crowding_warning(plan)) else []

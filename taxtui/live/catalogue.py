@@ -144,11 +144,6 @@ def newest(*, succeeded: bool = False) -> Path | None:
     return next(iter([*fitting, *_shipped(), *(entry.path for entry in entries)]), None)
 
 
-def recordings(folder: Path) -> list[Path]:
-    """Return every file in the folder with the suffix of recordings. Raises ``OSError``."""
-    return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
-
-
 def scan(
     feed: Path | None = None,
     *,
@@ -166,7 +161,7 @@ def scan(
     shipped = {} if folder else {os.path.realpath(path): path for path in _shipped()}
     try:
         folder = folder or folders.recordings()
-        paths = recordings(folder)
+        paths = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
     except UsageError as error:
         problem = clean(str(error))
     except OSError as error:

@@ -61,20 +61,13 @@ def bundled(relative: str) -> Path | None:
     return None
 
 
-def load(name: str) -> Plan:
-    """Return the plan of a scenario, by path or by the bare name of a shipped scenario.
+def load_file(name: str) -> tuple[ScenarioFile, Path]:
+    """Return a scenario by path or by the bare name of a shipped scenario, and the folder for relative paths of tiers.
+
+    ``-`` is one line of JSON on standard input. The TUI passes scenarios this way, without a file.
 
     Raises:
         ScenarioError: no such file, not TOML or JSON, or an invalid value.
-    """
-    scenario, folder = load_file(name)
-    return plan(scenario, folder)
-
-
-def load_file(name: str) -> tuple[ScenarioFile, Path]:
-    """Return a scenario file, and the folder for relative paths of tiers. Raises as ``load``.
-
-    ``-`` is one line of JSON on standard input. The TUI passes scenarios this way, without a file.
     """
     if name == STDIN:
         return _scenario_of_stdin(), Path()

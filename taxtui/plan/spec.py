@@ -157,11 +157,6 @@ class Plan(RunSettings, frozen=True, kw_only=True):
     budget_s: float | None = None  # stop launching after this
     lifecycle: tuple[Operation, ...] = ()  # operations measured in each trial
 
-    @property
-    def repeated(self) -> bool:
-        """Whether there may be more than one run."""
-        return self.repeat > 1
-
     def warm_ups(self, cell: CellPlan) -> int:
         """Return the number of warm-ups of a cell: each worker warms up connections."""
         return cell.warmup * min(self.workers, cell.concurrency)

@@ -54,15 +54,9 @@ def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
     return [start_ns - starts_ns[block.before] for start_ns in starts_ns[block.before :]]
 
 
-async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:
-    """Return the due time of a trial on the monotonic clock; None once ``stopped``.
-
-    ``due_ns``: from the ``schedule`` of the block, which began at the instant ``began_ns``.
-    """
-    now_ns = time.monotonic_ns()
-    when_ns = now_ns if due_ns is None else began_ns + due_ns
-    if when_ns > now_ns:
+async def wait_until(due_ns: int, stopped: asyncio.Event) -> None:
+    """Return at an instant of the monotonic clock, or once ``stopped``."""
+    if (left_ns := due_ns - time.monotonic_ns()) > 0:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout((when_ns - now_ns) / 1e9):
+            async with asyncio.timeout(left_ns / 1e9):
                 await stopped.wait()
-    return None if stopped.is_set() else when_ns

@@ -63,7 +63,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "timeout_s": plan.timeout_s,
         "create_timeout_s": plan.create_timeout_s,
         "budget_s": plan.budget_s,
-        **({"repeat": plan.repeat} if plan.repeated else {}),
+        **({"repeat": plan.repeat} if plan.repeat > 1 else {}),
         **({"workers": plan.workers} if plan.workers > 1 else {}),
         **({"lifecycle": list(plan.lifecycle)} if plan.lifecycle else {}),
         "limits": msgspec.to_builtins(plan.limits),

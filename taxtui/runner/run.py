@@ -7,7 +7,6 @@ import contextlib
 import random
 import secrets
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -22,11 +21,11 @@ from taxtui.runner import identity, preflight
 from taxtui.runner.arrivals import Block
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
-from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
+from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash
 from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.fanout.child_process import WorkerProcess
 from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
-from taxtui.runner.fanout.launcher import Launch, WorkerConnection
+from taxtui.runner.fanout.launcher import WorkerConnection
 from taxtui.runner.fanout.messages import Assignment
 from taxtui.runner.fanout.ray_launcher import RayLauncher
 from taxtui.runner.fanout.resume import ResumeState
@@ -79,14 +78,13 @@ class Run:
         self.outcome = "finished"
         self.clean = True  # nothing was made, or nothing is left
         self.left_behind: list[str] = []  # earlier unswept runs
-        self.counts: dict[str, int] = {}  # counted trials by outcome
-        self._ok: Counter[int] = Counter()  # successes by cell
         self._software, self._resumed = software or {}, resumed
         self._ray = None if ray is None else RayLauncher(ray, plan.workers)
-        self._here = ray is None and plan.workers == 1 and not plan.repeated
+        self._here = ray is None and plan.workers == 1 and plan.repeat == 1
         self._spend_limit = SpendLimit(plan, prices, created=resumed.sandboxes if resumed else 0)
         self._repetition = self._next_trial = self._clock = 0
         self._parts: tuple[str, ...] = ("",)
+        self._opened: dict[str, Opened] = {}
         self._dispatcher: Dispatcher | None = None
         self._workers: list[WorkerHandle] = []
         if resumed:
@@ -94,21 +92,18 @@ class Run:
         self._next_clock = self._clock + 1
 
     def _continue(self, resumed: ResumeState) -> None:
-        self.counts, self._ok = dict(resumed.counts), resumed.ok_of
+        self.progress.counts, self.progress.ok_of = resumed.counts, resumed.ok_of
         self.progress.ended = self.progress.before = resumed.ended
-        self.progress.ok = resumed.counts[events.OK]
         self._repetition, self._next_trial = resumed.repetition, resumed.first_trial
         self._clock = resumed.worker
         # A copy of the file may be continued elsewhere: sandboxes get different names.
         self._parts = (secrets.token_hex(2), *ledger.recorded_parts(self.run_id))
 
-    def _launch(self, opened: dict[str, Opened]) -> Launch:
-        async def here(assignment: Assignment) -> WorkerConnection:
-            return DirectConnection(assignment, opened)
-
+    async def _launch(self, assignment: Assignment) -> WorkerConnection:
+        """Start a worker. Raises ``TaxtuiError``: no room for the worker."""
         if self._here:
-            return here
-        return WorkerProcess.started if self._ray is None else self._ray.start
+            return DirectConnection(assignment, self._opened)
+        return await (WorkerProcess.started if self._ray is None else self._ray.start)(assignment)
 
     def _changed(self, op: str) -> None:
         if self.control.limit:
@@ -130,18 +125,16 @@ class Run:
             TaxtuiError: the watchdog or a worker cannot start; nothing was created.
         """
         async with contextlib.AsyncExitStack() as stack:
-            opened = await self._open(stack)
+            await self._open(stack)
             if self._ray is not None:
                 stack.push_async_callback(self._ray.close)
-            launch = self._launch(opened)
             stack.push_async_callback(self._close_workers, CLEANUP_WITHIN_S)
-            cells = await self._start_workers(launch)
+            cells = await self._start_workers()
             if self._resumed:
                 self._resumed.prepare_append(cells)
-            recorder = Recorder(self.path, append=self._resumed is not None)
-            stack.enter_context(contextlib.closing(recorder))
+            recorder = stack.enter_context(Recorder(self.path, append=self._resumed is not None))
             journal = Journal(recorder, self.control.write_failed)
-            self._begin(journal, opened, cells)  # first, so that any later error leaves a readable file
+            self._begin(journal, cells)  # first, so that any later error leaves a readable file
             entry = ledger.entry_of_this_process(self.plan, self.run_id, self._parts)
             watchdog = Watchdog(entry)
             try:
@@ -150,25 +143,24 @@ class Run:
                     self.left_behind = left_behind
                     journal.emit(events.Notice(journal.now(), "warning", LEFT_BEHIND.format(len(left_behind))))
                 if self._here:  # worker processes prepare their own substrates
-                    await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
-                helpers = journal.flush_regularly(), watchdog.keep(watchdog_replaced(journal))
+                    await preflight.prepare(self.plan, self.run_id, self._opened.values(), journal)
+                helpers = journal.flush_regularly(), watchdog.keep(journal)
                 async with run_helpers(self.control, *helpers):
-                    await self._repeat(launch, opened, journal, entry)
+                    await self._repeat(journal, entry)
                 self._finish(journal)
             finally:
                 watchdog.release(clean=self.clean)
 
-    async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
-        opened = await preflight.open_all(self.plan, stack)
+    async def _open(self, stack: contextlib.AsyncExitStack) -> None:
+        self._opened = await preflight.open_all(self.plan, stack)
         for number, cell in enumerate(self.plan.cells):
-            substrate, availability = opened[str(cell.substrate)]
+            substrate, availability = self._opened[str(cell.substrate)]
             if substrate.capabilities.paid:
                 self._spend_limit.price(number, substrate, availability.effective.limits(self.plan.limits))
-        return opened
 
-    def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[events.Cell]) -> None:
+    def _begin(self, journal: Journal, cells: Sequence[events.Cell]) -> None:
         if self._resumed is None:
-            software = identity.client_facts() | preflight.facts(opened.values()) | self._software
+            software = identity.client_facts() | preflight.facts(self._opened.values()) | self._software
             journal.emit(
                 events.Header(events.MAGIC, events.FORMAT_VERSION, self.run_id, identity.describe(self.plan), software)
             )
@@ -176,58 +168,44 @@ class Run:
         for cell in cells:
             journal.emit(cell)
 
-    def _assignments(self) -> list[Assignment]:
-        plan = repetition_of(self.plan, self._repetition)
-        return [
-            Assignment(
-                plan=plan,
+    # --------------------------------------------------------------------------------------------- repetitions
+
+    async def _start_workers(self) -> list[events.Cell]:
+        """Start the workers of a repetition, and return their cells. Raises ``TaxtuiError``."""
+        self._workers = []
+        for number in range(self.plan.workers):
+            assignment = Assignment(
+                plan=repetition_of(self.plan, self._repetition),
                 run_id=self.run_id,
-                share=TrialShare(number, plan.workers),
+                share=TrialShare(number, self.plan.workers),
                 clock=self._next_clock + number,
                 repetition=self._repetition,
                 parts=self._parts,
             )
-            for number in range(plan.workers)
-        ]
-
-    # --------------------------------------------------------------------------------------------- repetitions
-
-    async def _start_workers(self, launch: Launch) -> list[events.Cell]:
-        """Start the workers of a repetition, and return their cells. Raises ``TaxtuiError``."""
-        self._workers = []
-        for assignment in self._assignments():
-            self._workers.append(WorkerHandle(assignment.share, await launch(assignment), self._next_trial))
+            self._workers.append(WorkerHandle(assignment.share, await self._launch(assignment), self._next_trial))
         return await await_ready(self._workers)
 
     async def _close_workers(self, patience_s: float) -> None:
         """Close every worker, with ``patience_s`` to clean up. Idempotent."""
         await asyncio.gather(*(worker.connection.close(patience_s) for worker in self._workers))
 
-    async def _repeat(self, launch: Launch, opened: dict[str, Opened], journal: Journal, entry: LedgerEntry) -> None:
+    async def _repeat(self, journal: Journal, entry: LedgerEntry) -> None:
         """Repeat until the plan is done, a limit is reached, or the run is stopped."""
         began, plan = time.monotonic(), self.plan
-        state = DispatchState(
-            self.run_id,
-            self.control,
-            self.progress,
-            self.counts,
-            self._ok,
-            self._spend_limit,
-            journal,
-            [item.substrate for item in opened.values()],
-        )
+        substrates = [item.substrate for item in self._opened.values()]
+        state = DispatchState(entry, self.control, self.progress, self._spend_limit, journal, substrates)
         while True:
             share_s = None  # of the remaining budget, equal for each repetition
             if plan.budget_s is not None:
                 share_s = (plan.budget_s - (time.monotonic() - began)) / (plan.repeat - self._repetition)
             if share_s is not None and share_s <= 0:
                 self.control.stop(BUDGET, self._budget_text())
-            await self._measure(state, entry, share_s)
+            await self._measure(state, share_s)
             if self.control.crash or self.control.stopping or self._repetition + 1 >= plan.repeat:
                 return
             self._repetition += 1
             try:
-                cells = await self._start_workers(launch)
+                cells = await self._start_workers()
             except Exception as error:  # also without room for a process
                 text = f"repetition {self._repetition + 1} could not begin: {getattr(error, 'problem', error)}"
                 self.control.crashed(RunCrashed(text, fix=getattr(error, "fix", "")))
@@ -235,12 +213,12 @@ class Run:
             for cell in cells:
                 journal.emit(cell)
 
-    async def _measure(self, state: DispatchState, entry: LedgerEntry, budget_s: float | None) -> None:
+    async def _measure(self, state: DispatchState, budget_s: float | None) -> None:
         """Measure one repetition, sweep, and close the workers."""
         plan = repetition_of(self.plan, self._repetition)
         self.progress.repetition = self._repetition + 1
         remaining = self._resumed.remaining if self._resumed else list[Block]
-        dispatcher = self._dispatcher = Dispatcher(plan, state, self._workers, entry.covers, remaining)
+        dispatcher = self._dispatcher = Dispatcher(plan, state, self._workers, remaining)
         self.clean = False
         for worker in self._workers:
             worker.connection.begin(state.journal, self.control.crashed)
@@ -249,7 +227,7 @@ class Run:
             measuring = asyncio.ensure_future(dispatcher.measure())
             await self.control.awaited(measuring, lambda: self._close_workers(CANCELLED_WITHIN_S))
         self._dispatcher = None
-        swept = await conclude_cleanup(state.substrates, entry, state.journal)
+        swept = await conclude_cleanup(state.substrates, state.entry, state.journal)
         self.cleanup_failed |= dispatcher.cleanup_failed or not swept
         self.clean = swept and self.control.crash is None
         self._next_trial = max(self._next_trial, dispatcher.first_free)
@@ -261,7 +239,7 @@ class Run:
 
     async def _keep_budget(self, dispatcher: Dispatcher, budget_s: float) -> None:
         await asyncio.sleep(budget_s)
-        if not self.plan.repeated:
+        if self.plan.repeat == 1:
             self.control.stop(BUDGET, self._budget_text())
         elif not self.control.stopping:
             dispatcher.end_early()
@@ -281,9 +259,9 @@ class Run:
         self.unmeasured = [
             f"{cell.substrate} {cell.tier.name} x {cell.actions} {cell.mode}"
             for number, cell in enumerate(self.plan.cells)
-            if not self._ok[number]
+            if not self.progress.ok_of[number]
         ]
-        journal.emit(events.RunFinished(self.outcome, dict(sorted(self.counts.items()))))
+        journal.emit(events.RunFinished(self.outcome, dict(sorted(self.progress.counts.items()))))
 
 
 def repetition_of(plan: Plan, repetition: int) -> Plan:

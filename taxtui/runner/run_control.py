@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
@@ -31,11 +32,16 @@ class Progress(msgspec.Struct):
     planned: int
     in_flight: int = 0
     ended: int = 0
-    ok: int = 0
+    counts: Counter[str] = msgspec.field(default_factory=Counter)  # ended trials by outcome, also of lost workers
+    ok_of: Counter[int] = msgspec.field(default_factory=Counter)  # successes by cell
     limit: str = ""  # the plan's limit at which launching stopped
     before: int = 0  # trials that ended in earlier parts of a resumed run
     repetition: int = 1  # the current one
     repetitions: int = 1
+
+    @property
+    def ok(self) -> int:
+        return self.counts[events.OK]
 
     @property
     def cut_short(self) -> str:

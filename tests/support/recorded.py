@@ -15,6 +15,7 @@ from taxtui.plan.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup import ledger
+from taxtui.runner.journal import Journal
 from taxtui.sandboxes.protocol import Substrate
 
 
@@ -29,7 +30,7 @@ class NoWatchdog:
     async def wait_ready(self) -> None:
         await asyncio.sleep(0)
 
-    async def keep(self, replaced: Callable[[], None]) -> None:
+    async def keep(self, journal: Journal) -> None:
         """It never dies."""
         await asyncio.Event().wait()
 

@@ -75,8 +75,3 @@ def record_crash(crash: Exception | None, journal: Journal) -> None:
     """Record the error of a crash, if any."""
     if crash is not None:
         journal.emit(events.Notice(journal.now(), "error", f"crashed: {located(crash)} {redact(crash)[1]}".rstrip()))
-
-
-def watchdog_replaced(journal: Journal) -> Callable[[], None]:
-    """Return a function to record the replacement of a dead watchdog."""
-    return lambda: journal.emit(events.Notice(journal.now(), "warning", "the watchdog has died; a new watchdog runs"))

@@ -15,15 +15,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
+from costmodel import events
 from taxtui.errors import TaxtuiError
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.cleanup.reaping import final_sweep
+from taxtui.runner.journal import Journal
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.sandboxes.registry import build
@@ -87,8 +89,8 @@ class Watchdog:
             raise TaxtuiError(f"no watchdog to clean up after a crash: {why}")
         self._guarding = True
 
-    async def keep(self, replaced: Callable[[], None]) -> None:
-        """Until cancelled, replace a dead watchdog and call ``replaced``.
+    async def keep(self, journal: Journal) -> None:
+        """Until cancelled, replace a dead watchdog and record the replacement.
 
         Raises:
             TaxtuiError: no watchdog can be started.
@@ -99,7 +101,7 @@ class Watchdog:
                 self._let_go()
                 self._start()
                 await finish_despite_cancel(self.wait_ready(), OPENED_WITHIN_S + 1)
-                replaced()
+                journal.emit(events.Notice(journal.now(), "warning", "the watchdog has died; a new watchdog runs"))
 
     def release(self, *, clean: bool) -> None:
         """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died.

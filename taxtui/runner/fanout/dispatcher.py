@@ -11,6 +11,7 @@ from costmodel import events
 from taxtui.errors import RunCrashed
 from taxtui.plan.spec import Plan
 from taxtui.runner.arrivals import Block, blocks, schedule
+from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.cleanup.reaping import final_sweep
 from taxtui.runner.fanout.messages import (
     FINISH,
@@ -37,11 +38,9 @@ MOST_ATTEMPTS: Final = 2
 class DispatchState(NamedTuple):
     """The state of a run, shared by all repetitions."""
 
-    run_id: str
+    entry: LedgerEntry
     control: RunControl
     progress: Progress
-    counts: dict[str, int]  # counted trials by outcome
-    ok_of: Counter[int]  # successes by cell
     spend_limit: SpendLimit
     journal: Journal
     substrates: list[Substrate]
@@ -55,12 +54,10 @@ class Dispatcher:
         plan: Plan,
         run: DispatchState,
         workers: list[WorkerHandle],
-        covers: Callable[[str], bool],
         remaining: Callable[[Sequence[Block]], list[Block]],
     ) -> None:
-        """``covers``: whether a sandbox of this name is the run's; ``remaining``: batches without measured trials."""
-        self._plan, self._run, self._workers = plan, run, workers
-        self._covers, self._remaining = covers, remaining
+        """``remaining``: batches without measured trials."""
+        self._plan, self._run, self._workers, self._remaining = plan, run, workers, remaining
         self.cleanup_failed = False
         self._ended_early = False
         self._limit = ""  # the exhausted limit of the run
@@ -213,10 +210,9 @@ class Dispatcher:
     def _count(self, started: events.TrialStarted, end: events.TrialEnded) -> None:
         progress = self._run.progress
         if not started.warm_up:
-            self._run.counts[end.outcome] = self._run.counts.get(end.outcome, 0) + 1
+            progress.counts[end.outcome] += 1
             progress.ended += 1
-            progress.ok += end.outcome == events.OK
-            self._run.ok_of[started.cell] += end.outcome == events.OK
+            progress.ok_of[started.cell] += end.outcome == events.OK
 
     def _answer(self, worker: WorkerHandle, message: FromWorker) -> None:
         if isinstance(message, Recorded):
@@ -260,14 +256,14 @@ class Dispatcher:
         started = worker.running
         counted = sum(not trial.started.warm_up for trial in started.values())
         if counted:
-            self._run.counts[events.INTERRUPTED] = self._run.counts.get(events.INTERRUPTED, 0) + counted
+            self._run.progress.counts[events.INTERRUPTED] += counted
         worker.running = {}
         self._take_back(worker, started)
 
         def is_ours(sandbox: str) -> bool:
-            return self._covers(sandbox) and worker.share.holds(sandbox)
+            return self._run.entry.covers(sandbox) and worker.share.holds(sandbox)
 
-        self._sweeps.add(asyncio.ensure_future(final_sweep(self._run.substrates, self._run.run_id, is_ours)))
+        self._sweeps.add(asyncio.ensure_future(final_sweep(self._run.substrates, self._run.entry.run_id, is_ours)))
         if not self._alive and not self._stopping:
             fix = "taxtui run --resume measures the missing trials"
             self._run.control.crashed(RunCrashed("every worker was lost", fix=fix))

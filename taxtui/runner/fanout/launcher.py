@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
-from taxtui.runner.fanout.messages import Assignment, FromWorker, ToWorker, decode_from_worker, line
+from taxtui.runner.fanout.messages import FromWorker, ToWorker, decode_from_worker, line
 from taxtui.runner.journal import Journal
 
 
@@ -30,10 +30,6 @@ class WorkerConnection(ABC):
     @abstractmethod
     async def close(self, patience_s: float) -> None:
         """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
-
-
-Launch = Callable[[Assignment], Awaitable[WorkerConnection]]
-"""Starts a worker. Raises ``TaxtuiError``: no room for the worker."""
 
 
 class ByteConnection(WorkerConnection):

@@ -93,7 +93,7 @@ class ResumeState:
             raise UsageError(
                 f"{self.path} was begun by an earlier taxtui: its plan has {min(unknown)}", fix="start another run"
             )
-        if plan.repeated:  # a repetition's budget is a share of the remaining budget
+        if plan.repeat > 1:  # a repetition's budget is a share of the remaining budget
             was, now = ({**scenario, "budget_s": None} for scenario in (was, now))
         if differing := _difference(was, now):
             raise UsageError(

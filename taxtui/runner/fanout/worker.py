@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from costmodel import events
 from taxtui.errors import SandboxLost, WriteFailed
 from taxtui.runner import health
-from taxtui.runner.arrivals import when_due
+from taxtui.runner.arrivals import wait_until
 from taxtui.runner.fanout.messages import (
     FINISH,
     WARM_UP,
@@ -141,11 +141,11 @@ class Worker:
         """Run an assigned trial in the next free slot; hand back a trial not started."""
         started = False
         async with share.gate:
-            scheduled_ns = await when_due(assigned.due_ns, share.began_ns, self.control.stopped)
-            if scheduled_ns is not None:
-                due_ns = None if assigned.due_ns is None else scheduled_ns
-                with self.control.guard():
-                    started = await self._assigned(cell, share.batch, assigned, due_ns)
+            due_ns = None if assigned.due_ns is None else share.began_ns + assigned.due_ns
+            if due_ns is not None:
+                await wait_until(due_ns, self.control.stopped)
+            with self.control.guard():
+                started = await self._assigned(cell, share.batch, assigned, due_ns)
         share.trials -= 1
         if not started:
             self._report(NotStarted(assigned.trial))

@@ -22,7 +22,7 @@ from taxtui.errors import located
 from taxtui.recording.writer import bounded
 from taxtui.runner import identity, preflight
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
+from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash
 from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.fanout.messages import (
     LINE_BYTES,
@@ -102,7 +102,7 @@ class WorkerProgram:
 
     def __init__(self, assignment: Assignment, pipes: WorkerPipes) -> None:
         self.assignment = assignment
-        self.worker: Worker | None = None
+        self.worker: Worker  # once the substrates are open
         self.clean = True  # nothing was made, or nothing is left
         self._pipes = pipes
         self._lost_run = asyncio.Event()
@@ -126,7 +126,7 @@ class WorkerProgram:
                 await preflight.prepare(assignment.plan, assignment.run_id, opened.values(), journal)
                 self.clean = False
                 pipes.send(Ready(preflight.describe_cells(assignment.plan, opened), __version__, clock))
-                helpers = self._listen(worker), self._end_with_run(worker), watchdog.keep(watchdog_replaced(journal))
+                helpers = self._listen(worker), self._end_with_run(worker), watchdog.keep(journal)
                 async with run_helpers(control, *helpers):
                     await control.awaited(asyncio.ensure_future(worker.measure()))
                 substrates = [substrate.substrate for substrate in opened.values()]

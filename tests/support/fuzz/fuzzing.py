@@ -302,7 +302,7 @@ def _published(path: Path) -> None:
 
 ROOT: Final = Path(__file__).parents[3]
 _READERS: Final[dict[str, tuple[Callable[[Path], object], Path]]] = {
-    "scenario": (lambda path: scenario.load(str(path)), ROOT / "scenarios"),
+    "scenario": (lambda path: scenario.plan(*scenario.load_file(str(path))), ROOT / "scenarios"),
     "tier": (lambda path: scenario.load_tier(str(path)), ROOT / "scenarios" / "tiers"),
     "published": (_published, ROOT / "scenarios" / "published"),
     "facts": (costmodel.load, ROOT / "costmodel" / "providers" / "data" / "published"),

@@ -28,7 +28,7 @@ CELLS = '[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n'
 def load(tmp_path: Path, text: str, name: str = "mine.toml") -> scenario.Plan:
     path = tmp_path / name
     path.write_text(text)
-    return scenario.load(str(path))
+    return scenario.plan(*scenario.load_file(str(path)))
 
 
 def test_a_block_is_the_product_of_its_lists(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_json_says_the_same_as_toml_and_every_shipped_scenario_loads(tmp_path: P
     cells = [{"substrates": ["local"], "tiers": ["T0"], "actions": [10]}]
     assert load(tmp_path, json.dumps({"cells": cells}), "mine.json") == load(tmp_path, CELLS)
     assert "quick" in scenario.shipped_names()
-    assert all(scenario.load(name).cells for name in scenario.shipped_names())
+    assert all(scenario.plan(*scenario.load_file(name)).cells for name in scenario.shipped_names())
 
 
 def test_a_tier_of_ones_own_is_relative_to_the_scenario(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_number_that_no_recording_can_hold_is_refused_wherever_it_comes_from()
 def test_a_scenario_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ScenarioError, match="UTF-8"):
-        scenario.load(str(tmp_path / "binary.toml"))
+        scenario.plan(*scenario.load_file(str(tmp_path / "binary.toml")))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_is_wrong_with_a_tier_is_said_with_its_place(step: str, words: str,
 def test_a_document_without_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "endless.toml").symlink_to("/dev/zero")
     with pytest.raises(ScenarioError, match=r"no scenario|not a regular file"):
-        scenario.load(str(tmp_path / "endless.toml"))
+        scenario.plan(*scenario.load_file(str(tmp_path / "endless.toml")))
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(

@@ -27,7 +27,7 @@ from costmodel.recording.events import (
     TrialStarted,
 )
 from costmodel.recording.follower import read_events
-from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, UsageError
+from taxtui.errors import CreateFailed, ExecFailed, SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.recording import writer
 from taxtui.recording.writer import Recorder
@@ -105,7 +105,7 @@ async def test_a_substrate_is_prepared_once_before_the_first_trial(
     monkeypatch.setattr(fake, "prepare", prepare, raising=False)
     run, got = await execute(tmp_path, plan(top={"limits": Limits(memory_mib=64)}))
     assert [call for call in fake.calls if "prepare" in call] == fake.calls[:1] == [f"prepare {run.run_id} 64"]
-    assert run.counts == {"ok": 3}
+    assert run.progress.counts == {"ok": 3}
     assert [notice.text for notice in of(got, Notice)] == [
         "fake: not prepared: CreateFailed no subnet; the first create includes it"
     ]
@@ -257,6 +257,20 @@ async def test_reset_makes_one_sandbox_and_uses_it_for_all(tmp_path: Path, fake:
     _, got = await execute(tmp_path / "refused", limited)
     assert got[-1] == RunFinished("budget", {"failed": 2, "ok": 2}), "what cannot be reset has failed"
     assert [(end.phase, end.error) for end in of(got, TrialEnded)][:4] == [("create", "CreateFailed")] * 4
+
+
+async def test_after_a_pause_no_two_trials_reset_one_sandbox(tmp_path: Path, fake: FakeSubstrate) -> None:
+    run = Run(plan(acquire="reset", trials=8, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
+
+    async def fail_and_pause() -> None:
+        fake.reset_hook = fake.ready_hook
+        run.control.pause(True)
+        asyncio.get_running_loop().call_later(0.2, run.control.pause, False)
+        raise ExecFailed("it is gone")
+
+    fake.reset_hook, fake.destroy_hook = fail_and_pause, lambda: asyncio.sleep(0.1)
+    await run.execute()
+    assert (run.control.crash, run.progress.counts) == (None, {"ok": 7, "failed": 1})
 
 
 async def test_a_full_disk_stops_the_run_and_still_cleans_up(

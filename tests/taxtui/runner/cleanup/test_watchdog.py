@@ -315,7 +315,7 @@ async def test_one_that_died_is_replaced(monkeypatch: pytest.MonkeyPatch) -> Non
     dog, replaced = Watchdog(local()), asyncio.Event()
     await dog.wait_ready()
     first = dog._process
-    keeping = asyncio.ensure_future(dog.keep(replaced.set))
+    keeping = asyncio.ensure_future(dog.keep(Mock(emit=lambda _: replaced.set())))
     first.kill()
     await replaced.wait()
     keeping.cancel()

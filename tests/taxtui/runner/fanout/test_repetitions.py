@@ -137,9 +137,9 @@ def test_every_repetition_has_a_seed_of_its_own() -> None:
 async def test_repetitions_share_the_rest_of_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares_s, sound = [], Run._measure
 
-    async def measure(self: Run, state: Any, entry: Any, budget_s: float | None) -> None:
+    async def measure(self: Run, state: Any, budget_s: float | None) -> None:
         shares_s.append(budget_s)
-        await sound(self, state, entry, 0.0)
+        await sound(self, state, 0.0)
 
     monkeypatch.setattr(Run, "_measure", measure)
     run = repeated(tmp_path / "r.msgpack", {"trials": 2000}, budget="1000s")

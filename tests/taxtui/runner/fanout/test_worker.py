@@ -16,7 +16,6 @@ from taxtui.plan.spec import Plan
 from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout import messages
 from taxtui.runner.fanout.messages import Assign, AssignedTrial, Assignment, Recorded, StartupError, WorkerCommand, line
-from taxtui.runner.fanout.worker import Worker
 from taxtui.runner.fanout.worker_program import WorkerPipes, WorkerProgram, serve
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.protocol import Availability
@@ -50,11 +49,6 @@ class Seat:
         self.lines = RecordedPipes()
         self.program = WorkerProgram(assignment, self.lines)
         self.running = asyncio.ensure_future(self.program.execute())
-
-    @property
-    def worker(self) -> Worker:
-        assert self.program.worker is not None
-        return self.program.worker
 
     async def begun(self) -> None:
         await until(lambda: bool(self.lines.of(messages.Ready)) or self.running.done(), "it has begun")
@@ -105,7 +99,7 @@ async def test_a_start_is_handed_over_before_the_create_request(fake: FakeSubstr
 async def test_a_value_that_no_recording_can_hold_is_named(fake: FakeSubstrate, image_bytes: int) -> None:
     seat = Seat(plan(trials=8))
     await seat.begun()
-    seat.worker._cells[0].image_bytes = image_bytes
+    seat.program.worker._cells[0].image_bytes = image_bytes
     seat.deal(1)
     await seat.running
     [end] = seat.lines.of(messages.Finished)
@@ -119,7 +113,7 @@ async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(fake: Fak
     await seat.begun()
     seat.order(WorkerCommand("pause"))
     seat.deal(1, 3, 5, 7, due_ns=3_600_000_000_000)
-    await until(lambda: len(seat.worker._batches) == 1, "it was dealt them")
+    await until(lambda: len(seat.program.worker._batches) == 1, "it was dealt them")
     seat.order(WorkerCommand("resume"))
     seat.order(WorkerCommand("stop"))
     seat.order(Assign(0, 0, 1, 0, [AssignedTrial(9, 4, None)]))
@@ -149,10 +143,10 @@ async def test_a_bug_of_it_is_told_and_ends_it(fake: FakeSubstrate, monkeypatch:
     for method in ("_trial", "_deliver"):
         seat = Seat(plan(trials=8))
         await seat.begun()
-        monkeypatch.setattr(seat.worker, method, AsyncMock(side_effect=RuntimeError("boom")))
+        monkeypatch.setattr(seat.program.worker, method, AsyncMock(side_effect=RuntimeError("boom")))
         seat.deal(1)
         await seat.running
-        assert str(seat.worker.control.crash) == "boom"
+        assert str(seat.program.worker.control.crash) == "boom"
         assert not seat.program.clean
 
 

@@ -226,7 +226,7 @@ def test_what_the_run_would_refuse_the_form_refuses_in_the_same_words(form: Choi
 
 
 def test_the_form_starts_with_what_taxtui_run_measures() -> None:
-    quick, form = scenario.load("quick"), Choices(substrates=("local",)).plan()
+    quick, form = scenario.plan(*scenario.load_file("quick")), Choices(substrates=("local",)).plan()
     assert (quick.cells, quick.budget_s, quick.repeat) == (form.cells, form.budget_s, form.repeat)
     assert FREE_HERE == run_plan.FREE_HERE
 
