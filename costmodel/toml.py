@@ -10,7 +10,7 @@ import datetime
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, Union, get_args, get_origin
@@ -58,12 +58,8 @@ class Document:
     def _check_finite(self, value: Any, steps: list[str | int]) -> None:
         if isinstance(value, float) and not math.isfinite(value):
             self.complain(steps, f"must be a finite number, not {value}")
-        inner: Iterable[tuple[str | int, Any]] = ()
-        if isinstance(value, dict):
-            inner = value.items()
-        elif isinstance(value, list):
-            inner = enumerate(value)
-        for key, item in inner:
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, item in items:
             self._check_finite(item, [*steps, key])
 
     def convert(self, kind: type[T]) -> T:

@@ -23,7 +23,7 @@ def trust(pool: Pool) -> list[str]:
     exposure = pool.exposure
     conditions = {
         pool.provenance: pool.provenance in (warnings.COMPOSED, warnings.STAND_IN, warnings.IMPORTED),
-        warnings.DISTURBED: exposure is not None and exposure.throughout,
+        warnings.DISTURBED: pool.disturbed,
         warnings.DISTORTED: exposure is not None and exposure.matters,
         warnings.INCOMPLETE: not pool.complete,
         **{flag: quantity in pool.unreported for quantity, flag in warnings.UNTOLD.items()},

@@ -9,12 +9,13 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.diagnostics import refused, settings_in_use
+from costmodel.providers.provider import Provider, StartTime
 from costmodel.recording.trial import RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
@@ -23,9 +24,6 @@ from costmodel.workload.rescaling import Alternatives, Assumption, remade
 
 Scenario = Literal["low", "value", "high"]
 """Ends of all ranges of the sources, or their values."""
-
-if TYPE_CHECKING:
-    from costmodel.providers.provider import Provider, StartTime
 
 
 def workloads(pools: Iterable[Pool]) -> list[Pool]:
@@ -161,10 +159,9 @@ def _pool(
     new.trials = [
         remade(
             trial,
-            startup_ns=(start_ns, 0, trial.measures.preload_ns),
-            work=slowdown,
+            {"work": slowdown, "unsplit": slowdown},
+            start_ns=start_ns,
             dispatch_ns=dispatch_ns,
-            unsplit=slowdown,
             unsplit_more_ns=unsplit_more_ns,
             ends=False,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -191,21 +191,11 @@ def load_provider(spec: str) -> Provider:
     provider = _from_file(Path(name)) if name.endswith(".toml") else _shipped(name)
     for option in filter(None, options.split(",")):
         key, _, value = option.partition("=")
-        match key if value else "":
-            case "dispatch":
-                interval = _range(value, key, {"ms": 1e-3, "s": 1.0}, "a duration in ms or s")
-                provider = replace(provider, dispatch_s=interval)
-            case "slowdown":
-                interval = _range(value, key, {"": 1.0}, "a factor above 0")
-                provider = replace(provider, slowdown=interval)
-            case "profile":
-                provider = replace(provider, profile=load_profile(value))
-            case "prices":
-                provider = replace(provider, prices=load_prices(value))
-            case _:
-                expected = "dispatch=…, slowdown=…, profile=…, prices=…"
-                raise TrainingRunError(f"--compose {spec}: {option!r} is none of {expected}")
-        provider = replace(provider, stated=provider.stated | {key})
+        if not value or key not in _OPTIONS:
+            expected = ", ".join(f"{name}=…" for name in _OPTIONS)
+            raise TrainingRunError(f"--compose {spec}: {option!r} is none of {expected}")
+        field, read = _OPTIONS[key]
+        provider = replace(provider, **{field: read(value)}, stated=provider.stated | {key})
     return provider
 
 
@@ -247,6 +237,15 @@ def _range(text: str, key: str, units: dict[str, float], expected: str) -> Inter
     if len(ends) > 2 or not 0 <= ends[0] <= ends[-1] <= 1e6 or (key == "slowdown" and not ends[0]):
         raise TrainingRunError(f"{key} must be {expected}, or a range of two (least..most), not {text!r}")
     return Interval(math.fsum(ends) / len(ends), ends[0], ends[-1])
+
+
+_OPTIONS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "dispatch": ("dispatch_s", lambda text: _range(text, "dispatch", {"ms": 1e-3, "s": 1.0}, "a duration in ms or s")),
+    "slowdown": ("slowdown", lambda text: _range(text, "slowdown", {"": 1.0}, "a factor above 0")),
+    "profile": ("profile", load_profile),
+    "prices": ("prices", load_prices),
+}
+"""Option of a user → field of ``Provider``, and the function that reads a value."""
 
 
 def _format_range(interval: Interval, form: str) -> str:

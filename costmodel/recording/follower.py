@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from costmodel.errors import SourceError
 from costmodel.recording import events
@@ -28,10 +29,9 @@ class Causality:
 
     def __init__(self) -> None:
         self._cells: set[events.Cell] = set()
-        self._started: set[int] = set()
+        self._started: dict[int, bool] = {}  # trial: whether it is a warm-up
         self._open: dict[int, InCourse] = {}
         self.end: events.RunFinished | None = None
-        self._warm_ups: set[int] = set()
         self.outcomes: Counter[str] = Counter()  # trials by outcome without warm-ups, as in ``RunFinished``
 
     def add(self, batch: Sequence[Event]) -> None:
@@ -48,9 +48,7 @@ class Causality:
             elif isinstance(event, events.TrialStarted):
                 if event.trial in self._started:
                     raise ValueError(f"trial {event.trial} starts twice")
-                self._started.add(event.trial)
-                if event.warm_up:
-                    self._warm_ups.add(event.trial)
+                self._started[event.trial] = event.warm_up
                 opened[event.trial] = InCourse(event.start_ns)
             elif isinstance(event, events.TrialEnded):
                 self._end(event)
@@ -68,7 +66,7 @@ class Causality:
 
     def _end(self, event: events.TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)
-        if event.trial not in self._warm_ups:
+        if not self._started.get(event.trial):
             self.outcomes[event.outcome] += 1
         if trial is None:
             return  # its start was lost
@@ -124,7 +122,7 @@ class InCourse:
             self.spent_ns += event.duration_ns
 
 
-class Follower:
+class Follower(AbstractContextManager["Follower"]):
     """Reads a growing or complete recording."""
 
     def __init__(self, path: Path) -> None:
@@ -235,9 +233,6 @@ class Follower:
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()

@@ -28,8 +28,8 @@ class RecordedCell:
         self.provenance = event.provenance
         self.resolution_ns = event.resolution_ns
         # Quantities that no trial of an imported cell reports:
-        marks = (mark.partition("unknown:") for mark in event.capabilities)
-        self.unreported = frozenset(quantity for before, mark, quantity in marks if mark and not before)
+        marks = (mark for mark in event.capabilities if mark.startswith("unknown:"))
+        self.unreported = frozenset(mark.removeprefix("unknown:") for mark in marks)
         self.trials: list[RecordedTrial] = []
 
 

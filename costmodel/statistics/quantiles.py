@@ -96,16 +96,11 @@ def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
 
     This number decides whether a percentile is printed, so only a correlation that the sample shows counts.
     """
-    sizes = [list(map(len, run)) for run in runs]
-    total = sum(map(sum, sizes))
-    single = all(size == 1 for of_trial in sizes for size in of_trial)
-    count = total if single else effective_count([of_trial for run in runs for of_trial in run], at)
-    hits = [[sum(map(at.__ge__, of_trial)) for of_trial in run] for run in runs]
-    share = sum(map(sum, hits)) / total
-    series = [
-        [below - share * size for below, size in zip(of_trial, of_run, strict=True)]
-        for of_trial, of_run in zip(hits, sizes, strict=True)
-    ]
+    trials = list(chain.from_iterable(runs))
+    total = sum(map(len, trials))
+    count = total if all(len(values) == 1 for values in trials) else effective_count(trials, at)
+    share = sum(sum(map(at.__ge__, values)) for values in trials) / total
+    series = [[sum(map(at.__ge__, values)) - share * len(values) for values in run] for run in runs]
     return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
 
 

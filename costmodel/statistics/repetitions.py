@@ -221,19 +221,15 @@ def between(groups: Sequence[Estimate]) -> float:
         return 0.0
     start = tau2 = 0.0 if all(variance for group in relative for _, variance in group) else LEAST_TAU2
     # The squares are convex and fall as τ² grows, so that Newton's steps from below never pass the root.
-    while (squares := _squares(relative, tau2)).total > freedom * (1 + EXCESS):
-        tau2 += (squares.total - freedom) / squares.fall
+    total, fall = _squares(relative, tau2)
+    while total > freedom * (1 + EXCESS):
+        tau2 += (total - freedom) / fall
+        total, fall = _squares(relative, tau2)
     return tau2 if tau2 > start else 0.0
 
 
-class Squares(NamedTuple):
-    """Weighted squares of runs' means about their group's mean at one τ²."""
-
-    total: float
-    fall: float  # decrease for a unit of τ²
-
-
-def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> Squares:
+def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> tuple[float, float]:
+    """Return the weighted squares of runs' means about their group's mean, and their decrease for a unit of τ²."""
     total, fall = 0.0, 0.0
     for group in groups:
         weights = [1 / (variance + tau2) for _, variance in group]
@@ -241,7 +237,7 @@ def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> Sq
         parts = [w * (value - middle) ** 2 for w, (value, _) in zip(weights, group, strict=True)]
         total += sum(parts)
         fall += sum(map(mul, weights, parts))
-    return Squares(total, fall)
+    return total, fall
 
 
 def margins(first: Estimate, second: Estimate, assume: Assumed) -> tuple[Interval, Interval]:

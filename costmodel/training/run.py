@@ -118,9 +118,8 @@ class Policy(NamedTuple):
 
 
 SYNC: Final = Policy("sync", barrier=True, overlaps=False)
-ONE_STEP_OFF: Final = Policy("one-step-off", barrier=True, overlaps=True)
 ASYNC: Final = Policy("async", barrier=False, overlaps=True)
-POLICIES: Final[dict[str, Policy]] = {policy.name: policy for policy in (SYNC, ONE_STEP_OFF, ASYNC)}
+POLICIES: Final = {policy.name: policy for policy in (SYNC, Policy("one-step-off", barrier=True, overlaps=True), ASYNC)}
 """Policies by name, in the order of help texts."""
 
 

@@ -44,11 +44,6 @@ class Exposure(NamedTuple):
     share: float = 0.0  # share of bad seconds in the median success
 
     @property
-    def throughout(self) -> bool:
-        """Whether the row was disturbed throughout, without a clean half to compare with."""
-        return self.share > DISTURBED_SHARE
-
-    @property
     def difference_ns(self) -> float:
         """Excess of the mean due to exposed trials."""
         return self.every_ns.value - self.clean_ns.value
@@ -96,9 +91,8 @@ class Pool:
 
     @property
     def disturbed(self) -> bool:
-        """Whether the median trial spent most of the time in late seconds."""
-        exposure = self.exposure
-        return exposure is not None and exposure.throughout
+        """Whether the median success was in bad seconds most of the time, without a clean half to compare with."""
+        return (exposure := self.exposure) is not None and exposure.share > DISTURBED_SHARE
 
     @property
     def runs(self) -> set[RunKey]:
@@ -195,10 +189,11 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
 
 def nearest_length(series: Sequence[Pool], length: Length) -> Pool:
     """Return the shortest pool of at least ``length``, else the longest pool."""
-    with_success = [pool for pool in series if pool.succeeded] or series
-    longest = max(with_success, key=lambda pool: pool.length.high)
-    long_enough = [pool for pool in with_success if pool.length.high >= length.high]
-    return min(long_enough, key=lambda pool: pool.length.high, default=longest)
+
+    def distance(pool: Pool) -> tuple[bool, int]:
+        return pool.length.high < length.high, abs(pool.length.high - length.high)
+
+    return min([pool for pool in series if pool.succeeded] or series, key=distance)
 
 
 def by_levels(pools: Iterable[Pool]) -> list[list[Pool]]:
@@ -212,12 +207,9 @@ def by_levels(pools: Iterable[Pool]) -> list[list[Pool]]:
 
 def one_per_level(pools: Sequence[Pool]) -> list[Pool]:
     """Return the pool with most successes at each concurrency, ascending."""
-    best: dict[int, Pool] = {}
-    for pool in pools:
-        level = pool.identity.concurrency
-        if level not in best or pool.succeeded > best[level].succeeded:
-            best[level] = pool
-    return [best[level] for level in sorted(best)]
+    levels = sorted({pool.identity.concurrency for pool in pools})
+    same = ([pool for pool in pools if pool.identity.concurrency == level] for level in levels)
+    return [max(level_pools, key=lambda pool: pool.succeeded) for level_pools in same]
 
 
 def versions(pool: Pool, length: Length | None, seed: int) -> list[Attempt]:
@@ -252,21 +244,18 @@ def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> li
     per_octave = 4 if len(recorded) <= MANY_TRIALS else 1
     pauses = [max(0, attempt.actions - 1) for attempt in recorded]  # one fewer than actions
     laws = strata_of_sums(pauses, think.sigma, per_octave)
-    thought = []
-    for attempt, number in zip(recorded, pauses, strict=True):
-        for weight, medians in laws[number]:
-            new = round(medians * think.median_ns)
-            change = new - attempt.think_ns
-            thought.append(
-                replace(
-                    attempt,
-                    weight=attempt.weight * weight,
-                    think_ns=new,
-                    held_ns=attempt.held_ns + change,
-                    sandbox_ns=max(0, attempt.sandbox_ns + change),
-                )
-            )
-    return thought
+    return [
+        replace(
+            attempt,
+            weight=attempt.weight * weight,
+            think_ns=attempt.think_ns + change,
+            held_ns=attempt.held_ns + change,
+            sandbox_ns=max(0, attempt.sandbox_ns + change),
+        )
+        for attempt, number in zip(recorded, pauses, strict=True)
+        for weight, medians in laws[number]
+        for change in (round(medians * think.median_ns) - attempt.think_ns,)
+    ]
 
 
 def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
@@ -343,23 +332,22 @@ def at_length(
     else:
         split = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut], trial.wrappers_ns[:cut])
         gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
-    duration_ns, run_ns, wrapper_ns = split.taken_ns, split.work_ns, split.wrapper_ns
-    more_ns = more_gap_ns = 0
+    continued_ns = 0
     if actions > cut:
         columns = (like.durations_ns, like.gaps_ns, like.thinks_ns, like.runs_ns, like.wrappers_ns)
-        more_ns, more_gap_ns, *more = (continued(column, actions - cut, cycle) for column in columns)
-        duration_ns, gap_ns = duration_ns + more_ns, gap_ns + more_gap_ns
-        think_ns, run_ns, wrapper_ns = think_ns + more[0], run_ns + more[1], wrapper_ns + more[2]
-    longer_ns = gap_ns - trial.gap_ns
-    change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
-    split_known = trial.setup.divided and split.divided and (like is trial or like.actions.divided)
-    run_ns += trial.setup.work_ns
+        taken_ns, more_gap_ns, more_think_ns, run_ns, wrapper_ns = (
+            continued(column, actions - cut, cycle) for column in columns
+        )
+        split = split.plus(Split(run_ns, taken_ns - run_ns - wrapper_ns, 0, like.actions.divided, wrapper_ns))
+        gap_ns, think_ns, continued_ns = gap_ns + more_gap_ns, think_ns + more_think_ns, taken_ns + more_gap_ns
+    commands, longer_ns = trial.setup.plus(split), gap_ns - trial.gap_ns
+    change_ns = split.taken_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
     contention_ns = measured.contention_ns(contended)
-    if contention_ns and run_ns != measured.work_ns:  # in proportion
-        contention_ns = contention_ns * run_ns // measured.work_ns
-    cpu_ns = UNKNOWN if trial.cpu_ns is None or not split_known else trial.cpu_ns
-    if cpu_ns > 0 and run_ns != measured.work_ns:  # in proportion, too
-        cpu_ns = cpu_ns * run_ns // (measured.work_ns or 1)
+    if contention_ns and commands.work_ns != measured.work_ns:  # in proportion
+        contention_ns = contention_ns * commands.work_ns // measured.work_ns
+    cpu_ns = UNKNOWN if trial.cpu_ns is None or not commands.divided else trial.cpu_ns
+    if cpu_ns > 0 and commands.work_ns != measured.work_ns:  # in proportion, too
+        cpu_ns = cpu_ns * commands.work_ns // (measured.work_ns or 1)
     return Attempt(
         trial=index,
         actions=actions,
@@ -370,16 +358,14 @@ def at_length(
         queued_ns=measured.queued_ns,
         cold_ns=min(measured.cold_start_ns, measured.held_ns),
         startup_ns=measured.startup_ns,
-        run_ns=run_ns if split_known else UNKNOWN,
+        run_ns=commands.work_ns if commands.divided else UNKNOWN,
         contention_ns=contention_ns,
         cpu_ns=cpu_ns,
-        dispatch_ns=trial.setup.dispatch_ns + trial.setup.work_ns + duration_ns - run_ns - wrapper_ns
-        if split_known
-        else 0,
-        wrapper_ns=trial.setup.wrapper_ns + wrapper_ns if split_known else 0,
-        unsplit_ns=0 if split_known else trial.setup.taken_ns + duration_ns,
+        dispatch_ns=commands.dispatch_ns if commands.divided else 0,
+        wrapper_ns=commands.wrapper_ns if commands.divided else 0,
+        unsplit_ns=0 if commands.divided else commands.taken_ns,
         harness_ns=measured.harness_ns + longer_ns,
         cleanup_ns=0,
         sandbox_ns=max(0, trial.sandbox_ns + change_ns) + (measured.cleanup_ns or 0),
-        continued_ns=more_ns + more_gap_ns,
+        continued_ns=continued_ns,
     )

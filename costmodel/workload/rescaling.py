@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -24,8 +24,8 @@ from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool, one_per_level
 
-_PARTS: Final = ("startup_ns", "work_ns", "dispatch_ns", "unsplit_ns", "harness_ns")
-"""Fields of ``Measures`` with a curve of their own over concurrency; think time and throttles are constant."""
+_PARTS: Final = ("startup", "work", "dispatch", "unsplit", "harness")
+"""Parts of ``Measures`` with a curve of their own over concurrency; think time and throttles are constant."""
 
 
 FARTHEST: Final = 2
@@ -150,14 +150,13 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
         factors[part] = curve.at(at_a_time).value / at_base_ns if at_base_ns > 0 else 1.0
         value += factors[part] * (sum(times) / len(times))
     value = value or 1.0
-    limits = [end for end in (limits_of_whole.low, limits_of_whole.high) if end is not None]
-    ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
-    exact = at_a_time == base.identity.concurrency
+    limits = None if at_a_time == base.identity.concurrency else limits_of_whole.limits
+    ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits or ()]
     return Alternatives(
         value=base if at_a_time >= base.identity.concurrency else _scaled(base, factors),
         training_run=training_run,
         prices=prices,
-        ends=() if exact or len(ends) < 2 else tuple(ends),
+        ends=tuple(ends),
         at_least=limits_of_whole.high is None,
         levels=MeasuredLevels(
             tuple((level.at_a_time, level.value / NS_PER_S) for level in whole.levels),
@@ -170,7 +169,7 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
 
 def _values(pool: Pool, *parts: str) -> list[int]:
     """Return the sum of these parts for each success."""
-    return [sum(getattr(trial.measures, part) for part in parts) for trial in pool.successes]
+    return [sum(getattr(trial.measures, f"{part}_ns") for part in parts) for trial in pool.successes]
 
 
 def _curve(pools: Sequence[Pool], *parts: str) -> LevelCurve:
@@ -185,20 +184,7 @@ def _curve(pools: Sequence[Pool], *parts: str) -> LevelCurve:
 def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
     """Return the pool with its successes rescaled by a factor for each part."""
     new = copy.copy(base)
-    new.trials = []
-    for trial in base.trials:
-        if trial.ok:
-            starts_ns = trial.measures.create_ns, trial.measures.ready_ns, trial.measures.preload_ns
-            create_ns, ready_ns, preload_ns = (round(ns * factors["startup_ns"]) for ns in starts_ns)
-            trial = remade(
-                trial,
-                startup_ns=(create_ns, ready_ns, preload_ns),
-                work=factors["work_ns"],
-                dispatch=factors["dispatch_ns"],
-                unsplit=factors["unsplit_ns"],
-                harness=factors["harness_ns"],
-            )
-        new.trials.append(trial)
+    new.trials = [remade(trial, factors) if trial.ok else trial for trial in base.trials]
     return new
 
 
@@ -222,22 +208,20 @@ def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
 
 def remade(
     trial: RecordedTrial,
+    factors: Mapping[str, float],
     *,
-    startup_ns: tuple[int, int, int],
-    work: float = 1.0,
-    dispatch: float = 1.0,
+    start_ns: int | None = None,
     dispatch_ns: int | None = None,
-    unsplit: float = 1.0,
     unsplit_more_ns: int = 0,
-    harness: float = 1.0,
     ends: bool = True,
 ) -> RecordedTrial:
-    """Rescale the parts of a complete success by factors; think time stays, milestones are dropped.
+    """Rescale the parts of a complete success by ``factors``; think time stays, milestones are dropped.
 
-    ``startup_ns`` replaces create, ready and preload. ``work`` is for CPU time, too. ``dispatch`` and ``unsplit`` are
-    for commands with known and unknown in-sandbox time; ``dispatch_ns`` of each command replaces the factor, and
-    ``unsplit_more_ns`` is added per command. Without ``ends`` clean-up and throttles are unknown, counted as none.
+    ``work`` is for CPU time, too. ``dispatch`` and ``unsplit`` are for commands with known and unknown in-sandbox time.
+    ``start_ns`` replaces create and ready, ``dispatch_ns`` the dispatch of each command, and ``unsplit_more_ns`` is
+    added per command. Without ``ends`` clean-up and throttles are unknown, counted as none.
     """
+    startup, work, dispatch, unsplit, harness = (factors.get(part, 1.0) for part in _PARTS)
     new, old, of_setup = copy.copy(trial), trial.measures, dispatch
     if dispatch_ns is not None and trial.actions.dispatch_ns:
         # The number of set-up commands is not recorded, so the set-up's dispatch scales as the actions'.
@@ -263,10 +247,12 @@ def remade(
     new.gaps_ns = array("q", (round(gap * harness) for gap in trial.gaps_ns))
     new.gap_ns = sum(new.gaps_ns)
     new.cpu_ns = None if trial.cpu_ns is None else round(trial.cpu_ns * work)
-    create_ns, ready_ns, preload_ns = startup_ns
+    create_ns, ready_ns, preload_ns = (round(ns * startup) for ns in (old.create_ns, old.ready_ns, old.preload_ns))
+    if start_ns is not None:
+        create_ns, ready_ns, preload_ns = start_ns, 0, old.preload_ns
     commands, queued_ns = new.setup.plus(new.actions), old.queued_ns * ends
     harness_ns = round((old.harness_ns - trial.gap_ns) * harness) + new.gap_ns
-    held_ns = queued_ns + sum(startup_ns) + commands.taken_ns + harness_ns + old.think_ns
+    held_ns = queued_ns + create_ns + ready_ns + preload_ns + commands.taken_ns + harness_ns + old.think_ns
     new.measures = msgspec.structs.replace(
         old,
         create_ns=create_ns,
