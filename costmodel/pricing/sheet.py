@@ -235,7 +235,7 @@ class SandboxPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
         Unknown CPU time (None) counts as all vCPUs busy.
         """
-        used_ns = sandbox_ns * identity.cpu_milli // 1000 if cpu_ns is None else cpu_ns
+        used_ns = sandbox_ns * self.size(identity).cpu_milli // 1000 if cpu_ns is None else cpu_ns
         return Fraction(self.meter(identity).billed(sandbox_ns, used_ns), PARTS * NS_PER_HOUR)
 
 

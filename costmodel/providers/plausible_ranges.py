@@ -162,7 +162,7 @@ def _dispatch(candidate: Candidate) -> Input | None:
     dispatch_s, good = candidate.provider.dispatch_s, candidate.pool.successes
     if dispatch_s is not None:
         return _stated(DISPATCH, "s per action", dispatch_s)
-    dispatch_ns = sum(trial.measures.dispatch_ns for trial in good)
+    dispatch_ns = sum(trial.actions.dispatch_ns for trial in good)
     actions = sum(len(trial.durations_ns) for trial in good)
     return candidate.range_of(DISPATCH, dispatch_ns / max(1, actions) / NS_PER_S)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
 from statistics import NormalDist, stdev
 from typing import NamedTuple
 
@@ -44,24 +45,17 @@ def think_law(
 
     A time of 0 does not count: the first action of a measured trial has no think time.
     """
-    counts, log_totals, totals_s, clusters = [], [], [], []
-    logs: list[float] = []
-    for index, trial in enumerate(trials):
-        values = of(trial)
-        logs_of_trial = [math.log(ns / 1e9) for ns in values if ns > 0]
-        if logs_of_trial:
-            logs += logs_of_trial
-            counts.append(len(logs_of_trial))
-            log_totals.append(math.fsum(logs_of_trial))
-            totals_s.append(sum(values) / 1e9)
-            clusters.append(trial.group or index)
-    if not counts:
+    above_0 = [[ns for ns in of(trial) if ns > 0] for trial in trials]
+    samples = [values for values in above_0 if values]
+    if not samples:
         return None
-    mean_log = ratio_interval(log_totals, counts, clusters)
+    clusters = [trial.group or index for index, trial in enumerate(trials) if above_0[index]]
+    logs, counts = [[math.log(ns / 1e9) for ns in values] for values in samples], list(map(len, samples))
+    mean_log = ratio_interval(list(map(math.fsum, logs)), counts, clusters)
     median = Interval(*(None if end is None else math.exp(min(end, 700.0)) for end in mean_log))  # type: ignore[arg-type]
-    sigma = stdev(logs) if len(logs) > 1 else 0.0
-    mean = ratio_interval(totals_s, counts, clusters)
-    return ThinkLaw(len(logs), len(counts), median, Interval(sigma), mean)
+    sigma = stdev(chain.from_iterable(logs)) if sum(counts) > 1 else 0.0
+    mean = ratio_interval([sum(values) / 1e9 for values in samples], counts, clusters)
+    return ThinkLaw(sum(counts), len(counts), median, Interval(sigma), mean)
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:

@@ -341,6 +341,8 @@ def at_length(
         split = split.plus(Split(run_ns, taken_ns - run_ns - wrapper_ns, 0, like.actions.divided, wrapper_ns))
         gap_ns, think_ns, continued_ns = gap_ns + more_gap_ns, think_ns + more_think_ns, taken_ns + more_gap_ns
     commands, longer_ns = trial.setup.plus(split), gap_ns - trial.gap_ns
+    if ok and not trial.ok:  # the time after the last finished action is that of the failure, at a later action
+        longer_ns -= measured.harness_ns - trial.gap_ns - max(0, measured.setup_ns - trial.setup.taken_ns)
     change_ns = split.taken_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
     contention_ns = measured.contention_ns(contended)
     if contention_ns and commands.work_ns != measured.work_ns:  # in proportion

@@ -68,7 +68,7 @@ def test_every_value_that_ships_has_a_source_and_a_date(name: str) -> None:
         ("modal", 2.0, 1024, 0.141912 + 0.024012),  # one physical core
         ("runloop", 1.0, 2048, 0.108 + 2 * 0.0252),
         ("novita", 1.0, 1024, 0.03528 + 0.01152),
-        ("vercel", 1.0, 1024, 0.128 + 2 * 0.0212 + 6e-7),  # 2 GB come with a vCPU; all of it busy
+        ("vercel", 0.5, 1024, 0.128 + 2 * 0.0212 + 6e-7),  # sold: a vCPU with 2 GB; all of it busy
         ("blaxel", 1.0, 4096, 4 * 0.0414),
         ("namespace", 4.0, 64 * 1024, 32 * 0.09),  # the provider's own example: a 4x64 is 32 units
         ("namespace", 16.0, 1024, 16 * 0.09),

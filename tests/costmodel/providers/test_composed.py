@@ -75,9 +75,6 @@ def test_dispatch_and_speed_are_a_range_where_they_are_given_as_one(tmp_path: Pa
     assert row.worker_hours.high * 3.6 == pytest.approx(mean.high + 4)
     assert not {"dispatch_borrowed", "speed_assumed"} & set(row.flags)
     assert row.wall_clock_hours.low < row.wall_clock_hours.value < row.wall_clock_hours.high
-
-
-def test_a_duration_is_any_decimal_number() -> None:
     for text, s in ((".5s", 0.5), ("5e-2s", 0.05), ("1.s", 1.0)):
         assert load_provider(f"e2b:dispatch={text}").dispatch_s == (s, s, s)
 

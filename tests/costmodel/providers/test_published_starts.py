@@ -26,6 +26,7 @@ from costmodel.providers import plausible_ranges
 from costmodel.providers.plausible_ranges import Candidate, Input, figures
 from costmodel.training.run import TrainingRun
 from taxtui.report.headline import sentence
+from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.decision_worlds import RUN, candidate_at, record
 
 FACTS = {facts.name: facts for facts in published_figures()}
@@ -235,6 +236,11 @@ def test_without_a_range_of_its_own_a_provider_gets_the_widest_of_all(recording:
         assert (found.best, found.worst, found.of_others) == (*widest, True)
 
 
+def test_the_dispatch_of_an_action_is_without_the_set_up(tmp_path: Path) -> None:
+    trials = [trial(n, runs=[S - S // 5] * 3, setup=[(9 * S, S)]) for n in range(4)]
+    assert named(load(write(tmp_path / "run.msgpack", trials)), "modal")["dispatch"].assumed == pytest.approx(0.2)
+
+
 def test_a_stated_input_has_no_range(recording: Recording) -> None:
     assert "failure_rate" not in named(recording, "daytona", ASKED, frozenset({"failure_rate"}))
     stated = named(recording, "e2b:profile=e2b-pro,dispatch=100ms..300ms,slowdown=1")
@@ -246,10 +252,8 @@ def test_a_stated_input_has_no_range(recording: Recording) -> None:
 
 def test_plans_go_from_loose_to_tight_with_the_disputed_one(recording: Recording) -> None:
     daytona = named(recording, "daytona")["limits"]
-    assert [daytona.label(value) for value in (daytona.best, daytona.worst)] == [
-        "daytona (10 creates a second)",
-        "daytona-disputed (0.0333 creates a second)",
-    ]
+    ends = daytona.label(daytona.best), daytona.label(daytona.worst)
+    assert ends == ("daytona (10 creates a second)", "daytona-disputed (0.0333 creates a second)")
     e2b = named(recording, "e2b")["limits"]
     assert [e2b.short(number) for number in (0, 1, 2)] == ["e2b-pro-1100", "e2b-pro", "e2b-hobby"]
 
