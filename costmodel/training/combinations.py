@@ -83,8 +83,7 @@ RULES: Final[tuple[Needs | Contradiction, ...]] = (
     Needs("images", "!refill_s !refill_rate", "a refilled pool has one image: leave --images or the refill out"),
     Needs(STEP_MODEL, "step_rollouts", "{setting} needs training steps: add --prompts P --group-size G, or --batch B"),
     # nodes and images
-    Needs("nodes", "pods_per_node", _NODES),
-    Needs("pods_per_node", "nodes", _NODES),
+    Needs("nodes pods_per_node", "nodes pods_per_node", _NODES),
     Needs("node_usd_hour", "nodes", "a price per node needs their number: add --nodes N --pods-per-node P"),
     Contradiction(
         lambda run: run.pods is not None and run.group_size is not None and run.pods < run.group_size,

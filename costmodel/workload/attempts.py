@@ -86,9 +86,7 @@ def continued(column: Sequence[int], extra: int, cycle: int) -> int:
     cycles = later_cycles(len(column), cycle)
     later = column[len(column) - cycle * cycles :]
     whole, rest = divmod(extra, cycle)
-    total = whole * sum(later)
-    if rest:
-        total += sum(sum(later[start : start + rest]) for start in range(0, len(later), cycle))
+    total = whole * sum(later) + sum(sum(later[start : start + rest]) for start in range(0, len(later), cycle))
     return (2 * total + cycles) // (2 * cycles)
 
 

@@ -273,5 +273,4 @@ def remade(
         waiting_ns=None if old.waiting_ns is None else round(old.waiting_ns * work),
     )
     new.sandbox_ns = max(0, trial.sandbox_ns + held_ns - old.held_ns) if ends else held_ns
-    new.end_ns = trial.start_ns + held_ns
     return new
