@@ -230,8 +230,7 @@ def _disk(candidate: Candidate) -> Input | None:
     if not billed:
         return None
     disk = candidate.range_of(DISK, billed[0].disk_gib or 0.0)
-    worst = max(disk.worst, *candidate.images_gb) if candidate.images_gb else disk.worst
-    return disk._replace(worst=worst, best=min(disk.best, disk.assumed))
+    return disk._replace(worst=max([disk.worst, *candidate.images_gb]), best=min(disk.best, disk.assumed))
 
 
 def _speed(candidate: Candidate) -> Input | None:

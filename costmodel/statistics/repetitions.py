@@ -129,20 +129,16 @@ def estimate(
     """
     total = sum(denominators)
     value = sum(numerators) / total
-    by_run: defaultdict[RunKey, array[int]] = defaultdict(lambda: array("q"))
-    for index, (run, _) in enumerate(origins):
-        by_run[run].append(index)
+    by_run: defaultdict[RunKey, list[tuple[float, float]]] = defaultdict(list)
+    for (run, _), upper, lower in zip(origins, numerators, denominators, strict=True):
+        by_run[run].append((upper, lower))
     parts, residuals = [], []
-    for run, members in by_run.items():
-        lowers = [denominators[i] for i in members]
-        run_total = sum(lowers)
+    for run, trials in by_run.items():
+        run_total = sum(lower for _, lower in trials)
         if not run_total:
             continue
-        uppers = [numerators[i] for i in members]
-        ratio = sum(uppers) / run_total
-        deviations = array(
-            "d", [(upper - ratio * lower) / run_total for upper, lower in zip(uppers, lowers, strict=True)]
-        )
+        ratio = sum(upper for upper, _ in trials) / run_total
+        deviations = array("d", [(upper - ratio * lower) / run_total for upper, lower in trials])
         correlation = correlation_time([deviations])
         parts.append(RunPart(run, run_total / total, ratio, variance_of_sum(deviations, correlation), deviations))
         residuals.append(deviations)
