@@ -25,7 +25,6 @@ T = TypeVar("T")
 MAX_BYTES: Final = 4 << 20
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)]
-_DECODE_JSON: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _PLAIN: Final = re.compile(r"[\w-]+")
 
 
@@ -47,8 +46,8 @@ class Document:
         raw = read_regular(path, MAX_BYTES)
         try:
             self.text = raw.decode("utf-8")
-            decode = tomllib.loads if path.suffix != ".json" else _DECODE_JSON
-            self.data: dict[str, Any] = decode(self.text)
+            is_json = path.suffix == ".json"
+            self.data = msgspec.json.decode(raw, type=dict[str, Any]) if is_json else tomllib.loads(self.text)
         except UnicodeDecodeError as error:
             raise MalformedDocument(f"{path}: not text in UTF-8 (byte {error.start})") from error
         except (ValueError, OverflowError, RecursionError, msgspec.DecodeError) as error:
