@@ -132,19 +132,18 @@ def estimate(
     by_run: defaultdict[RunKey, list[tuple[float, float]]] = defaultdict(list)
     for (run, _), upper, lower in zip(origins, numerators, denominators, strict=True):
         by_run[run].append((upper, lower))
-    parts, residuals = [], []
+    parts = []
     for run, trials in by_run.items():
         run_total = sum(lower for _, lower in trials)
         if not run_total:
             continue
         ratio = sum(upper for upper, _ in trials) / run_total
         deviations = array("d", [(upper - ratio * lower) / run_total for upper, lower in trials])
-        correlation = correlation_time([deviations])
-        parts.append(RunPart(run, run_total / total, ratio, variance_of_sum(deviations, correlation), deviations))
-        residuals.append(deviations)
+        variance = variance_of_sum(deviations, correlation_time([deviations]))
+        parts.append(RunPart(run, run_total / total, ratio, variance, deviations))
     within = ratio_interval(numerators, denominators, origins)
     if within.low is not None and within.high is not None:  # widen it to correlated trials
-        factor = math.sqrt(correlation if len(residuals) == 1 else correlation_time(residuals))
+        factor = math.sqrt(correlation_time([part.deviations for part in parts]))
         within = Interval(value, value - factor * (value - within.low), value + factor * (within.high - value))
     return Estimate(value, within, tuple(parts), abs(value - idle))
 

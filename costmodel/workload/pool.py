@@ -327,11 +327,8 @@ def at_length(
         actions = recorded
     cut = min(actions, recorded)
     like = trial if recorded or actions == cut or longest is None else longest
-    if cut == recorded:
-        split, gap_ns, think_ns = trial.actions, trial.gap_ns, measured.think_ns
-    else:
-        split = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut], trial.wrappers_ns[:cut])
-        gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
+    split = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut], trial.wrappers_ns[:cut])
+    gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
     continued_ns = 0
     if actions > cut:
         columns = (like.durations_ns, like.gaps_ns, like.thinks_ns, like.runs_ns, like.wrappers_ns)
