@@ -22,8 +22,8 @@ from costmodel.providers.provider import Profile, Provider, StartTime, known_pro
 from costmodel.statistics.intervals import Interval
 from costmodel.toml import Document
 from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
-from costmodel.units import NS_PER_S
-from costmodel.workload.pool import Pool
+from costmodel.units import NS_PER_HOUR, NS_PER_S
+from costmodel.workload.pool import Pool, attempts
 from costmodel.workload.rescaling import Alternatives
 
 DISPATCH, FAILURES, BURST, IMAGE, START, LIMITS, DISK, SPEED = INPUTS = (
@@ -149,13 +149,12 @@ class Candidate:
             return own_figures, False
         return all_of_it, True
 
-    def range_of(self, name: str, assumed: float, *, either: bool = False, reverse: bool = False) -> Input:
-        """Return the published range of an input; ``reverse``: the highest value is the cheapest."""
+    def range_of(self, name: str, assumed: float) -> Input:
+        """Return the published range of an input; the lowest value is the cheapest."""
         printed, of_others = self.published(name)
         low, high = min(figure.low for figure in printed), max(figure.high for figure in printed)
-        ends = (high, low) if reverse else (low, high)
         sources = tuple(f"{figure.source} ({figure.date})" for figure in printed)
-        return Input(name, printed[0].unit, min(max(assumed, low), high), *ends, sources, of_others, either=either)
+        return Input(name, printed[0].unit, min(max(assumed, low), high), low, high, sources, of_others)
 
 
 def _dispatch(candidate: Candidate) -> Input | None:
@@ -173,10 +172,18 @@ def _stated(name: str, unit: str, interval: Interval) -> Input:
 
 
 def _failures(candidate: Candidate) -> Input | None:
+    """Return the range with what the training run assumes of every substrate."""
+    training_run = candidate.training_run
     if {"failure_rate", "failure_hazard"} & candidate.stated:
         return None
-    failures = candidate.range_of(FAILURES, candidate.training_run.failure_rate or 0.0)
-    return failures._replace(either=candidate.training_run.on_failure in (MASK, KEEP))
+    rate, per_hour = training_run.failure_rate or 0.0, training_run.failure_hazard
+    if per_hour is not None:
+        sample = [attempt for attempt in attempts(candidate.pool, training_run.length, training_run) if attempt.ok]
+        failed = [attempt.weight * -math.expm1(-per_hour * attempt.held_ns / NS_PER_HOUR) for attempt in sample]
+        rate = math.fsum(failed) / sum(attempt.weight for attempt in sample)
+    failures = candidate.range_of(FAILURES, rate)
+    either = training_run.on_failure in (MASK, KEEP)
+    return failures._replace(assumed=rate, worst=max(failures.worst, rate), either=either)
 
 
 def _burst(candidate: Candidate) -> Input | None:
@@ -185,8 +192,9 @@ def _burst(candidate: Candidate) -> Input | None:
         return None
     if "failure_rate" in candidate.stated and not training_run.failure_rate:
         return None
-    either = training_run.on_failure in (MASK, KEEP, RESAMPLE)
-    return candidate.range_of(BURST, float(training_run.failure_burst), either=either, reverse=True)
+    assumed, either = float(training_run.failure_burst), training_run.on_failure in (MASK, KEEP, RESAMPLE)
+    burst = candidate.range_of(BURST, assumed)  # many that are lost together are the cheapest
+    return burst._replace(assumed=assumed, best=max(burst.worst, assumed), worst=burst.best, either=either)
 
 
 def _image(candidate: Candidate) -> Input | None:

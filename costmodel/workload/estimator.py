@@ -82,14 +82,12 @@ class Tally:
         trials = sum(map(len, runs))
         ascending = sorted(chain.from_iterable(chain.from_iterable(runs)))
 
-        worth_at = worth_by_value(runs)
-
-        def at(p: float) -> Percentile:
+        worth_at, percentiles = worth_by_value(runs), []
+        for p in ps:
             limits = percentile(ascending, p, min(trials, worth_at(quantile(ascending, p))))
             needs_trials = -(-limits.needs * trials // len(ascending))
-            return percentile_with_runs(limits._replace(needs=needs_trials), p, runs, self.assume)
-
-        return list(map(at, ps))
+            percentiles.append(percentile_with_runs(limits._replace(needs=needs_trials), p, runs, self.assume))
+        return percentiles
 
     @property
     def failure(self) -> Fraction:

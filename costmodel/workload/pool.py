@@ -92,7 +92,7 @@ class Pool:
     @property
     def disturbed(self) -> bool:
         """Whether the median success was in bad seconds most of the time, without a clean half to compare with."""
-        return (exposure := self.exposure) is not None and exposure.share > DISTURBED_SHARE
+        return bool(self.succeeded) and median(trial.exposed for trial in self.successes) > DISTURBED_SHARE
 
     @property
     def runs(self) -> set[RunKey]:

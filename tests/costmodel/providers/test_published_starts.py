@@ -163,12 +163,6 @@ def test_who_says_otherwise_is_told() -> None:
     assert not any("600 creates" in item.value for item in disputed.assumptions(1))
 
 
-def test_an_unknown_profile_is_one_line_with_the_known_ones() -> None:
-    known = r"cannot read e2b: .*; shipped are coreweave, coreweave-disputed, .*, vercel-pro-disputed$"
-    with pytest.raises(TrainingRunError, match=known):
-        load_profile("e2b")
-
-
 WHOLE: dict[str, Any] = {"substrate": '"x"', "source": '"y"', "date": "2026-01-01", "concurrent": "5"}
 
 
@@ -219,6 +213,12 @@ def test_a_providers_own_figures_count_before_those_of_others(recording: Recordi
     assert all("podflare: " not in source for source in own.sources)
     # asked of both places, it is assumed at a provider and not known
     assert (failures.assumed, failures.best, failures.worst) == (0.05, 0.0, 0.16)
+    more = named(recording, "daytona", replace(RUN, failure_rate=0.3, failure_burst=9))
+    failures, burst = more["failure_rate"], more["failure_burst"]
+    assert (failures.assumed, failures.best, failures.worst) == (0.3, 0.0, 0.3)
+    assert (burst.assumed, burst.best, burst.worst) == (9, 9, 1)
+    by_hour = named(recording, "daytona", replace(RUN, failure_hazard=3600 / 15.9))["failure_rate"]
+    assert by_hour.assumed == pytest.approx(0.632, rel=0.02)  # 1 - 1 / e: attempts take 15.9 s
 
 
 @pytest.mark.parametrize(("options", "source"), [("", "range"), (":dispatch=100ms", "given")])
