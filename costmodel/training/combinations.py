@@ -37,12 +37,14 @@ class Contradiction(NamedTuple):
 
 
 _STEPS = "training steps, GPUs and over-provisioning need a batch: add --batch B"
+_REFILL = "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G"
 _NODES = "nodes need their number of pods, and pods a number of nodes: give --nodes N and --pods-per-node P"
 _THINK = (
     "think_correlation needs varying think times and prompts: add --think lognormal:8s,0.6 "
     "and --prompts P --group-size G"
 )
 _IMAGES = "images lie on nodes, one for each prompt: add --nodes N --pods-per-node P --prompts P --group-size G"
+_PULL = "images are pulled at a rate, or prepulled: give one of --pull-gb-s and --placement prepulled"
 _BARRIER = "over-provisioning needs the barrier of a step, and --policy {run.policy} has none"
 _RESAMPLE = "resample does not go with over-provisioning, async or a warm pool: leave them out"
 _CAPPED = "when it fails: leave --max-attempts and --backoff-seconds out"
@@ -76,10 +78,9 @@ RULES: Final[tuple[Needs | Contradiction, ...]] = (
     # limits and pool
     Needs("create_burst", "create_rate", "a burst is an exception to a rate: add --create-rate R"),
     Needs("refill_s refill_rate", "warm_pool", "a refill describes a warm pool: add --warm-pool P"),
-    Contradiction(
-        lambda run: run.warm_pool is not None and run.refill_rules != 1,
-        "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G",
-    ),
+    Needs("image_pool", "group_size", _REFILL),
+    Needs("refill_s", "!refill_rate", _REFILL),
+    Needs("refill_s refill_rate", "prompts|!group_size", _REFILL),  # a group without steps is a pool for each image
     Needs("images", "!refill_s !refill_rate", "a refilled pool has one image: leave --images or the refill out"),
     Needs(STEP_MODEL, "step_rollouts", "{setting} needs training steps: add --prompts P --group-size G, or --batch B"),
     # nodes and images
@@ -91,10 +92,8 @@ RULES: Final[tuple[Needs | Contradiction, ...]] = (
     ),
     Needs("placement pull_gb_s node_disk_gib", "images", "{setting} is about images: add --images"),
     Needs("images", "nodes group_size", _IMAGES),
-    Contradiction(
-        lambda run: run.images is not None and (run.pull_gb_s is None) != (run.placement == PREPULLED),
-        "images are pulled at a rate, or prepulled: give one of --pull-gb-s and --placement prepulled",
-    ),
+    Needs("images", "pull_gb_s|placement=prepulled", _PULL),
+    Needs("pull_gb_s", "!placement=prepulled", _PULL),
     Contradiction(
         lambda run: run.images is not None and run.images.largest_gb > run.disk_gb,
         "an image of {run.images.largest_gb:g} GB does not fit a disk of {run.disk_gb:g} GB",

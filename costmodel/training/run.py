@@ -269,12 +269,6 @@ class TrainingRun:
         return Suspension(*(round(s * 1e9) for s in (self.suspend_after_s, self.suspend_s, self.resume_s)))
 
     @property
-    def refill_rules(self) -> int:
-        """Number of rules that refill the warm pool; a pool for each image is a rule, too."""
-        refills = sum(value is not None for value in (self.refill_s, self.refill_rate))
-        return refills + (self.group_size is not None and (self.prompts is None or not refills))
-
-    @property
     def think_varies(self) -> bool:
         return self.think is not None and self.think.sigma > 0
 
