@@ -54,11 +54,8 @@ def sold_size(sizes: str, cpu_milli: int, memory_mib: int) -> Size | None:
 
     ``sizes`` is one of ``SIZES``.
     """
-    for milli, memories in SIZES[sizes].items():
-        for mib in memories:
-            if milli >= cpu_milli and mib >= memory_mib:
-                return Size(milli, mib)
-    return None
+    sold = (Size(milli, mib) for milli, memories in SIZES[sizes].items() for mib in memories)
+    return next((size for size in sold if size.cpu_milli >= cpu_milli and size.memory_mib >= memory_mib), None)
 
 
 def priced_cell(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:

@@ -256,10 +256,9 @@ def _looseness(plan: Profile | None) -> tuple[float, float, float]:
 def _limits(candidate: Candidate) -> Input | None:
     """Return the range over plans, unless the user states the plan or its limits."""
     plans = candidate.plans
-    stated = candidate.stated | {
-        name for name in _LIMIT_FIELDS[:2] if getattr(candidate.training_run, name) is not None
-    }
-    if "profile" in candidate.provider.stated or stated & {"profile", *_LIMIT_FIELDS} or len(plans) < 2:
+    asked = any(getattr(candidate.training_run, name) is not None for name in _LIMIT_FIELDS[:2])
+    stated = "profile" in candidate.provider.stated or candidate.stated & {"profile", *_LIMIT_FIELDS}
+    if asked or stated or len(plans) < 2:
         return None
     has_own_plan = any(plan is not None and plan.substrate == candidate.provider.substrate for plan in plans)
     used = plans.index(candidate.provider.profile)
