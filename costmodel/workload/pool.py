@@ -341,12 +341,13 @@ def at_length(
     if ok and not trial.ok:  # the time after the last finished action is that of the failure, at a later action
         longer_ns -= measured.harness_ns - trial.gap_ns - max(0, measured.setup_ns - trial.setup.taken_ns)
     change_ns = split.taken_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
-    contention_ns = measured.contention_ns(contended)
-    if contention_ns and commands.work_ns != measured.work_ns:  # in proportion
-        contention_ns = contention_ns * commands.work_ns // measured.work_ns
-    cpu_ns = UNKNOWN if trial.cpu_ns is None or not commands.divided else trial.cpu_ns
-    if cpu_ns > 0 and commands.work_ns != measured.work_ns:  # in proportion, too
-        cpu_ns = cpu_ns * commands.work_ns // (measured.work_ns or 1)
+    busy = trial if measured.work_ns else like  # the trial with the CPU time and the contention of the commands
+    contention_ns, busy_ns = busy.measures.contention_ns(contended), busy.measures.work_ns
+    if contention_ns and commands.work_ns != busy_ns:  # in proportion
+        contention_ns = contention_ns * commands.work_ns // busy_ns
+    cpu_ns = UNKNOWN if busy.cpu_ns is None or not commands.divided else busy.cpu_ns
+    if cpu_ns > 0 and commands.work_ns != busy_ns:  # in proportion, too
+        cpu_ns = cpu_ns * commands.work_ns // (busy_ns or 1)
     return Attempt(
         trial=index,
         actions=actions,

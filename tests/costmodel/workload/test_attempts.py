@@ -153,12 +153,12 @@ def test_a_wide_law_is_dealt_out_without_moving_its_mean(path: Path) -> None:
 
 
 def test_a_trajectory_without_an_action_goes_on_as_the_longest_of_its_cell(tmp_path: Path) -> None:
-    trials = [trial(0, actions=()), trial(1, actions=[S] * 4), trial(2, actions=[2 * S] * 2)]
+    trials = [trial(0, actions=()), trial(1, actions=[S] * 4, cpus=[S // 2] * 4), trial(2, actions=[2 * S] * 2)]
     path = write(tmp_path / "a.msgpack", trials, cell(0, actions=0, length="recorded", cycle=1))
     (pool,) = pools([load(path)])
     found = attempts(pool, Length.constant(6), TrainingRun(trajectories=1, workers=1))
     assert [one.held_ns // S for one in found] == [3 + 6, 3 + 6, 3 + 12]
-    assert [one.run_ns // S for one in found] == [6, 6, 12]
+    assert [(one.run_ns // S, one.cpu_ns // S) for one in found] == [(6, 3), (6, 3), (12, -1)]
 
 
 def test_what_is_shown_is_the_shortest_the_longest_and_the_mean(path: Path) -> None:
