@@ -40,7 +40,7 @@ OPENED_WITHIN_S: Final = 120.0
 DISMISSED_WITHIN_S: Final = 10.0
 """A watchdog is killed after this time, so that no run waits longer."""
 GIVE_UP_AFTER_S: Final = 3600.0
-"""After an hour without the provider the watchdog ends; the ledger entry stays for ``taxtui clean``."""
+"""An hour after the last possible create the watchdog ends; the ledger entry stays for ``taxtui clean``."""
 
 _ROOM: Final = "make room for processes and open files (ulimit -u, ulimit -n, the control group's pids.max)"
 
@@ -178,7 +178,7 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
             return
         if last_look and not left:
             break
-        if time.monotonic() - began > GIVE_UP_AFTER_S:
+        if time.monotonic() - began > entry.create_timeout_s + GIVE_UP_AFTER_S:
             return
         await asyncio.sleep(pause_s)
         pause_s = FIRST_PAUSE_S if left else min(LONGEST_PAUSE_S, pause_s * 1.5)
