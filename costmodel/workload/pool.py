@@ -300,6 +300,7 @@ def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]
             attempt,
             ok=False,
             held_ns=limit_ns,
+            think_ns=attempt.think_ns * limit_ns // attempt.held_ns,  # spread over the life
             cold_ns=min(attempt.cold_ns, limit_ns),
             sandbox_ns=max(0, attempt.sandbox_ns - max(0, attempt.held_ns - attempt.cleanup_ns - limit_ns)),
         )
