@@ -111,10 +111,7 @@ class Ec2Sandbox(OverSsh):
         self._suspended = True
         if self.connection is not None:
             self.connection.abort()
-        stopping = self._substrate.call(
-            "stopping the instance", "stop_instances", ExecFailed, InstanceIds=[self._instance]
-        )
-        await finish_despite_cancel(stopping)
+        await self._change("stopping the instance", "stop_instances")
         await self._settled("stopped")
 
     async def resume(self, marks: Marks) -> None:
@@ -122,12 +119,13 @@ class Ec2Sandbox(OverSsh):
         if not self._suspended:
             return
         if await self._settled("stopped", "running") == "stopped":
-            starting = self._substrate.call(
-                "starting the instance", "start_instances", ExecFailed, InstanceIds=[self._instance]
-            )
-            await finish_despite_cancel(starting)
+            await self._change("starting the instance", "start_instances")
         await self.wait_ready(marks)
         self._suspended = False
+
+    async def _change(self, doing: str, operation: str) -> None:
+        changing = self._substrate.call(doing, operation, ExecFailed, InstanceIds=[self._instance])
+        await finish_despite_cancel(changing)
 
     async def usage(self) -> Usage:
         """Unknown: EC2 reports no usage."""

@@ -72,7 +72,6 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """One message; only stream messages are numbered."""
 
     kind: str
-    created_ms: int = msgspec.field(default_factory=lambda: time.time_ns() // 1_000_000)  # Unix time
     sequence: int = 0
     flags: int = 0
     id: uuid.UUID = msgspec.field(default_factory=uuid.uuid4)
@@ -84,7 +83,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             _HEADER.size,
             self.kind.encode("ascii").ljust(32),
             1,  # schema version
-            self.created_ms,
+            time.time_ns() // 1_000_000,
             self.sequence,
             self.flags,
             _swap(self.id.bytes),
@@ -108,7 +107,6 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             raise FrameError("the payload does not match the digest")
         return cls(
             kind=kind.strip(b" \0").decode("ascii", "replace"),
-            created_ms=created_ms,
             sequence=sequence,
             flags=flags,
             id=uuid.UUID(bytes=_swap(id_)),
@@ -222,7 +220,8 @@ class Channel:
             if frame.kind == OUTPUT_DATA:
                 return self._on_output(frame, now_ns)
             if frame.kind == ACKNOWLEDGE:
-                self._on_acknowledge(frame, now_ns)
+                self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
+                self._release(now_ns)
             elif frame.kind == CHANNEL_CLOSED:
                 reason = _parse(frame, _Closed).output
                 self.end = SandboxLost(f"the session ended: {reason}" if reason else "the session ended")
@@ -235,20 +234,18 @@ class Channel:
         if frame.sequence < self._expected:
             return b""
         self._early.setdefault(frame.sequence, frame)
-        output = []
+        output = bytearray()
         while self._expected in self._early and not self.end:
-            output.append(self._accept(self._early.pop(self._expected), now_ns))
+            following = self._early.pop(self._expected)
             self._expected += 1
-        return b"".join(output)
-
-    def _accept(self, frame: Frame, now_ns: int) -> bytes:
-        """The next message in order."""
-        if frame.payload_type == HANDSHAKE_REQUEST:
-            self._answer_handshake(frame, now_ns)
-            return b""
-        self._open = True
-        self._release(now_ns)
-        return frame.payload if frame.payload_type in (OUTPUT, STDERR) else b""
+            if following.payload_type == HANDSHAKE_REQUEST:
+                self._answer_handshake(following, now_ns)
+                continue
+            self._open = True
+            self._release(now_ns)
+            if following.payload_type in (OUTPUT, STDERR):
+                output += following.payload
+        return bytes(output)
 
     def _answer_handshake(self, frame: Frame, now_ns: int) -> None:
         try:
@@ -266,10 +263,6 @@ class Channel:
         done = [{"ActionType": action, "ActionStatus": 1, "ActionResult": None, "Error": ""} for action in actions]
         answer = {"ClientVersion": CLIENT_VERSION, "ProcessedClientActions": done, "Errors": []}
         self._send(HANDSHAKE_RESPONSE, json.dumps(answer).encode(), now_ns)
-
-    def _on_acknowledge(self, frame: Frame, now_ns: int) -> None:
-        self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
-        self._release(now_ns)
 
     def _acknowledge(self, frame: Frame) -> None:
         body = msgspec.json.encode(_Acknowledgement(frame.kind, str(frame.id), frame.sequence))

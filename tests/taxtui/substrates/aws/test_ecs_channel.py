@@ -167,5 +167,5 @@ def test_hostile_json_under_a_valid_digest_is_dropped(payload: bytes) -> None:
 
 def test_the_halves_of_an_identifier_are_swapped_on_the_wire() -> None:
     frame_id = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
-    wire = Frame(kind="x", created_ms=1, id=frame_id).encode()
+    wire = Frame(kind="x", id=frame_id).encode()
     assert wire[64:80].hex() == "8899aabbccddeeff0011223344556677"
