@@ -78,7 +78,7 @@ async def main(actions: int) -> bool:
         sandbox = await substrate.create(spec, Marks())
         try:
             await sandbox.wait_ready(Marks())
-            raw = RawDocker(substrate.containers.endpoint.path, sandbox.container)
+            raw = RawDocker(substrate.containers.daemon.address.path, sandbox.container)
             session = await sandbox.open_session()
             bare, ours, persistent = await p50s_ms(
                 actions, raw.exec, lambda: sandbox.exec(PLAIN), lambda: session.exec(PLAIN)

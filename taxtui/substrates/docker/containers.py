@@ -17,9 +17,8 @@ from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import create_refused, exec_refused, no_client, no_image
-from taxtui.substrates.docker.http import Address, Created, Daemon, Reply
-from taxtui.workloads.image import DEFAULT_IMAGE
+from taxtui.substrates.docker.failure import create_refused, exec_refused, no_client, no_image, refused
+from taxtui.substrates.docker.http import Created, Daemon, Reply
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 """An environment variable of every process in a container: the container's name."""
@@ -43,9 +42,7 @@ class Image(NamedTuple):
 class Containers:
     """Containers of an image."""
 
-    endpoint: Address
     daemon: Daemon
-    is_open = False
 
     def __init__(self, options: DockerOptions) -> None:
         self._options = options
@@ -54,18 +51,12 @@ class Containers:
 
     async def open(self) -> None:
         """Find the daemon and the version of the Engine API. Raises ``SubstrateUnavailable``."""
-        self.endpoint = endpoint(self._options.host)
-        self.daemon = Daemon(self.endpoint)
+        self.daemon = Daemon(endpoint(self._options.host))
         try:
             await self.daemon.negotiate()
         except ExecFailed as error:
             await self.daemon.close()
             raise no_client(error) from error
-        self.is_open = True
-
-    async def close(self) -> None:
-        self.is_open = False
-        await self.daemon.close()
 
     async def facts(self, path: str) -> Any:
         """The daemon's answer about itself. Raises ``SubstrateUnavailable``."""
@@ -74,46 +65,32 @@ class Containers:
             raise SubstrateUnavailable(f"docker: the daemon does not answer: {reply.message}", fix="restart it")
         return reply.body
 
-    async def inspected(self, name: str, image_fix: str) -> Any:
+    async def inspected(self, name: str) -> Any:
         """The daemon's answer about an image. Raises ``SubstrateUnavailable``."""
         reply = await self.daemon.ask("GET", f"/images/{quote(name, safe='/:@')}/json")
         if reply.status == 404:
-            raise no_image(name, image_fix)
+            raise no_image(name)
         return reply.body
 
     async def image(self, reference: str = "") -> Image:
         """The image of the options or of a reference, looked up once. Raises ``SubstrateUnavailable``."""
         name = reference or self._options.image
         if name not in self._known_images:
-            body = await self.inspected(name, f"docker pull {name}" if reference else self.image_fix)
-            self._known_images[name] = self._image_of(name, body["Config"] or {})
+            config = (await self.inspected(name))["Config"] or {}
+            home = dict(variable.split("=", 1) for variable in config.get("Env") or ()).get("HOME", "")
+            folder = (config.get("WorkingDir") or "").rstrip("/") or _FOLDER
+            restored = home if home and f"{folder}/".startswith(f"{home}/") else folder
+            self._known_images[name] = Image(folder, restored, home, name)
         return self._known_images[name]
 
-    @property
-    def image_fix(self) -> str:
-        """The command to pull or make a missing image."""
-        image = self._options.image
-        return "taxtui setup" if image == DEFAULT_IMAGE else f"docker pull {image}"
-
-    def _image_of(self, name: str, config: Mapping[str, Any]) -> Image:
-        home = dict(variable.split("=", 1) for variable in config.get("Env") or ()).get("HOME", "")
-        folder = (config.get("WorkingDir") or "").rstrip("/") or _FOLDER
-        return Image(
-            folder=folder,
-            restored=home if home and f"{folder}/".startswith(f"{home}/") else folder,
-            home=home,
-            name=name,
-        )
-
-    async def create(self, config: Mapping[str, Any], name: str = "") -> str:
+    async def create(self, config: Mapping[str, Any], name: str) -> str:
         """The id of a new container, not started. ``config``: as the Engine API takes it.
 
         Raises ``CreateFailed``, ``SubstrateUnavailable``, ``Throttled``.
         """
-        query = f"?{urlencode({'name': name})}" if name else ""
-        reply = await self.daemon.ask("POST", f"/containers/create{query}", config)
+        reply = await self.daemon.ask("POST", f"/containers/create?{urlencode({'name': name})}", config)
         if reply.status != 201:
-            raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
+            raise create_refused(reply.status, reply.message, config["Image"])
         return reply.read(Created).Id
 
     async def start(self, container: str) -> None:
@@ -121,7 +98,7 @@ class Containers:
         try:
             reply = await self.daemon.ask("POST", f"/containers/{container}/start")
             if reply.status not in (204, 304):
-                raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
+                raise refused(reply.status, reply.message, "make a container")
         except BaseException:
             await self.discard(container)
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.workloads.image import DEFAULT_IMAGE
 
 _BUSY: Final = (429, 503)
 """The daemon, or a proxy, is overloaded or starting: a passing state."""
@@ -16,8 +17,6 @@ _NOT_STARTED: Final = (126, 127)
 _RUNTIME_SAYS: Final = b"OCI runtime exec failed"
 _STOPPED: Final = ("in a stopped container", "that has stopped", "is not running")
 """runc's words, an older runc's, and crun's."""
-
-# ------------------------------------------------------------------------------------- the daemon refuses an exec
 
 
 def exec_refused(status: int, message: str) -> SubstrateError:
@@ -30,9 +29,6 @@ def exec_refused(status: int, message: str) -> SubstrateError:
     if status in _BUSY:
         return Throttled(f"the docker daemon is busy: {message}")
     return ExecFailed(f"the docker daemon refused: {message}")
-
-
-# ---------------------------------------------------------------------------------------- the daemon is not there
 
 
 def unanswered(error: BaseException) -> ExecFailed:
@@ -70,23 +66,21 @@ def no_client(error: ExecFailed) -> SubstrateUnavailable:
     return SubstrateUnavailable(f"docker: {problem}", fix=fix)
 
 
-# ------------------------------------------------------------------------------- requests without a container
-
-
 def unusable(error: ExecFailed) -> SubstrateUnavailable:
     """The error for no answer, or for an answer outside the Engine API."""
     return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
 
 
-def no_image(image: str, fix: str) -> SubstrateUnavailable:
-    """The daemon does not have the image."""
+def no_image(image: str) -> SubstrateUnavailable:
+    """The error for a missing image, with the command to pull or make the image."""
+    fix = "taxtui setup" if image == DEFAULT_IMAGE else f"docker pull {image}"
     return SubstrateUnavailable(f"docker: there is no image {image} here", fix=fix)
 
 
-def create_refused(status: int, message: str, image: str, image_fix: str) -> SubstrateError:
+def create_refused(status: int, message: str, image: str) -> SubstrateError:
     """The error for a failed create: image missing, daemon busy, or refused."""
     if status == 404 and message.startswith("No such image"):
-        return no_image(image, image_fix)
+        return no_image(image)
     return refused(status, message, "make a container")
 
 
@@ -95,9 +89,6 @@ def refused(status: int, message: str, doing: str) -> SubstrateError:
     if status in _BUSY:
         return Throttled(f"the docker daemon is busy: {message}")
     return CreateFailed(f"docker cannot {doing}: {message}")
-
-
-# ------------------------------------------------------------------ a program's failure, or the runtime's
 
 
 class NoSuchProgram(ExecFailed):

@@ -79,8 +79,9 @@ class Daemon:
 
     def __init__(self, address: Address) -> None:
         self.api_version = ""
-        self._address = address
-        self._host = "docker" if address.path else f"{_bracketed(address.host)}:{address.port}"
+        self.address = address
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        self._host = "docker" if address.path else f"{host}:{address.port}"
         self._idle: list[Connection] = []
 
     async def negotiate(self) -> None:
@@ -169,7 +170,7 @@ class Daemon:
 
     async def connect(self) -> Connection:
         """A new connection."""
-        address = self._address
+        address = self.address
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 if address.path:
@@ -224,10 +225,6 @@ class Multiplexed:
         """Send all of standard input and the end, in the background."""
         self._writer.write(data)
         self._writer.write_eof()
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 _NO_HTTP: Final = (asyncio.LimitOverrunError, IndexError, ValueError)

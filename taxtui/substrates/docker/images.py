@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import tarfile
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, urlencode
 
 import msgspec
+from docker.utils.build import mkbuildcontext
 
 from taxtui.errors import CreateFailed
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
@@ -41,9 +41,10 @@ async def build(daemon: Daemon, name: str, dockerfile: str, image_labels: Mappin
     The labels are the first instruction after each FROM: images of a failed build are labelled too.
     """
     query = urlencode({"t": name, "nocache": 1, "rm": 1, "forcerm": 1, "labels": json.dumps(dict(image_labels))})
-    archive = _archive(_labelled(dockerfile, image_labels))
+    with mkbuildcontext(io.BytesIO(_labelled(dockerfile, image_labels).encode())) as archive:
+        content = archive.read()
     try:
-        reply = await daemon.ask("POST", f"/build?{query}", archive, raw=True, timeout_s=_BUILD_TIMEOUT_S)
+        reply = await daemon.ask("POST", f"/build?{query}", content, raw=True, timeout_s=_BUILD_TIMEOUT_S)
     except asyncio.CancelledError:
         await finish_despite_cancel(asyncio.sleep(_BUILD_ENDS_S))
         raise
@@ -74,12 +75,3 @@ def _labelled(dockerfile: str, image_labels: Mapping[str, str]) -> str:
         if line.split(maxsplit=1)[:1] and line.split(maxsplit=1)[0].upper() == "FROM":
             lines.append(label)
     return "\n".join(lines) + "\n"
-
-
-def _archive(dockerfile: str) -> bytes:
-    content, archive = dockerfile.encode(), io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        entry = tarfile.TarInfo("Dockerfile")
-        entry.size = len(content)
-        tar.addfile(entry, io.BytesIO(content))
-    return archive.getvalue()

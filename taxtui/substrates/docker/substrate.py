@@ -56,12 +56,10 @@ class DockerSubstrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self.containers.close()
+        await self.containers.daemon.close()
 
     async def check(self) -> Availability:
         try:
-            if self.containers.is_open:
-                return await self._look()
             async with type(self)(self.options) as opened:
                 return await opened._look()
         except SubstrateUnavailable as error:
@@ -77,7 +75,7 @@ class DockerSubstrate:
             runtimes = ", ".join(sorted(info.get("Runtimes", {})))
             fix = f"add it to the daemon's runtimes, or use one of: {runtimes}"
             return Availability(ok=False, detail=f"docker has no runtime {runtime!r}", fix=fix)
-        image = await containers.inspected(self.options.image, containers.image_fix)
+        image = await containers.inspected(self.options.image)
         components = {part["Name"]: part["Version"] for part in version.get("Components", [])}
         server = version["Version"]
         runtime_version = components.get(runtime, "")

@@ -193,7 +193,7 @@ async def test_an_archive_comes_as_bytes_and_its_refusal_as_words(tmp_path: Path
 async def test_a_daemon_without_a_version_is_one_line(kind: bytes, tmp_path: Path) -> None:
     for status in (200, 403):
         async with daemon(tmp_path, answer(kind, status)) as client:
-            options = DockerOptions(host=f"unix://{client._address.path}")
+            options = DockerOptions(host=f"unix://{client.address.path}")
             found = await DockerSubstrate(options).check()
         assert not found.ok
         assert found.fix == "check DOCKER_HOST and the daemon"
@@ -202,7 +202,7 @@ async def test_a_daemon_without_a_version_is_one_line(kind: bytes, tmp_path: Pat
 
 async def test_a_list_of_another_shape_is_one_line_of_clean(tmp_path: Path) -> None:
     async with daemon(tmp_path, answer(b'{"ApiVersion": "1.47"}'), answer(b"[{}]")) as client:
-        reference = SubstrateRef(name="docker", options={"host": f"unix://{client._address.path}"})
+        reference = SubstrateRef(name="docker", options={"host": f"unix://{client.address.path}"})
         with pytest.raises(SubstrateError, match="docker: unexpected KeyError"):
             await _clean(reference, None, 0.0, force=True, dry_run=True)
 
@@ -323,7 +323,7 @@ async def test_a_daemon_that_goes_away_between_requests(tmp_path: Path) -> None:
 
 
 GONE = "No such container: 4f2a"
-REMOVING = "Container 4f2a is not running"
+REMOVING, PULL = "Container 4f2a is not running", "docker pull x"
 NO_FILE = FileNotFoundError(2, "No such file or directory")
 RESET = ConnectionResetError(104, "Connection reset by peer")
 ERRORS = [
@@ -340,10 +340,10 @@ ERRORS = [
     (unanswered(TimeoutError()), ExecFailed, "the docker daemon does not answer: timed out"),
     (unreached(NO_FILE), ExecFailed, "the docker daemon cannot be reached: No such file or directory"),
     (unreached(OSError()), ExecFailed, "the docker daemon cannot be reached: OSError"),
-    (create_refused(404, "No such image", "x", "y"), SubstrateUnavailable, "docker: there is no image x here; y"),
-    (create_refused(404, "no network", "x:1", ""), CreateFailed, "docker cannot make a container: no network"),
-    (create_refused(500, "no space left", "x:1", ""), CreateFailed, "docker cannot make a container: no space left"),
-    (create_refused(503, "HTTP 503", "x:1", ""), Throttled, "the docker daemon is busy: HTTP 503"),
+    (create_refused(404, "No such image", "x"), SubstrateUnavailable, f"docker: there is no image x here; {PULL}"),
+    (create_refused(404, "no network", "x:1"), CreateFailed, "docker cannot make a container: no network"),
+    (create_refused(500, "no space left", "x:1"), CreateFailed, "docker cannot make a container: no space left"),
+    (create_refused(503, "HTTP 503", "x:1"), Throttled, "the docker daemon is busy: HTTP 503"),
     (unusable(unanswered(TimeoutError())), SubstrateUnavailable, "docker: the daemon does not answer: timed out"),
 ]
 
