@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import asyncssh
 
@@ -76,9 +76,14 @@ def user_data(spec: SandboxSpec, *, host_key: asyncssh.SSHKey, client_key: async
     return f"#cloud-config\n{json.dumps(config, indent=1)}\n"
 
 
-def run_request(
-    spec: SandboxSpec, options: Ec2Options, *, image_id: str, root_device: str, user_data: str
-) -> dict[str, Any]:
+class Image(NamedTuple):
+    """An image, and the name of the root disk."""
+
+    id: str
+    root_device: str
+
+
+def run_request(spec: SandboxSpec, options: Ec2Options, image: Image, user_data: str) -> dict[str, Any]:
     """The request of RunInstances for one sandbox. Equal names give equal tokens: a repeat makes no second instance."""
     interface: dict[str, Any] = {
         "DeviceIndex": 0,
@@ -89,7 +94,7 @@ def run_request(
     }
     disk = {"VolumeSize": options.disk_gib, "VolumeType": "gp3", "DeleteOnTermination": True}
     request: dict[str, Any] = {
-        "ImageId": image_id,
+        "ImageId": image.id,
         "InstanceType": options.instance_type,
         "MinCount": 1,
         "MaxCount": 1,
@@ -98,7 +103,7 @@ def run_request(
         "InstanceInitiatedShutdownBehavior": "terminate",
         # Commands of an agent must not reach the instance's role through a proxy.
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-        "BlockDeviceMappings": [{"DeviceName": root_device, "Ebs": disk}],
+        "BlockDeviceMappings": [{"DeviceName": image.root_device, "Ebs": disk}],
         "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list(spec.name, spec.labels)} for kind in TAGGED],
         "UserData": user_data,
     }

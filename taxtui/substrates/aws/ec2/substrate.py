@@ -21,7 +21,7 @@ from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions, Ec2Options
 from taxtui.substrates.aws.connection import MAX_CALLS, AwsState, AwsSubstrate, labelled
-from taxtui.substrates.aws.ec2.instance import run_request, state_of, user_data
+from taxtui.substrates.aws.ec2.instance import Image, run_request, state_of, user_data
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.failure import code_of
 
@@ -65,19 +65,25 @@ class Ec2Substrate(AwsSubstrate):
     def __init__(self, options: Ec2Options | None = None) -> None:
         super().__init__(options or Ec2Options())
         self._login_key = new_key()  # for all instances; the private half stays here
-        self._images: dict[str, tuple[str, str]] = {}  # id and root device, by id or parameter
+        self._images: dict[str, Image] = {}  # by id or parameter
 
     async def _checked(self, region: str) -> Availability:
         """By a dry run the missing rights."""
-        image_id, root_device = await self._image()
+        image = await self._image()
         await self.call("looking up the subnet", "describe_subnets", SubnetIds=[self.options.subnet])
-        await self._dry_run(image_id, root_device)
+        spec = SandboxSpec(name="taxtui-check", labels={LABEL_RUN: "check"}, limits=Limits(), ttl_s=60)
+        request = run_request(spec, self.options, image, user_data="")
+        try:
+            await self.call("trying run_instances", "run_instances", DryRun=True, **request)
+        except SubstrateError as error:
+            if code_of(error.__cause__) != "DryRunOperation":
+                raise
         return Availability(
             ok=True,
             detail=f"{self.variant}; billed by the second, a minute at least, without a shipped price sheet: "
             "--prices FILE",
             version=self.options.instance_type,
-            image=image_id,
+            image=image.id,
             cache="cold",
             limits=f"the instance type's: {self.options.instance_type}",
             effective=await self._effective(),
@@ -96,48 +102,32 @@ class Ec2Substrate(AwsSubstrate):
             cpus=kind["VCpuInfo"]["DefaultVCpus"], memory_mib=kind["MemoryInfo"]["SizeInMiB"], network="full"
         )
 
-    async def _dry_run(self, image_id: str, root_device: str) -> None:
-        """Ask whether an instance could be made. Raises the refusal."""
-        spec = SandboxSpec(name="taxtui-check", labels={LABEL_RUN: "check"}, limits=Limits(), ttl_s=60)
-        request = run_request(spec, self.options, image_id=image_id, root_device=root_device, user_data="")
-        try:
-            await self.call("trying run_instances", "run_instances", DryRun=True, **request)
-        except SubstrateError as error:
-            if code_of(error.__cause__) != "DryRunOperation":
-                raise
-
     async def prepare(self, run_id: str, limits: Limits) -> None:
         """As ``Prepares.prepare``: look up the image."""
         await self._image()
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
-        image_id, root_device = await self._image(reference_of(spec.acquire))
+        image = await self._image(reference_of(spec.acquire))
         host_key = new_key()  # per instance: commands can read the host key
-        request = run_request(
-            spec,
-            self.options,
-            image_id=image_id,
-            root_device=root_device,
-            user_data=user_data(spec, host_key=host_key, client_key=self._login_key),
-        )
+        keys = user_data(spec, host_key=host_key, client_key=self._login_key)
         answer = await self.call(
             "running an instance",
             "run_instances",
             CreateFailed,
             dispose=lambda answer: self._discard(answer["Instances"][0]["InstanceId"]),
-            **request,
+            **run_request(spec, self.options, image, keys),
         )
         marks("accepted")
         instance = str(answer["Instances"][0]["InstanceId"])
         return Ec2Sandbox(self, spec.name, instance, spec.env, self._login_key, host_key)
 
-    async def _image(self, reference: str = "") -> tuple[str, str]:
-        """The id and the root device of an image, by default the option's. Raises ``SubstrateUnavailable``."""
+    async def _image(self, reference: str = "") -> Image:
+        """The run's own snapshot of a reference, else the option's image. Raises ``SubstrateUnavailable``."""
         for name in ("subnet", "security_group"):
             if not getattr(self.options, name):
                 raise SubstrateUnavailable(f"ec2: option {name} is missing")
-        if reference:  # the run's own snapshot, with the root device of its origin
-            return reference, (await self._image())[1]
+        if reference:  # with the root device of its origin
+            return Image(reference, (await self._image()).root_device)
         wanted = image_id = self.options.ami
         if wanted not in self._images:
             if wanted.startswith("/"):
@@ -157,7 +147,7 @@ class Ec2Substrate(AwsSubstrate):
                         f"ec2: image {image_id} keeps its disk {name} after the instance",
                         fix="choose another ami",
                     )
-            self._images[wanted] = image_id, root
+            self._images[wanted] = Image(image_id, root)
         return self._images[wanted]
 
     async def _left(self, run_id: str | None) -> list[Found]:

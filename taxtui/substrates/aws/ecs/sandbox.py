@@ -63,7 +63,7 @@ class TaskTerminal:
         await self.channel.write(typed)
 
     async def _connect(self, entry: str) -> None:
-        self.channel = await open_channel(self._substrate, self._arn, entry)
+        self.channel = await self._channel(entry)
         self._watching = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
@@ -84,7 +84,7 @@ class TaskTerminal:
         try:
             if self._watching is not None:
                 shell_left = await self._take_leave(f"{kill_script(self._mark)}; exit" if kill else "")
-                await hang_up(self._substrate, self.channel)
+                await self._hang_up(self.channel)
                 if kill and not shell_left:
                     await self._kill()
         finally:
@@ -112,11 +112,11 @@ class TaskTerminal:
         """Kill the session's processes through another session. Raises ``ExecFailed`` if the kill failed."""
         try:
             script = f"{kill_script(self._mark)}; {kill_script(leaders(self._mark))}"
-            channel = await open_channel(self._substrate, self._arn, f"/bin/sh -c {shlex.quote(script)}")
+            channel = await self._channel(f"/bin/sh -c {shlex.quote(script)}")
             try:
                 ended = await channel.ended(KILL_S)
                 end = channel.end
-                await hang_up(self._substrate, channel)
+                await self._hang_up(channel)
             finally:
                 channel.drop()
         except SubstrateError as error:
@@ -124,32 +124,23 @@ class TaskTerminal:
         if not ended or isinstance(end, SessionCut):
             raise ExecFailed(f"a session's processes may still run in the task: {end or 'no answer'}")
 
+    async def _channel(self, command: str) -> DataChannel:
+        """A session in the task's container. Raises ``ExecFailed`` while the container's agent is not connected."""
+        request = partial(self._substrate.call, "opening a session", "execute_command", ExecFailed, interactive=True)
+        cluster = self._substrate.options.cluster
+        answer = await request(cluster=cluster, task=self._arn, container=CONTAINER, command=command)
+        session = answer["session"]
+        return await DataChannel.open(session["streamUrl"], session["tokenValue"], session["sessionId"])
 
-async def open_channel(substrate: AwsSubstrate, arn: str, command: str) -> DataChannel:
-    """A session in the task's container. Raises ``ExecFailed`` while the container's agent is not connected."""
-    answer = await substrate.call(
-        "opening a session",
-        "execute_command",
-        ExecFailed,
-        cluster=substrate.options.cluster,
-        task=arn,
-        container=CONTAINER,
-        command=command,
-        interactive=True,
-    )
-    session = answer["session"]
-    return await DataChannel.open(session["streamUrl"], session["tokenValue"], session["sessionId"])
-
-
-async def hang_up(substrate: AwsSubstrate, channel: DataChannel) -> None:
-    """Close a channel; the service ends a session that does not report its end."""
-    if await channel.close():
-        return
-    request = partial(substrate.call, "ending a session", "terminate_session", ExecFailed, service="ssm")
-    with contextlib.suppress(SubstrateError, TimeoutError):  # the right to do so is optional
-        async with asyncio.timeout(TERMINATE_S):
-            await Retry()(lambda: request(SessionId=channel.session))
-        await asyncio.sleep(LEAVING_S)
+    async def _hang_up(self, channel: DataChannel) -> None:
+        """Close a channel; the service ends a session that does not report its end."""
+        if await channel.close():
+            return
+        request = partial(self._substrate.call, "ending a session", "terminate_session", ExecFailed, service="ssm")
+        with contextlib.suppress(SubstrateError, TimeoutError):  # the right to do so is optional
+            async with asyncio.timeout(TERMINATE_S):
+                await Retry()(lambda: request(SessionId=channel.session))
+            await asyncio.sleep(LEAVING_S)
 
 
 class EcsSandbox:
@@ -186,8 +177,6 @@ class EcsSandbox:
             async with asyncio.timeout(command.timeout_s):
                 terminal = await self._open()
         except TimeoutError as error:
-            if isinstance(error, SubstrateError):
-                raise
             raise await self.explained(ExecTimeout(f"no session within {command.timeout_s:g} s")) from error
         shell = FramedShell(terminal.channel, merged=True, end=terminal.end, explain=self.explained, silent=True)
         left_s = max(0.1, round(command.timeout_s - (time.monotonic() - began_s), 1))
