@@ -101,8 +101,11 @@ class Clients:
         return toolbox.ProcessApi(client)
 
     async def find(self, run_id: str | None) -> list[Found]:
-        """The sandboxes and snapshots of a run, or of all runs. Raises ``DaytonaRefused``."""
-        entries = [*await _list_sandboxes(self.sandboxes), *await _list_snapshots(self.snapshots)]
+        """The sandboxes and snapshots of a run, or of all runs. Raises ``SubstrateUnavailable``, ``Throttled``."""
+        try:
+            entries = [*await _list_sandboxes(self.sandboxes), *await _list_snapshots(self.snapshots)]
+        except DaytonaRefused as error:
+            raise error.unless_final(SubstrateUnavailable, "daytona: sandboxes can't be listed") from error
         return [entry for entry in entries if run_id in (None, entry.run_id)]
 
     async def remove(self, name: str, handle: str) -> None:

@@ -122,8 +122,6 @@ class DaytonaSubstrate:
     async def create(self, spec: SandboxSpec, marks: Marks) -> DaytonaSandbox:
         """As ``Substrate.create``: one request, answered with the sandbox's id."""
         reference = reference_of(spec.acquire)
-        if spec.acquire != "create" and not reference:
-            raise CreateFailed(f"daytona creates or copies sandboxes; acquire={spec.acquire} is not possible")
         clients, options = self._opened, self._options
         request = _create_request(options, spec, clients.target, reference)
         try:
@@ -135,14 +133,7 @@ class DaytonaSubstrate:
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: sandboxes and snapshots, in any state, ``error`` included."""
-
-        async def search() -> list[Found]:
-            try:
-                return await self._opened.find(run_id)
-            except DaytonaRefused as error:
-                raise error.unless_final(SubstrateUnavailable, "daytona: sandboxes can't be listed") from error
-
-        return await retry.find(search)
+        return await retry.find(lambda: self._opened.find(run_id))
 
     async def _describe(self, handles: list[str]) -> dict[str, SandboxState]:
         """The states of sandboxes by id, one request each: Daytona's list of sandboxes is eventually consistent."""

@@ -69,17 +69,19 @@ class LocalSandbox:
         prologue = f"{enter}{go}"
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = "bash" if substrate.capabilities.bash else "sh"
-        self._bash = ""
+        # If possible, a command's own bash enters the sandbox.
+        self._bash = self._entering = ""
         if not isolated and self._shell == "bash":
             self._bash = shutil.which("bash", path=self._env["PATH"]) or ""
-        # On the script's first line: the script's lines keep their numbers.
-        self._entering = f"{BEGIN}; {or_exit(prologue)}"
+        if self._bash:  # on the script's first line: the script's lines keep their numbers
+            self._entering = f"{BEGIN}; {or_exit(prologue)}"
 
     async def wait_ready(self, marks: Marks) -> None:
         pass
 
     async def exec(self, command: Command) -> ExecResult:
-        process, mark = self._launch_shell(command)
+        argv = [self._shell, "-c", f"{self._entering}{command.script}"]
+        process, mark = self._launch(argv, stdin=bool(command.stdin), enters=self._bash)
         try:
             async with asyncio.timeout(command.timeout_s):
                 if command.stdin:
@@ -99,15 +101,6 @@ class LocalSandbox:
     async def open_session(self) -> Session:
         process, mark = self._launch(launch_argv(), stdin=True)
         return await FramedShell(process, end=lambda: _end(process, mark)).open()
-
-    def _launch_shell(self, command: Command) -> tuple[Process, str]:
-        """Start the shell of a command; the command's own bash enters the sandbox if possible."""
-        stdin = bool(command.stdin)
-        if self._bash:
-            return self._launch(
-                [self._shell, "-c", f"{self._entering}{command.script}"], stdin=stdin, enters=self._bash
-            )
-        return self._launch([self._shell, "-c", command.script], stdin=stdin)
 
     def _launch(self, argv: list[str], *, stdin: bool, enters: str = "") -> tuple[Process, str]:
         """Start a program inside; return the process and the mark.
@@ -205,15 +198,14 @@ class LocalSubstrate:
         if complaint:
             return Availability(ok=False, detail=complaint, fix=fix)
         limits = (await best_limiter()).label
-        isolated = self.isolated
-        version = local_bwrap.version() if isolated else ""
-        isolation = version if isolated else "plain subprocesses: no isolation"
+        version = local_bwrap.version() if self.isolated else ""
+        isolation = version if self.isolated else "plain subprocesses: no isolation"
         return Availability(
             ok=True,
             detail=f"ready, {isolation}, limits: {limits}",
             version=version,
             cache="node",
-            tools=_programs(PATH if isolated else os.environ.get("PATH", PATH)),
+            tools=_programs(PATH if self.isolated else os.environ.get("PATH", PATH)),
             limits=limits,
             facts={"kernel": platform.release()},
         )

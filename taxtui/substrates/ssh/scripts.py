@@ -28,10 +28,8 @@ NEEDED: Final = (
     *("bash", "env", "grep", "sed", "ls", "head", "cat", "tr", "id", "date", "uname"),
     *("mkdir", "rm", "chmod", "sleep"),
 )
-GREETING: Final = "taxtui"
 FOLDER: Final = re.compile(r"/[A-Za-z0-9/._-]*[A-Za-z0-9]")
 """Text without quotes in any shell, and without a special meaning for sed."""
-_LINES: Final = 4  # of ``look``'s output before the programs
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RECORD_MAX_BYTES: Final = 16_384
 
@@ -77,11 +75,10 @@ def look(folder: str, fixtures: str) -> str:
 
 def facts(output: bytes) -> HostFacts | None:
     """The parsed output of ``look``; None for any other output."""
-    lines = output.decode(errors="replace").splitlines()
-    if lines[:1] != [GREETING] or len(lines) < _LINES:
-        return None
-    _, kernel, missing, base, *tools = lines
-    return HostFacts(kernel, missing.split(), base if FOLDER.fullmatch(base) else "", frozenset(tools))
+    match output.decode(errors="replace").splitlines():
+        case ["taxtui", kernel, missing, base, *tools]:
+            return HostFacts(kernel, missing.split(), base if FOLDER.fullmatch(base) else "", frozenset(tools))
+    return None
 
 
 def mark_of(name: str) -> str:

@@ -24,7 +24,7 @@ from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.refusal import is_named, last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.kit.shell.framed_shell import outputs
-from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, OverSsh, Program, log_in
+from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, DRAIN_S, OverSsh, Program, log_in
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.ssh import SshOptions, scripts
 from taxtui.substrates.ssh.scripts import NEEDED, HostFacts
@@ -35,7 +35,6 @@ _LOGINS: Final = 8
 """Under way at once; sshd drops some of more than ten (MaxStartups)."""
 _CHANNELS: Final = 8
 """Concurrent channels of a connection: sshd has ten by default (MaxSessions)."""
-_DRAIN_S: Final = 2.0
 
 _DROPPED: Final = ("ConnectionLost", "ConnectionResetError", "BrokenPipeError")
 _NO_LOGIN: Final = (
@@ -67,10 +66,6 @@ def no_login(error: Exception) -> SubstrateError:
         if is_named(error, *names):
             return SubstrateUnavailable(f"ssh: {problem}", fix=fix)
     return SubstrateUnavailable(f"ssh: no login: {error}", fix="ssh -v says more")
-
-
-FIRST_PAUSE_S: Final = 0.5
-"""Pause before the second request for a removal from an unreachable host."""
 
 
 class SshSandbox(OverSsh):
@@ -137,7 +132,7 @@ class SshSandbox(OverSsh):
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the processes have ended and the folder is gone."""
         try:
-            await remove(self.name, self._removed, first_s=FIRST_PAUSE_S)
+            await remove(self.name, self._removed)
         finally:
             if self.connection is not None:
                 self.connection.abort()
@@ -231,7 +226,7 @@ class SshSubstrate:
         Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` if the connection broke, ``ExecFailed`` without
         an answer in time. After a cancellation the program runs to the end. ``marks`` receive the wait for a channel.
         """
-        program, came_ns = Program(_DRAIN_S), time.monotonic_ns()
+        program, came_ns = Program(DRAIN_S), time.monotonic_ns()
         try:
             async with self._channels, asyncio.timeout(ANSWER_TIMEOUT_S):
                 if marks is not None:
