@@ -20,8 +20,6 @@ from taxtui.substrates.docker.endpoint import endpoint
 from taxtui.substrates.docker.failure import create_refused, exec_refused, no_client, no_image, refused
 from taxtui.substrates.docker.http import Created, Daemon, Reply
 
-SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
-"""An environment variable of every process in a container: the container's name."""
 _FOLDER: Final = "/tmp"
 """The working folder if the image has none: any user may write there."""
 

@@ -12,11 +12,12 @@ from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv, outputs
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.docker import images
-from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image
+from taxtui.substrates.docker.containers import Containers, Image
 from taxtui.substrates.docker.exec import Exec
 from taxtui.substrates.docker.failure import NoSuchProgram
 

@@ -20,18 +20,13 @@ from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.docker import DockerOptions, images
-from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image
+from taxtui.substrates.docker.containers import Containers, Image
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
-
-
-def _network(option: str) -> Literal["none", "full"] | None:
-    """The network of every sandbox by the option; None: as the tier needs."""
-    return None if not option else "none" if option == "none" else "full"
-
 
 _LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLimit"}  # ours → the daemon's flag
 
@@ -79,6 +74,7 @@ class DockerSubstrate:
         components = {part["Name"]: part["Version"] for part in version.get("Components", [])}
         server = version["Version"]
         runtime_version = components.get(runtime, "")
+        network: Literal["none", "full"] = "none" if self.options.network == "none" else "full"
         lacking = [limit for limit, key in _LIMITS.items() if not info.get(key, True)]
         return Availability(
             ok=True,
@@ -89,7 +85,7 @@ class DockerSubstrate:
             cache="node",
             holds_fixtures=((image.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
             limits=f"cgroup v{info.get('CgroupVersion', '1')}" + (f" without {', '.join(lacking)}" if lacking else ""),
-            effective=Effective(network=_network(self.options.network)),
+            effective=Effective(network=network if self.options.network else None),
             latency_ns=latency_ns,
             facts={
                 "server": server,
