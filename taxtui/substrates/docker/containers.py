@@ -1,8 +1,10 @@
-"""The containers of a daemon, from create to removal, and their image."""
+"""The containers of a daemon, from create to removal, and their images: given, committed and built."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import io
 import json
 import random
 import string
@@ -11,8 +13,12 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
-from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
+import msgspec
+from docker.utils.build import mkbuildcontext
+
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import labels, removal
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.docker import DockerOptions
@@ -25,7 +31,12 @@ _FOLDER: Final = "/tmp"
 
 _ALREADY: Final = ("is already paused", "is not paused")
 _BUSY_S: Final = 0.01
-"""Pause before a second request, if the deadline or another process is removing the container."""
+"""Pause before a second removal, if another is under way or a container still uses the image."""
+_IMAGE: Final = "sha256:"
+"""The beginning of an image's id; a container's id has none."""
+_BUILD_TIMEOUT_S: Final = 3600.0
+_BUILD_ENDS_S: Final = 1.0
+"""The daemon needs up to half a second to end a build without a client, and may then leave a labelled image."""
 
 
 class Image(NamedTuple):
@@ -38,7 +49,7 @@ class Image(NamedTuple):
 
 
 class Containers:
-    """Containers of an image."""
+    """Containers of an image, and further images made by taxtui; each has the labels of the run."""
 
     daemon: Daemon
 
@@ -56,19 +67,18 @@ class Containers:
             await self.daemon.close()
             raise no_client(error) from error
 
-    async def facts(self, path: str) -> Any:
-        """The daemon's answer about itself. Raises ``SubstrateUnavailable``."""
+    async def facts(self, path: str, image: str = "") -> Any:
+        """The daemon's answer about itself, or about an ``image``. Raises ``SubstrateUnavailable``."""
         reply = await self.daemon.ask("GET", path)
+        if image and reply.status == 404:
+            raise no_image(image)
         if reply.status != 200:
             raise SubstrateUnavailable(f"docker: the daemon does not answer: {reply.message}", fix="restart it")
         return reply.body
 
-    async def inspected(self, name: str) -> Any:
+    async def inspected(self, image: str) -> Any:
         """The daemon's answer about an image. Raises ``SubstrateUnavailable``."""
-        reply = await self.daemon.ask("GET", f"/images/{quote(name, safe='/:@')}/json")
-        if reply.status == 404:
-            raise no_image(name)
-        return reply.body
+        return await self.facts(f"/images/{quote(image, safe='/:@')}/json", image)
 
     async def image(self, reference: str = "") -> Image:
         """The image of the options or of a reference, looked up once. Raises ``SubstrateUnavailable``."""
@@ -114,10 +124,22 @@ class Containers:
         entries = map(entry_of, reply.body or ())
         return [entry for entry in entries if entry.name.startswith((f"taxtui-{entry.run_id}-", entry.handle))]
 
-    async def remove(self, container: str) -> None:
-        """Kill and delete a container, and return when the container is gone. Raises ``CleanupFailed``."""
-        path = f"/containers/{container}?force=1&v=1"
-        await delete(self.daemon, f"container {container[:12]}", path, _BUSY_S)
+    async def remove(self, handle: str) -> None:
+        """Kill and delete a container, or delete an image with all tags. Raises ``CleanupFailed``."""
+        subject, path = f"container {handle[:12]}", f"/containers/{handle}?force=1&v=1"
+        if handle.startswith(_IMAGE):
+            subject, path = f"image {handle[:19]}", f"/images/{quote(handle, safe=':')}?force=1"
+
+        async def ask() -> bool:
+            try:
+                reply = await self.daemon.request("DELETE", path)
+            except ExecFailed as error:
+                raise CleanupFailed(error.problem) from error
+            if reply.status not in (200, 204, 404):
+                raise Throttled(reply.message)
+            return True
+
+        await removal.remove(subject, ask, first_s=_BUSY_S)
 
     async def pause(self, container: str, verb: Literal["pause", "unpause"]) -> None:
         """Pause or unpause a container, unless already done. Raises as an exec."""
@@ -160,6 +182,39 @@ class Containers:
         finally:
             await self.discard(container)
 
+    async def commit(self, container: str, name: str, image_labels: Mapping[str, str]) -> str:
+        """Copy a container's files into a new image, and return the image's id. Raises as ``Snapshots.snapshot``."""
+        query = urlencode({"container": container, "repo": name, "pause": 1})
+        reply = await self.daemon.ask("POST", f"/commit?{query}", {"Labels": dict(image_labels)})
+        if reply.status != 201:
+            raise refused(reply.status, reply.message, "commit the container")
+        return reply.read(Created).Id
+
+    async def build(self, name: str, dockerfile: str, image_labels: Mapping[str, str]) -> str:
+        """Build an image without a cache, and return the id. The daemon ends a build without a client.
+
+        The labels are the first instruction after each FROM: images of a failed build are labelled too.
+        """
+        query = urlencode({"t": name, "nocache": 1, "rm": 1, "forcerm": 1, "labels": json.dumps(dict(image_labels))})
+        with mkbuildcontext(io.BytesIO(_labelled(dockerfile, image_labels).encode())) as archive:
+            content = archive.read()
+        try:
+            reply = await self.daemon.ask("POST", f"/build?{query}", content, raw=True, timeout_s=_BUILD_TIMEOUT_S)
+        except asyncio.CancelledError:
+            await finish_despite_cancel(asyncio.sleep(_BUILD_ENDS_S))
+            raise
+        if reply.status != 200:
+            raise refused(reply.status, reply.message, "build the image")
+        image = ""
+        for line in filter(None, bytes(reply.body).splitlines()):
+            step = msgspec.json.decode(line)
+            if "error" in step:
+                raise CreateFailed(f"docker cannot build the image: {' '.join(str(step['error'])[:500].split())}")
+            image = (step.get("aux") or {}).get("ID", image)
+        if not image.startswith(_IMAGE):
+            raise CreateFailed("docker cannot build the image: the daemon reports no image id")
+        return str(image)
+
 
 def entry_of(row: dict[str, Any]) -> Found:
     """The container or image of a list's row."""
@@ -168,16 +223,12 @@ def entry_of(row: dict[str, Any]) -> Found:
     return labels.found(row.get("Labels") or {}, name=name, handle=row["Id"], age_s=time.time() - row["Created"])
 
 
-async def delete(daemon: Daemon, subject: str, path: str, first_s: float) -> None:
-    """Delete a container or an image, and return after the end. Raises ``CleanupFailed``."""
-
-    async def ask() -> bool:
-        try:
-            reply = await daemon.request("DELETE", path)
-        except ExecFailed as error:
-            raise CleanupFailed(error.problem) from error
-        if reply.status not in (200, 204, 404):
-            raise Throttled(reply.message)
-        return True
-
-    await removal.remove(subject, ask, first_s=first_s)
+def _labelled(dockerfile: str, image_labels: Mapping[str, str]) -> str:
+    """The Dockerfile with a LABEL instruction after each FROM."""
+    label = "LABEL " + " ".join(f'"{key}"={json.dumps(value)}' for key, value in image_labels.items())
+    lines = []
+    for line in dockerfile.splitlines():
+        lines.append(line)
+        if line.split(maxsplit=1)[:1] and line.split(maxsplit=1)[0].upper() == "FROM":
+            lines.append(label)
+    return "\n".join(lines) + "\n"

@@ -16,7 +16,6 @@ from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv, outputs
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.docker import images
 from taxtui.substrates.docker.containers import Containers, Image
 from taxtui.substrates.docker.exec import Exec
 from taxtui.substrates.docker.failure import NoSuchProgram
@@ -91,8 +90,7 @@ class DockerSandbox:
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
         """Commit the container; the daemon pauses the container meanwhile."""
-        committing = images.commit(self._containers.daemon, self.container, name, labels)
-        return await finish_despite_cancel(committing)
+        return await finish_despite_cancel(self._containers.commit(self.container, name, labels))
 
     async def destroy(self) -> None:
         await self._containers.remove(self.container)

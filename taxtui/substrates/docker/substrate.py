@@ -23,7 +23,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
-from taxtui.substrates.docker import DockerOptions, images
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.containers import Containers, Image
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
@@ -148,14 +148,11 @@ class DockerSubstrate:
         return [*await self.containers.labelled("containers", label), *await self.containers.labelled("images", label)]
 
     async def reap(self, entry: Found) -> None:
-        if entry.handle.startswith(images.ID_PREFIX):
-            await images.remove(self.containers.daemon, entry.handle)
-        else:
-            await self.containers.remove(entry.handle)
+        await self.containers.remove(entry.handle)
 
     async def build(self, name: str, dockerfile: str, labels: Mapping[str, str], marks: Marks) -> str:
         """Build an image with the daemon's own builder. A cancelled build ends."""
-        return await images.build(self.containers.daemon, name, dockerfile, labels)
+        return await self.containers.build(name, dockerfile, labels)
 
     def dockerfile(self) -> str:
         return f"FROM {self.options.image}\nRUN echo built > /tmp/taxtui-built\n"

@@ -23,7 +23,7 @@ from taxtui.runner.preflight import require
 from taxtui.sandboxes.fake import FakeSandbox, FakeSubstrate
 from taxtui.sandboxes.lifecycle import Usage, reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Marks
-from taxtui.substrates.docker import images
+from taxtui.substrates.docker.containers import _labelled
 from tests.support import waiting
 from tests.taxtui.runner.test_trial import TIER, FakeContext, obey, run, trial_of
 
@@ -202,6 +202,6 @@ def test_copies_belong_to_the_worker_of_their_trial() -> None:
 
 
 def test_every_stage_of_a_dockerfile_begins_with_the_labels() -> None:
-    text = images._labelled("FROM a AS first\nRUN x\nfrom b\nCOPY --from=first /x /\n", {"run": 'r"1'})
+    text = _labelled("FROM a AS first\nRUN x\nfrom b\nCOPY --from=first /x /\n", {"run": 'r"1'})
     label = 'LABEL "run"="r\\"1"'
     assert text.splitlines() == ["FROM a AS first", label, "RUN x", "from b", label, "COPY --from=first /x /"]
