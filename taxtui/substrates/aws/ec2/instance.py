@@ -76,6 +76,20 @@ def user_data(spec: SandboxSpec, *, host_key: asyncssh.SSHKey, client_key: async
     return f"#cloud-config\n{json.dumps(config, indent=1)}\n"
 
 
+def login(options: Ec2Options, *, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> dict[str, Any]:
+    """The keywords of ``log_in``, for a host with this key only."""
+    return {
+        "port": options.port,
+        "username": options.user or USER,
+        "client_keys": [client_key],
+        "known_hosts": ([host_key.convert_to_public()], [], []),
+        "server_host_key_algs": ["ssh-ed25519"],
+        "config": None,
+        "agent_path": None,
+        "preferred_auth": ["publickey"],
+    }
+
+
 class Image(NamedTuple):
     """An image, and the name of the root disk."""
 

@@ -9,17 +9,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-import asyncssh
-
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
-from taxtui.plan.spec import Command
+from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, OverSsh, log_in
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.connection import AwsSubstrate, tag_list
-from taxtui.substrates.aws.ec2.instance import USER
 from taxtui.substrates.aws.failure import AgentNeverConnected
 
 _STOPPED: Final = ("stopping", "stopped")
@@ -30,20 +27,13 @@ KNOCK_S: Final = 0.1
 class Ec2Sandbox(OverSsh):
     """One instance, and an SSH connection to it."""
 
-    def __init__(
-        self,
-        substrate: AwsSubstrate,
-        name: str,
-        instance: str,
-        env: Mapping[str, str],
-        client_key: asyncssh.SSHKey,
-        host_key: asyncssh.SSHKey,
-    ) -> None:
-        self.name = name
+    def __init__(self, substrate: AwsSubstrate, spec: SandboxSpec, instance: str, login: Mapping[str, Any]) -> None:
+        """``login``: the keywords of ``log_in``."""
+        self.name = spec.name
+        self._env = spec.env
         self._substrate = substrate
         self._instance = instance
-        self._env = env
-        self._client_key, self._host_key = client_key, host_key
+        self._login = login
         self._launched_s = time.monotonic()
         self._suspended = False
 
@@ -62,7 +52,7 @@ class Ec2Sandbox(OverSsh):
             if self.connection is not None:
                 self.connection.abort()  # of a cancelled wait, or cut by cloud-init
             try:
-                self.connection = await self._log_in(state.address)
+                self.connection = await log_in(state.address, **self._login)
                 marks("authenticated", resolution_ns=round(KNOCK_S * 1e9))
                 first = await self.exec(Command(script="true", timeout_s=LOGIN_TIMEOUT_S))
                 break
@@ -82,21 +72,6 @@ class Ec2Sandbox(OverSsh):
             raise ExecFailed(f"the first command in the instance ended with exit code {first.exit_code}")
         marks("first exec")
         marks.queued(late_ns)
-
-    async def _log_in(self, address: str) -> asyncssh.SSHClientConnection:
-        """Log in, only to a host with the host key. Raises as ``log_in``."""
-        options = self._substrate.options
-        return await log_in(
-            address,
-            port=options.port,
-            username=options.user or USER,
-            client_keys=[self._client_key],
-            known_hosts=([self._host_key.convert_to_public()], [], []),
-            server_host_key_algs=["ssh-ed25519"],
-            config=None,
-            agent_path=None,
-            preferred_auth=["publickey"],
-        )
 
     def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
         """A line for the user's login shell: run ``argv`` in the home directory."""

@@ -12,16 +12,17 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple
 
 import asyncssh
+import msgspec
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.retry import find
 from taxtui.sandboxes.lifecycle import reference_of
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
+from taxtui.sandboxes.protocol import Availability, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions, Ec2Options
-from taxtui.substrates.aws.connection import MAX_CALLS, AwsState, AwsSubstrate, labelled
-from taxtui.substrates.aws.ec2.instance import Image, run_request, state_of, user_data
+from taxtui.substrates.aws.connection import AwsState, AwsSubstrate, labelled
+from taxtui.substrates.aws.ec2.instance import Image, login, run_request, state_of, user_data
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.failure import code_of
 
@@ -53,12 +54,8 @@ class Ec2Substrate(AwsSubstrate):
     noun = "instance"
     over = "terminated"
     facts: ClassVar[dict[str, str]] = {**AwsSubstrate.facts, "asyncssh": asyncssh.__version__}
-    capabilities = Capabilities(
-        deadline="guest",
-        paid=True,
-        max_concurrency=MAX_CALLS,
-        lifecycle=("suspend", "snapshot"),
-        suspend_loses=("processes", "sessions"),
+    capabilities = msgspec.structs.replace(
+        AwsSubstrate.capabilities, lifecycle=("suspend", "snapshot"), suspend_loses=("processes", "sessions")
     )
     options: Ec2Options
 
@@ -108,18 +105,17 @@ class Ec2Substrate(AwsSubstrate):
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
         image = await self._image(reference_of(spec.acquire))
-        host_key = new_key()  # per instance: commands can read the host key
-        keys = user_data(spec, host_key=host_key, client_key=self._login_key)
+        keys = {"host_key": new_key(), "client_key": self._login_key}  # commands can read the instance's host key
         answer = await self.call(
             "running an instance",
             "run_instances",
             CreateFailed,
             dispose=lambda answer: self._discard(answer["Instances"][0]["InstanceId"]),
-            **run_request(spec, self.options, image, keys),
+            **run_request(spec, self.options, image, user_data(spec, **keys)),
         )
         marks("accepted")
         instance = str(answer["Instances"][0]["InstanceId"])
-        return Ec2Sandbox(self, spec.name, instance, spec.env, self._login_key, host_key)
+        return Ec2Sandbox(self, spec, instance, login(self.options, **keys))
 
     async def _image(self, reference: str = "") -> Image:
         """The run's own snapshot of a reference, else the option's image. Raises ``SubstrateUnavailable``."""
