@@ -22,10 +22,11 @@ import daytona_toolbox_api_client_async as toolbox
 from daytona_api_client_async.exceptions import OpenApiException as ControlError
 from daytona_toolbox_api_client_async.exceptions import OpenApiException as ToolboxError
 
-from taxtui.errors import CleanupFailed, SubstrateUnavailable, Throttled
+from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import labels, removal
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.kit.refusal import connecting, tell_cold
+from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.protocol import Found, Marks
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused, SandboxState, refused, unanswered
@@ -40,6 +41,10 @@ NAMES: Final = "taxtui-"
 HANDLE: Final = "snapshot:"
 """The beginning of a snapshot's handle; the handle of a sandbox is the id."""
 PAGE: Final = 200
+POLL_S: Final = 0.1
+"""Between two rounds of lookups of states."""
+LOOKS_PER_S: Final = 50.0
+"""Lookups of all sandboxes together: 3,000 requests a minute of the account's 10,000."""
 _NAME: Final = re.compile(rf"(?P<name>{NAMES}.+)\.run\.(?P<run>.+)\.until\.(?P<deadline>[0-9]*)")
 LOOK_S: Final = 0.2
 """Between the first two looks at a deletion."""
@@ -93,12 +98,21 @@ class Clients:
         self.sandboxes = control.SandboxApi(self._control)
         self.keys = control.ApiKeysApi(self._control)
         self.snapshots = control.SnapshotsApi(self._control)
+        self.states = StatePoller(self._described, POLL_S, round(LOOKS_PER_S))
 
     def process(self, base_url: str) -> toolbox.ProcessApi:
         """The toolbox of a sandbox; ``base_url`` ends in the sandbox's id."""
         client = copy.copy(self._toolbox)  # a new client would load the certificate authorities again, 35 ms
         client.configuration = toolbox.Configuration(host=base_url)
         return toolbox.ProcessApi(client)
+
+    async def _described(self, handles: list[str]) -> dict[str, SandboxState]:
+        """The states of sandboxes by id, one request each: Daytona's list of sandboxes is eventually consistent."""
+        get, problem = self.sandboxes.get_sandbox, "daytona: a state can't be looked up"
+        await asyncio.sleep((len(handles) - 1) / LOOKS_PER_S)
+        looks = (_if_known(get, handle, SubstrateUnavailable, problem) for handle in handles)
+        found = zip(handles, await asyncio.gather(*looks), strict=True)
+        return {handle: SandboxState.of(item) for handle, item in found if item is not None}
 
     async def find(self, run_id: str | None) -> list[Found]:
         """The sandboxes and snapshots of a run, or of all runs. Raises ``SubstrateUnavailable``, ``Throttled``."""
@@ -114,21 +128,12 @@ class Clients:
         delete: Any = self.snapshots.remove_snapshot if snapshot else self.sandboxes.delete_sandbox
         get: Any = self.snapshots.get_snapshot if snapshot else self.sandboxes.get_sandbox
 
-        async def asked(method: Any) -> Any:
-            """The answer, or None if Daytona does not know the handle."""
-            try:
-                return await ask(method, handle.removeprefix(HANDLE))
-            except DaytonaRefused as error:
-                if error.status == 404:
-                    return None
-                raise error.unless_final(CleanupFailed) from error
-
         async def ask_to_delete() -> bool:
-            await asked(delete)
+            await _if_known(delete, handle.removeprefix(HANDLE), CleanupFailed)
             return True
 
         async def ended() -> bool:
-            answer = await asked(get)
+            answer = await _if_known(get, handle.removeprefix(HANDLE), CleanupFailed)
             if answer is None:
                 return True
             state = answer.state.value if answer.state is not None else ""
@@ -142,9 +147,22 @@ class Clients:
         )
 
     async def close(self) -> None:
-        """Close the pool and all TLS connections."""
+        """Stop looking up states, and close the pool and all TLS connections."""
+        await self.states.close()
         await self.session.close()
         await asyncio.sleep(0)
+
+
+async def _if_known(
+    method: Callable[[str], Awaitable[T]], handle: str, otherwise: type[SubstrateError], doing: str = ""
+) -> T | None:
+    """The answer of a method, or None if Daytona does not know the handle. Raises as ``Refused.unless_final``."""
+    try:
+        return await ask(method, handle)
+    except DaytonaRefused as error:
+        if error.status == 404:
+            return None
+        raise error.unless_final(otherwise, doing) from error
 
 
 def minutes(seconds: float) -> int:

@@ -17,7 +17,6 @@ from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, undo_if_cancelled, with_cleanup
 from taxtui.sandboxes.kit.kill import LEFT, kill_script, require_killed
 from taxtui.sandboxes.kit.refusal import connecting
-from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from taxtui.sandboxes.lifecycle import Usage
@@ -42,17 +41,9 @@ _LOST_S: Final = 1.0
 
 
 class DaytonaSandbox(TextSandbox):
-    """A sandbox; ``states`` looks up its state."""
+    """A sandbox, and its state when last looked up."""
 
-    def __init__(
-        self,
-        clients: Clients,
-        states: StatePoller[SandboxState],
-        options: DaytonaOptions,
-        spec: SandboxSpec,
-        made: Any,
-        marks: Marks,
-    ) -> None:
+    def __init__(self, clients: Clients, options: DaytonaOptions, spec: SandboxSpec, made: Any, marks: Marks) -> None:
         """``made``: Daytona's answer to the create."""
         # Each command sets the variables: a sandbox with custom variables would miss the warm pool.
         fixtures = {FIXTURES_ENV: options.fixtures} if options.fixtures else {}
@@ -60,7 +51,6 @@ class DaytonaSandbox(TextSandbox):
         self.id = made.id
         self._base_url = f"{made.toolbox_proxy_url.rstrip('/')}/{made.id}"
         self._clients = clients
-        self._states = states
         self._marks = marks
         self._process = clients.process(self._base_url)
         self._state = SandboxState("", "")
@@ -77,7 +67,7 @@ class DaytonaSandbox(TextSandbox):
 
     async def _look(self) -> None:
         """Wait for the next lookup of the state. Raises ``SubstrateError``: Daytona refuses for good."""
-        state, late_ns = await self._states.next(self.id)
+        state, late_ns = await self._clients.states.next(self.id)
         last_ns, self._looked_ns = self._looked_ns, time.monotonic_ns()
         state = state or SandboxState(GONE, "")
         if self.changed(state, self._looked_ns - last_ns) and state.name == STARTED:
@@ -92,7 +82,7 @@ class DaytonaSandbox(TextSandbox):
             if lost := failure.lost(self._state):
                 raise (CreateFailed if self._state.name in BROKEN else SandboxLost)(lost)
             await self._look()
-        self._states.report_throttling(marks)
+        self._clients.states.report_throttling(marks)
 
     async def send(self, wrapped: TextCommand, timeout_s: float) -> TextAnswer:
         """One request to the toolbox."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Sequence
@@ -16,19 +15,14 @@ from taxtui.errors import CreateFailed, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.refusal import check_opened
-from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.client import STAND_IN_HEADER, Clients, ask, minutes
-from taxtui.substrates.daytona.failure import DaytonaRefused, SandboxState
+from taxtui.substrates.daytona.failure import DaytonaRefused
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
 
 PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
-POLL_S: Final = 0.1
-"""Between two rounds of lookups."""
-LOOKS_PER_S: Final = 50.0
-"""Lookups of all sandboxes together: 3,000 requests a minute of the account's 10,000."""
 
 
 class DaytonaSubstrate:
@@ -63,13 +57,11 @@ class DaytonaSubstrate:
             raise
         if any(name.lower() == STAND_IN_HEADER.lower() for name in about.headers or {}):
             self.provenance = "stand_in"
-        self._states = StatePoller(self._describe, POLL_S, round(LOOKS_PER_S))
         self._clients = clients
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         clients, self._clients = self._opened, None
-        await self._states.close()
         await clients.close()
 
     @property
@@ -129,26 +121,11 @@ class DaytonaSubstrate:
         except DaytonaRefused as error:
             raise error.as_error(CreateFailed, "the sandbox could not be created") from error
         marks("accepted")
-        return DaytonaSandbox(clients, self._states, options, spec, created, marks)
+        return DaytonaSandbox(clients, options, spec, created, marks)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: sandboxes and snapshots, in any state, ``error`` included."""
         return await retry.find(lambda: self._opened.find(run_id))
-
-    async def _describe(self, handles: list[str]) -> dict[str, SandboxState]:
-        """The states of sandboxes by id, one request each: Daytona's list of sandboxes is eventually consistent."""
-
-        async def look(handle: str) -> SandboxState | None:
-            try:
-                return SandboxState.of(await ask(self._opened.sandboxes.get_sandbox, handle))
-            except DaytonaRefused as error:
-                if error.status == 404:
-                    return None
-                raise error.unless_final(SubstrateUnavailable, "daytona: a state can't be looked up") from error
-
-        await asyncio.sleep((len(handles) - 1) / LOOKS_PER_S)
-        states = await asyncio.gather(*map(look, handles))
-        return {handle: state for handle, state in zip(handles, states, strict=True) if state is not None}
 
     async def reap(self, entry: Found) -> None:
         await self._opened.remove(entry.name, entry.handle)
