@@ -73,13 +73,12 @@ class DockerSubstrate:
         image = await containers.inspected(self.options.image)
         components = {part["Name"]: part["Version"] for part in version.get("Components", [])}
         server = version["Version"]
-        runtime_version = components.get(runtime, "")
         network: Literal["none", "full"] = "none" if self.options.network == "none" else "full"
         lacking = [limit for limit, key in _LIMITS.items() if not info.get(key, True)]
         return Availability(
             ok=True,
             detail=f"ready, {server}, {runtime}",
-            version=" ".join(filter(None, (server, runtime, runtime_version))),
+            version=" ".join(filter(None, (server, runtime, components.get(runtime)))),
             image=image["Id"],
             image_bytes=image.get("Size", -1),
             cache="node",

@@ -163,9 +163,8 @@ class SshSubstrate:
         self._gate = asyncio.Semaphore(_LOGINS)
         self._channels = asyncio.Semaphore(_CHANNELS)
         self._opening = asyncio.Lock()
-        self._been_in = False
         self._control: asyncssh.SSHClientConnection | None = None
-        self._connections: list[asyncssh.SSHClientConnection] = []  # possibly open
+        self._connections: list[asyncssh.SSHClientConnection] = []  # the newest, and others possibly open
 
     async def __aenter__(self) -> Self:
         try:
@@ -212,10 +211,9 @@ class SshSubstrate:
             try:
                 connection = await log_in(self._options.host, **self._options.login())
             except (*CONNECTION_ERRORS, TimeoutError, ValueError) as error:  # of an unreadable key or configuration
-                if self._been_in and is_named(error, *_DROPPED):  # one of many at once (MaxStartups)
+                if self._connections and is_named(error, *_DROPPED):  # one of many at once (MaxStartups)
                     raise Throttled("ssh: the host dropped a connection before the login") from error
                 raise no_login(error) from error
-        self._been_in = True
         still_open = [previous for previous in self._connections if not previous.is_closed()]
         self._connections = [connection, *still_open]
         return connection, waited_ns
