@@ -90,14 +90,14 @@ def login(options: Ec2Options, *, host_key: asyncssh.SSHKey, client_key: asyncss
     }
 
 
-class Image(NamedTuple):
+class MachineImage(NamedTuple):
     """An image, and the name of the root disk."""
 
     id: str
     root_device: str
 
 
-def run_request(spec: SandboxSpec, options: Ec2Options, image: Image, user_data: str) -> dict[str, Any]:
+def run_request(spec: SandboxSpec, options: Ec2Options, image: MachineImage, user_data: str) -> dict[str, Any]:
     """The request of RunInstances for one sandbox. Equal names give equal tokens: a repeat makes no second instance."""
     interface: dict[str, Any] = {
         "DeviceIndex": 0,

@@ -22,7 +22,7 @@ from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions, Ec2Options
 from taxtui.substrates.aws.connection import AwsState, AwsSubstrate, labelled
-from taxtui.substrates.aws.ec2.instance import Image, login, run_request, state_of, user_data
+from taxtui.substrates.aws.ec2.instance import MachineImage, login, run_request, state_of, user_data
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.failure import code_of
 
@@ -62,7 +62,7 @@ class Ec2Substrate(AwsSubstrate):
     def __init__(self, options: Ec2Options | None = None) -> None:
         super().__init__(options or Ec2Options())
         self._login_key = new_key()  # for all instances; the private half stays here
-        self._images: dict[str, Image] = {}  # by id or parameter
+        self._images: dict[str, MachineImage] = {}  # by id or parameter
 
     async def _checked(self, region: str) -> Availability:
         """By a dry run the missing rights."""
@@ -117,13 +117,13 @@ class Ec2Substrate(AwsSubstrate):
         instance = str(answer["Instances"][0]["InstanceId"])
         return Ec2Sandbox(self, spec, instance, login(self.options, **keys))
 
-    async def _image(self, reference: str = "") -> Image:
+    async def _image(self, reference: str = "") -> MachineImage:
         """The run's own snapshot of a reference, else the option's image. Raises ``SubstrateUnavailable``."""
         for name in ("subnet", "security_group"):
             if not getattr(self.options, name):
                 raise SubstrateUnavailable(f"ec2: option {name} is missing")
         if reference:  # with the root device of its origin
-            return Image(reference, (await self._image()).root_device)
+            return MachineImage(reference, (await self._image()).root_device)
         wanted = image_id = self.options.ami
         if wanted not in self._images:
             if wanted.startswith("/"):
@@ -143,7 +143,7 @@ class Ec2Substrate(AwsSubstrate):
                         f"ec2: image {image_id} keeps its disk {name} after the instance",
                         fix="choose another ami",
                     )
-            self._images[wanted] = Image(image_id, root)
+            self._images[wanted] = MachineImage(image_id, root)
         return self._images[wanted]
 
     async def _left(self, run_id: str | None) -> list[Found]:

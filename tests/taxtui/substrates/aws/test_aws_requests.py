@@ -137,7 +137,7 @@ def test_without_credentials_one_line_says_what_to_do(monkeypatch: pytest.Monkey
 
 def ec2_request(**changed: Any) -> dict[str, Any]:
     options = Ec2Options(subnet="subnet-1", security_group="sg-1", **changed)
-    return ec2.run_request(SPEC, options, ec2.Image("ami-1", "/dev/xvda"), "#cloud-config\n")
+    return ec2.run_request(SPEC, options, ec2.MachineImage("ami-1", "/dev/xvda"), "#cloud-config\n")
 
 
 def test_the_guards_are_in_the_request_for_an_instance() -> None:
