@@ -29,7 +29,6 @@ from costmodel.recording.breakdown import Measures
 from costmodel.recording.causes import CAUSE_POLICIES, cause_of, policy_of, recorded_cause
 from costmodel.recording.events import Health
 from costmodel.recording.runner_health import WorkerFitness
-from costmodel.recording.throughput import Rate, together
 from costmodel.recording.trial import PER_ACTION, PER_TRIAL, RecordedTrial, values_of
 from costmodel.simulation import makespan
 from costmodel.simulation.attempts import Retries, Trials, timed, with_retries
@@ -527,11 +526,6 @@ def _read() -> dict[str, object]:
         worker = WorkerFitness()
         worker.add(Health(10, 0, lag_ns, lag_ns, cpu_permille, 0, 0, 0))
         answer[f"{lag_ns} and {cpu_permille}"] = [worker.share(0, 10), worker.problems]
-    rng = Random("rates")
-    for lanes in (1, 2, 5):
-        spans = [(start := rng.randrange(90), start + rng.randint(1, 20), rng.random() < 0.8) for _ in range(9)]
-        rate = Rate.of(spans)
-        answer[f"rate {lanes}"] = [rate, rate.per_s, together([rate, Rate(3, 40.0, lanes)], rate.lanes + 1)]
     return answer
 
 

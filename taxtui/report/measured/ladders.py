@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel import Interval, concurrency_sweep
+from taxtui.report import variation
 from taxtui.report.cells import CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.formats.json_rows import plain
@@ -23,7 +24,8 @@ NONE: Final = "no cell was measured at two levels of concurrency with all slots 
 
 def ladders_of(rows: Sequence[MeasuredRow]) -> list[concurrency_sweep.Ladder]:
     """Return the concurrency sweeps of the cells of these rows."""
-    return concurrency_sweep.ladders(row.cell for row in rows)
+    run_sd = next((row.assume.sd for row in rows if row.assume.by_user), None)
+    return concurrency_sweep.ladders((row.cell for row in rows), run_sd)
 
 
 def sections(ladders: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
@@ -35,9 +37,9 @@ def sections(ladders: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
         lines = [_line(level) for level in ladder.levels]
         tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, [in_words(ladder)]))
     how = (
-        "trials/s: successes per second while all slots are busy, from a block's first start to its last, with a "
-        "bootstrapped 95 % interval. actions/s: actions of the successes, so create and clean-up reduce the rate. "
-        f"{CLOSED_LOOP}."
+        "trials/s: successes per second with all slots busy: slots x successes / time in the slots. actions/s: actions "
+        "of the successes, so create and clean-up reduce the rate. "
+        f"{variation.in_words(level.basis for ladder in ladders for level in ladder.levels)} {CLOSED_LOOP}."
     )
     return [*tables[:-1], tables[-1]._replace(notes=[*tables[-1].notes, how])]
 
@@ -52,7 +54,7 @@ def title(ladder: concurrency_sweep.Ladder) -> str:
 def in_words(ladder: concurrency_sweep.Ladder) -> str:
     """Return the saturation point and the limit behind it."""
     knee, last = ladder.knee, ladder.levels[-1]
-    within = f"completion within {concurrency_sweep.WITHIN:g}x of the first level"
+    within = f"completion surely within {concurrency_sweep.WITHIN:g}x of the first level"
     if knee.at is None:
         return f"knee: {knee.why}; most {_with_limits(knee.throughput_per_s)} trials/s, with a {within}"
     limited_by = {concurrency_sweep.RUNNER: "the runner's, ", concurrency_sweep.SUBSTRATE: "the substrate's: "}.get(
