@@ -6,15 +6,16 @@ import asyncio
 import difflib
 import os
 import time
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import msgspec
 
 from taxtui.errors import UsageError
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
+from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.containers import HarnessContainers
-from taxtui.substrates.harness.harbor_environment import HarborEnvironments, HarborOptions
+from taxtui.substrates.harness.harbor_environment import HarborEnvironments
 from taxtui.substrates.harness.harness import QUIET, HarnessedSandbox, HarnessSubstrate
 from taxtui.workloads.image import DEFAULT_IMAGE
 
@@ -26,9 +27,6 @@ from harbor.models.environment_type import EnvironmentType
 from harbor.models.task.config import EnvironmentConfig
 from harbor.models.trial.paths import TrialPaths
 
-_FREE: Final = frozenset({"apple-container", "docker", "kata", "podman", "singularity"})
-"""Environments on this machine. The rest may cost money."""
-
 
 class HarborSandbox(HarnessedSandbox):
     """A started environment."""
@@ -36,7 +34,7 @@ class HarborSandbox(HarnessedSandbox):
     def __init__(self, name: str, substrate: HarborSubstrate, environment: Any) -> None:
         """``environment``: started. Only docker's gives a script to bash for certain."""
         self._docker = substrate.docker
-        super().__init__(name, substrate, inside=self._docker and substrate.shell == "bash")
+        super().__init__(name, substrate, inside=self._docker and substrate.options.shell == "bash")
         self._environment = environment
 
     async def run(self, script: str) -> TextAnswer:
@@ -59,6 +57,7 @@ class HarborSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "harbor"
     Options: ClassVar[type[msgspec.Struct]] = HarborOptions
     package: ClassVar[str] = "harbor"
+    options: HarborOptions
     sites: HarnessContainers | HarborEnvironments
 
     def __init__(self, options: HarborOptions | None = None) -> None:
@@ -75,10 +74,9 @@ class HarborSubstrate(HarnessSubstrate):
         super().__init__(
             HarnessContainers(self.name, self._image, "taxtui setup") if docker else HarborEnvironments(options),
             environment.rpartition(":")[2],
-            options.shell,
             idempotent=docker,
             confirms_gone=docker,
-            paid=environment not in _FREE,
+            paid=environment not in HARBOR_FREE,
         )
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> HarborSandbox:

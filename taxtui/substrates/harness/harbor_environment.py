@@ -16,9 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
-
-import msgspec
+from typing import Any, ClassVar, Final
 
 from taxtui.errors import CleanupFailed, ExecFailed, UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
@@ -26,6 +24,7 @@ from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.kill import LEFT, kill_script
 from taxtui.sandboxes.protocol import Availability
+from taxtui.substrates.harness import HARBOR_PRICE_SHEETS, HarborOptions
 from taxtui.substrates.harness.failure import one_line
 from taxtui.substrates.harness.harness import QUIET, Sites
 
@@ -48,20 +47,6 @@ _UNCHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "singularity": ("singularity", "apptainer"),
 }
 """Variables and files with credentials, or programs, where Harbor's preflight does not check any. Any is enough."""
-
-
-_PRICE_SHEETS: Final = frozenset({"blaxel", "daytona", "e2b", "modal", "novita", "runloop", "vercel"})
-"""Environments with a shipped price sheet of the same name."""
-
-
-class HarborOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``-s harbor:environment=NAME,image=NAME``."""
-
-    environment: str = "docker"  # a name in Harbor's registry, or module:Class
-    image: str = ""  # with bash; by default taxtui's own for the environment docker
-    settings: str = ""  # a JSON file with keyword arguments of the environment
-    network: Literal["own", "none"] = "own"  # own: a network for each sandbox, as Harbor makes
-    shell: Literal["bash", "sh"] = "bash"
 
 
 class HarborEnvironments(Sites):
@@ -113,7 +98,7 @@ class HarborEnvironments(Sites):
             detail=f"{self.label}, credentials not tried",
             image=hashlib.sha256(image.encode()).hexdigest(),
             limits=_enforcement(environment.resource_capabilities()),
-            prices=name if name in _PRICE_SHEETS else "",
+            prices=name if name in HARBOR_PRICE_SHEETS else "",
         )
 
     def construct(self, spec: SandboxSpec, env: dict[str, str]) -> Any:

@@ -26,6 +26,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, undo_if_can
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer, TextCommand, TextSandbox
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Session
+from taxtui.substrates.harness import HarborOptions, InspectOptions, SwerexOptions
 from taxtui.substrates.harness.failure import not_run, not_started
 
 # For SDKs with a parameter for a logger.
@@ -90,7 +91,7 @@ class HarnessedSandbox(TextSandbox):
 
     def __init__(self, name: str, substrate: HarnessSubstrate, *, inside: bool = True) -> None:
         """``inside``: ``run`` starts the sandbox's shell by itself; otherwise ``run`` may start any shell."""
-        super().__init__(name, substrate.shell, {}, inside=inside)
+        super().__init__(name, substrate.options.shell, {}, inside=inside)
         self._sites = substrate.sites
         self._package = substrate.package
         self._stopped = False
@@ -156,26 +157,19 @@ class HarnessSubstrate(ABC):
     """The installed harness."""
 
     provenance: Literal["measured", "stand_in"] = "measured"
+    options: HarborOptions | InspectOptions | SwerexOptions
 
     def __init__(
-        self,
-        sites: Sites,
-        variant: str,
-        shell: str,
-        *,
-        idempotent: bool,
-        confirms_gone: bool = True,
-        paid: bool = False,
+        self, sites: Sites, variant: str, *, idempotent: bool, confirms_gone: bool = True, paid: bool = False
     ) -> None:
-        """``variant``: the harness's environment; ``shell``: of the commands."""
+        """``variant``: the harness's environment; ``options`` are set before."""
         self.sites = sites
-        self.shell = shell
         self.variant = variant
         # No deadline: only taxtui removes leftovers of a harness. No sessions: a harness has none.
         self.capabilities = Capabilities(
             idempotent_create=idempotent,
             confirms_gone=confirms_gone,
-            bash=shell == "bash",
+            bash=self.options.shell == "bash",
             paid=paid,
             modes=("exec",),
             max_concurrency=AT_ONCE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
 import msgspec
 from inspect_ai.util import SandboxEnvironment, SandboxEnvironmentLimits
@@ -12,9 +12,9 @@ from inspect_ai.util._sandbox.docker.docker import DockerSandboxEnvironment
 
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
+from taxtui.substrates.harness import InspectOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate
-from taxtui.workloads.image import DEFAULT_IMAGE
 
 # Inspect logs our exceptions with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
@@ -24,13 +24,6 @@ _IDLE: Final = ["tail", "-f", "/dev/null"]
 
 # Both streams of an answer arrive as a single text, in base64 if needed; by default Inspect keeps the last 10 MiB.
 SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
-
-
-class InspectOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``-s inspect:image=NAME``."""
-
-    image: str = DEFAULT_IMAGE
-    shell: Literal["bash", "sh"] = "bash"
 
 
 class InspectSandbox(HarnessedSandbox):
@@ -58,13 +51,14 @@ class InspectSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "inspect"
     Options: ClassVar[type[msgspec.Struct]] = InspectOptions
     package: ClassVar[str] = "inspect_ai"
+    options: InspectOptions
     sites: HarnessContainers
 
     def __init__(self, options: InspectOptions | None = None) -> None:
         """Nothing is looked for yet."""
         self.options = options or InspectOptions()
         sites = HarnessContainers(self.name, self.options.image, "taxtui setup")
-        super().__init__(sites, "docker", self.options.shell, idempotent=True)
+        super().__init__(sites, "docker", idempotent=True)
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> InspectSandbox:
         """As ``HarnessSubstrate.begin``: as before each sample of a task with an image only."""

@@ -6,12 +6,13 @@ import asyncio
 import logging
 import os
 import time
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import msgspec
 
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
+from taxtui.substrates.harness import SwerexOptions
 from taxtui.substrates.harness.containers import HarnessContainers
 from taxtui.substrates.harness.harness import QUIET, HarnessedSandbox, HarnessSubstrate
 
@@ -20,13 +21,6 @@ os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 
 from swerex.deployment.docker import DockerDeployment
 from swerex.runtime.abstract import Command
-
-
-class SwerexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``-s swerex:image=NAME``."""
-
-    image: str = ""  # with swe-rex
-    shell: Literal["bash", "sh"] = "bash"
 
 
 class SwerexSandbox(HarnessedSandbox):
@@ -64,6 +58,7 @@ class SwerexSubstrate(HarnessSubstrate):
     name: ClassVar[str] = "swerex"
     Options: ClassVar[type[msgspec.Struct]] = SwerexOptions
     package: ClassVar[str] = "swe-rex"
+    options: SwerexOptions
     sites: HarnessContainers
 
     def __init__(self, options: SwerexOptions | None = None) -> None:
@@ -72,7 +67,7 @@ class SwerexSubstrate(HarnessSubstrate):
         fix = "docs/substrates/harnesses.md says how to make one"
         sites = HarnessContainers(self.name, self.options.image, fix, compose=False)
         # SWE-ReX chooses the containers' names.
-        super().__init__(sites, "docker", self.options.shell, idempotent=False)
+        super().__init__(sites, "docker", idempotent=False)
 
     async def begin(self, spec: SandboxSpec, env: dict[str, str]) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""

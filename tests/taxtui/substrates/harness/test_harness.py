@@ -20,9 +20,9 @@ from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.kit.text_sandbox import TextAnswer
 from taxtui.sandboxes.protocol import Availability, Marks
-from taxtui.substrates.harness import harbor_environment, harness
+from taxtui.substrates.harness import HarborOptions, harbor_environment, harness
 from taxtui.substrates.harness.failure import not_run, not_started
-from taxtui.substrates.harness.harbor_environment import HarborEnvironments, HarborOptions
+from taxtui.substrates.harness.harbor_environment import HarborEnvironments
 from taxtui.substrates.harness.harness import HarnessedSandbox, HarnessSubstrate
 from tests.support.sandboxes import spec
 from tests.support.waiting import cancelled
@@ -193,7 +193,8 @@ class Substrate(HarnessSubstrate):
     Options: ClassVar[type[HarborOptions]] = HarborOptions
 
     def __init__(self, root: Path) -> None:
-        super().__init__(HarborEnvironments(HarborOptions()), "fake", "bash", idempotent=False)
+        self.options = HarborOptions()
+        super().__init__(HarborEnvironments(HarborOptions()), "fake", idempotent=False)
         self.sites.root = root
         self.environment = Environment()
 
