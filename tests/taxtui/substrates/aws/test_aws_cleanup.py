@@ -14,7 +14,7 @@ import pytest
 
 from taxtui.runner.cleanup import watchdog
 from taxtui.runner.cleanup.ledger import LedgerEntry
-from taxtui.sandboxes.conformance.walker import CancelledAwait, stepped
+from taxtui.sandboxes.conformance.walker import CancelledAwait
 from taxtui.sandboxes.protocol import Marks
 from tests.support.command_line import marked
 from tests.support.standins import aws_standin_victim
@@ -59,8 +59,8 @@ async def reap(substrate: Any) -> None:
 
 async def cancelled_at(number: int, work: Coroutine[Any, Any, object]) -> bool:
     """Whether the coroutine was suspended that often, and so was cancelled there, whatever it waited for."""
-    step = CancelledAwait(number, 0.0)
-    task = asyncio.create_task(stepped(work, step))
+    step = CancelledAwait(work, number, 0.0)
+    task = asyncio.ensure_future(step)
     await asyncio.wait({task})
     if not step.cancelled:
         task.result()
