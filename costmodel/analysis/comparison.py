@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import Recording, files_of
 from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial, values_of
-from costmodel.statistics import repetitions, verdict
-from costmodel.statistics.intervals import LEVEL, Interval, difference, quantile, ratio, student_t, wilson_interval
+from costmodel.statistics import intervals, repetitions, verdict
+from costmodel.statistics.intervals import LEVEL, Interval, difference, quantile, ratio, student_t
 from costmodel.statistics.quantiles import percentile, percentile_with_runs, spread_of, worth
-from costmodel.statistics.repetitions import NORMAL, Assumed, Basis, Estimate, RunKey
+from costmodel.statistics.repetitions import MIN_RUNS, NORMAL, Assumed, Basis, Estimate, RunKey
 from costmodel.workload.pool import Pool, pools
 
 BETTER: Final = "better"
@@ -37,6 +37,8 @@ SURROUNDINGS: Final = ("environment", "substrate_version", "image")
 METRIC_LIMIT: Final = 0.10
 """Limit of a metric without a given limit."""
 FAILURE_RATE: Final = "failure_rate"
+REPETITION_WORTH: Final = 20
+"""Independent trials, at most, that a repetition is assumed to be worth for a failure rate."""
 HELD: Final = "held_per_success"
 SIDES: Final = ("before", "after")
 WAS_ZERO: Final = "it was 0 before"
@@ -94,7 +96,8 @@ class Comparison(NamedTuple):
     @property
     def measured(self) -> bool:
         """Whether these repetitions show how much repetitions differ; else an sd is assumed."""
-        return any(basis.measured for basis in self.bases)
+        enough = sum(self.repetitions) - 2 >= MIN_RUNS
+        return any(basis.measured for basis in self.bases) or (self.metric.quantity == FAILURE_RATE and enough)
 
     @property
     def beyond(self) -> bool | None:
@@ -283,10 +286,34 @@ def _worse_at(comparison: Comparison, level: float) -> bool:
 
 
 def _failures(before: Pool, after: Pool, metric: Metric) -> Comparison:
-    """Compare shares of failed trials, with Newcombe's interval of the difference, from Wilson's (1998)."""
-    then, now = (wilson_interval(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
-    sides = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
-    return Comparison(before, after, metric, *sides, difference(now, then))
+    """Compare shares of failed trials, with Newcombe's interval of the difference, from Wilson's (1998).
+
+    Failures come together, so that several trials are worth one: as many as correlated neighbours show, and the ratio
+    of the variance between repetitions to the binomial variance, with Student's t. Where repetitions are too few to
+    show the ratio, one is worth at most ``REPETITION_WORTH`` trials.
+    """
+    sides = []
+    for pool in (before, after):
+        rate = 1 - pool.succeeded / len(pool.trials)
+        by_run: dict[RunKey, list[float]] = {}
+        for trial in pool.trials:
+            by_run.setdefault(trial.run, []).append((not trial.ok) - rate)
+        sides.append(list(by_run.values()))
+    each = intervals.correlation_time([*sides[0], *sides[1]], only_if_seen=True)
+    known = [runs for runs in sides if any(map(any, runs))]
+    freedom = sum(len(runs) - 1 for runs in known)
+    spread = sum(len(runs) * sum(sum(run) ** 2 for run in runs) for runs in known)
+    binomial = sum((len(runs) - 1) * sum(error**2 for run in runs for error in run) for runs in known)
+    if freedom >= MIN_RUNS and spread > binomial:
+        each = max(each, spread / binomial * (student_t(freedom) / NORMAL) ** 2)
+    rates = []
+    for pool, runs in zip((before, after), sides, strict=True):
+        count = len(pool.trials)
+        worth_one = each if freedom >= MIN_RUNS else max(each, count / len(runs) / REPETITION_WORTH)
+        rates.append(intervals.wilson_interval((count - pool.succeeded) / worth_one, count / worth_one))
+    then, now = rates
+    compared = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
+    return Comparison(before, after, metric, *compared, difference(now, then))
 
 
 def _means(before: Pool, after: Pool, metric: Metric, assume: Assumed) -> Comparison:
@@ -296,11 +323,8 @@ def _means(before: Pool, after: Pool, metric: Metric, assume: Assumed) -> Compar
     if was is None or value is None:
         return Comparison(before, after, metric, then, now, None, _missing(then, now))
     change = verdict.ratio(value, was, assume)
-    sd = (
-        math.sqrt(repetitions.between((value, was)))
-        if repetitions.measures(value, was) and not assume.by_user
-        else None
-    )
+    shown = repetitions.measures(value, was) and not assume.by_user
+    sd = math.sqrt(repetitions.between((value, was))) if shown else None
     bases = _bases((len(was.parts), len(value.parts)), sd, assume)
     return Comparison(before, after, metric, then, now, change and change.shifted(-1), WAS_ZERO, bases)
 

@@ -176,7 +176,7 @@ def ratio(first: Interval, second: Interval) -> Interval:
     return Interval(value, low, (product + math.sqrt(max(0.0, product**2 - above * lower))) / lower)
 
 
-def wilson_interval(successes: int, trials: int) -> Interval:
+def wilson_interval(successes: float, trials: float) -> Interval:
     """Return a rate with Wilson's interval; ``trials`` is above 0."""
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     rate, shrink = successes / trials, 1 + z * z / trials

@@ -92,7 +92,7 @@ class RunPart(NamedTuple):
     share: float  # share of the denominators
     value: float  # the run's own ratio
     variance: float  # variance of ``value`` within the run
-    deviations: Sequence[float]  # part of each trial in the error of ``value``, in time order; the sum is 0
+    deviations: Sequence[float]  # part of each block in the error of ``value``, in time order; the sum is 0
 
 
 class Estimate(NamedTuple):
@@ -129,21 +129,25 @@ def estimate(
     """
     total = sum(denominators)
     value = sum(numerators) / total
-    by_run: defaultdict[RunKey, list[tuple[float, float]]] = defaultdict(list)
-    for (run, _), upper, lower in zip(origins, numerators, denominators, strict=True):
-        by_run[run].append((upper, lower))
-    parts = []
+    by_run: defaultdict[RunKey, list[tuple[int, float, float]]] = defaultdict(list)
+    for (run, block), upper, lower in zip(origins, numerators, denominators, strict=True):
+        by_run[run].append((block, upper, lower))
+    parts, residuals = [], []
     for run, trials in by_run.items():
-        run_total = sum(lower for _, lower in trials)
+        run_total = sum(lower for *_, lower in trials)
         if not run_total:
             continue
-        ratio = sum(upper for upper, _ in trials) / run_total
-        deviations = array("d", [(upper - ratio * lower) / run_total for upper, lower in trials])
+        ratio = sum(upper for _, upper, _ in trials) / run_total
+        deviations = array("d", [(upper - ratio * lower) / run_total for _, upper, lower in trials])
         variance = variance_of_sum(deviations, correlation_time([deviations]))
-        parts.append(RunPart(run, run_total / total, ratio, variance, deviations))
+        blocks: defaultdict[int, float] = defaultdict(float)
+        for (block, *_), deviation in zip(trials, deviations, strict=True):
+            blocks[block] += deviation
+        parts.append(RunPart(run, run_total / total, ratio, variance, array("d", blocks.values())))
+        residuals.append(deviations)
     within = ratio_interval(numerators, denominators, origins)
     if within.low is not None and within.high is not None:  # widen it to correlated trials
-        factor = math.sqrt(correlation_time([part.deviations for part in parts]))
+        factor = math.sqrt(correlation_time(residuals))
         within = Interval(value, value - factor * (value - within.low), value + factor * (within.high - value))
     return Estimate(value, within, tuple(parts), abs(value - idle))
 

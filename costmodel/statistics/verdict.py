@@ -6,7 +6,7 @@ import math
 from typing import Final, NamedTuple
 
 from costmodel.statistics import intervals
-from costmodel.statistics.intervals import LEVEL, MIN_TRIALS, Interval, correlation_time, difference, student_t
+from costmodel.statistics.intervals import LEVEL, Interval, correlation_time, difference, student_t
 from costmodel.statistics.repetitions import (
     MIN_RUNS,
     NORMAL,
@@ -58,13 +58,20 @@ class Difference(NamedTuple):
 
 
 def judge(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
-    """Judge ``first`` − ``second``: by the paired ratio if the repetitions are the same, else by the between-repetition
-    sd.
+    """Judge ``first`` − ``second``: by the paired ratio where there is one, else by the between-repetition sd.
 
-    The interval is never narrower than within the runs.
+    Limits of a paired difference are those of the ratio, less 1, times a limit of ``second``, so that their sign stays.
+    Another interval is never narrower than within the runs.
     """
-    if first.runs == second.runs:
-        return _together(first, second, assume)
+    counts = len(first.parts), len(second.parts)
+    if (by := paired_ratio(first, second, assume)) is not None and by.limits is not None:
+        size = interval(second, assume)
+        upper = second.value if size.high is None else size.high
+        lower = size.low if size.low is not None and size.low > 0 else second.value**2 / upper
+        low, high = (end - 1 for end in by.limits)
+        limits = low * (lower if low > 0 else upper), high * (upper if high > 0 else lower)
+        delta = Interval((by.value - 1) * second.value, *limits)
+        return Difference(delta, Finding(_decided(delta), None, counts))
     within, outer = difference(first.within, second.within), difference(*margins(first, second, assume))
     delta = within
     if within.limits and outer.limits:
@@ -73,42 +80,20 @@ def judge(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
     kind = _decided(delta)
     if kind == TIE and not measures(first, second) and _decided(within) == DIFFERS:
         kind = CANNOT_TELL
-    runs_apart = spread_under_no_change(first, second, assume)
-    return Difference(delta, Finding(kind, runs_apart, (len(first.parts), len(second.parts))))
-
-
-def _together(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
-    """Judge two means of the same repetitions by their paired ratio.
-
-    Limits of the difference are the limits of the ratio, less 1, times a limit of ``second``, so that their sign stays.
-    """
-    value, by = first.value - second.value, ratio(first, second, assume)
-    counts = (len(first.parts), len(second.parts))
-    if by is None or by.limits is None:
-        return Difference(Interval(value), Finding(UNKNOWN, None, counts))
-    size = interval(second, assume)
-    upper = second.value if size.high is None else size.high
-    lower = size.low if size.low is not None and size.low > 0 else second.value**2 / upper
-    low, high = (end - 1 for end in by.limits)
-    delta = Interval(value, low * (lower if low > 0 else upper), high * (upper if high > 0 else lower))
-    return Difference(delta, Finding(_decided(Interval(by.value - 1, low, high)), None, counts))
+    return Difference(delta, Finding(kind, spread_under_no_change(first, second, assume), counts))
 
 
 def ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:
     """Return ``first`` / ``second`` with the interval that contains 1 exactly if ``judge`` says tie.
 
-    In the same runs the interval comes from the paired logarithm. Else it contains the ratios r at which
-    ``first`` − r·``second`` is a tie (``intervals.ratio``). None: ``second`` is not above 0. The upper limit is None
-    where ``second`` may be 0.
+    Without a paired ratio it contains the ratios r at which ``first`` − r·``second`` is a tie (``intervals.ratio``).
+    None: ``second`` is not above 0. The upper limit is None where ``second`` may be 0.
     """
     if second.value <= 0:
         return None
+    if (paired := paired_ratio(first, second, assume)) is not None:
+        return paired
     value = first.value / second.value
-    if first.runs == second.runs:
-        paired = paired_log_ratio(first, second, assume)
-        if paired is None or paired.low is None or paired.high is None:
-            return Interval(value)
-        return Interval(value, math.exp(paired.low), math.exp(paired.high))
     within, outer = (
         intervals.ratio(*sides) for sides in ((first.within, second.within), margins(first, second, assume))
     )
@@ -125,54 +110,51 @@ def _decided(delta: Interval) -> str:
     return TIE if low <= 0 <= high else DIFFERS
 
 
-def paired_log_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:
-    """Return the logarithm of ``first`` / ``second`` from the same repetitions, whose slowness cancels.
+def paired_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:
+    """Return ``first`` / ``second`` in their common repetitions, whose slowness cancels.
 
     A slow repetition multiplies the times of both sides, so the factor cancels in the logarithm, not in the difference.
-    A repetition spreads the trials of each cell evenly: the k-th shares of both sides ran in the same stretch. Within a
-    repetition the sample is the stretches, one per trial of the smaller side. From two repetitions on, the sample
-    between them is their log ratios (random effects), unless an sd is set. Student's t uses both degrees of freedom.
+    A repetition spreads the blocks of each cell evenly: the k-th shares of both sides ran in the same stretch. Within a
+    repetition the sample is the stretches, one per block of the smaller side: trials of a block share its minutes. From
+    two repetitions on, the sample between them is their log ratios (random effects), unless an sd is set. Student's t
+    uses both degrees of freedom.
 
-    None: an amount is not above 0.
+    None: no common repetition, fewer than two degrees of freedom, or an amount that is not above 0.
     """
     theirs = {part.run: part for part in second.parts}
-    pairs = [(part, theirs[part.run]) for part in first.parts]
-    amounts = [first.value, second.value, *(part.value for pair in pairs for part in pair)]
-    if min(amounts) <= 0:
+    pairs = [(part, theirs[part.run]) for part in first.parts if part.run in theirs]
+    if not pairs or any(part.value <= 0 for pair in pairs for part in pair):
         return None
-    value = math.log(first.value / second.value)
-    series = [_stretches(mine, yours, mine.share / first.value, yours.share / second.value) for mine, yours in pairs]
-    count = sum(map(len, series))
-    if count < MIN_TRIALS:
-        return Interval(value)
-    errors = [d for stretches in series for d in stretches]
-    half = student_t(count - 1) * math.sqrt(variance_of_sum(errors, correlation_time(series)))
-    inside = Interval(value, value - half, value + half)
-    if len(pairs) < 2 or assume.by_user:
-        return inside
-    parts = []
+    sums, sizes = (
+        [math.fsum(part.share * part.value**power for part in side) for side in zip(*pairs, strict=True)]
+        for power in (1, 0)
+    )
+    parts, count = [], 0
     for mine, yours in pairs:
-        share = (mine.share * mine.value / first.value + yours.share * yours.value / second.value) / 2
-        stretches_of_run = _stretches(mine, yours, 1 / mine.value, 1 / yours.value)
-        variance = variance_of_sum(stretches_of_run, correlation_time([stretches_of_run]))
+        share = (mine.share * mine.value / sums[0] + yours.share * yours.value / sums[1]) / 2
+        stretches = _stretches(mine, yours)
+        variance = variance_of_sum(stretches, correlation_time([stretches]))
         parts.append(RunPart(mine.run, share, math.log(mine.value / yours.value), variance, ()))
-    tau2 = between([Estimate(value, inside, tuple(parts), 1.0)])
+        count += len(stretches)
+    degrees = count - len(parts), 0 if assume.by_user else len(parts) - 1
+    if max(degrees) < 2:
+        return None
+    tau2 = between([Estimate(1.0, Interval(1.0), tuple(parts), 1.0)]) if degrees[1] else 0.0
     squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
     # F. E. Satterthwaite, Biometrics Bull. 2, 1946:
-    degrees = count - len(parts), len(parts) - 1
     fourths = sum(variance**2 / freedom for variance, freedom in zip(squares, degrees, strict=True) if variance)
     freedom = max(1, int(sum(squares) ** 2 / fourths)) if fourths else max(degrees)
-    half = max(half, student_t(freedom) * math.sqrt(sum(squares)))
-    return Interval(value, value - half, value + half)
+    value, factor = sums[0] / sums[1] * (sizes[1] / sizes[0]), math.exp(student_t(freedom) * math.sqrt(sum(squares)))
+    return Interval(value, value / factor, value * factor)
 
 
-def _stretches(mine: RunPart, yours: RunPart, factor: float, second_factor: float) -> list[float]:
-    """Return the part of each stretch in the error of the logarithm. A factor makes a deviation relative."""
+def _stretches(mine: RunPart, yours: RunPart) -> list[float]:
+    """Return the part of each stretch in the error of the logarithm of the ratio."""
     count = min(len(mine.deviations), len(yours.deviations))
     sums = [0.0] * count
-    for deviations, weight in ((mine.deviations, factor), (yours.deviations, -second_factor)):
-        for index, deviation in enumerate(deviations):
-            sums[index * count // len(deviations)] += weight * deviation
+    for part, sign in ((mine, 1), (yours, -1)):
+        for index, deviation in enumerate(part.deviations):
+            sums[index * count // len(part.deviations)] += sign * deviation / part.value
     return sums
 
 

@@ -40,7 +40,7 @@ _LEGEND: Final = (
     "worse, better: the interval of the change is on one side of 0. no difference: the interval is within ± the limit. "
     f"inconclusive: neither. needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
     "failure_rate: limit and change are in percentage points; without a failed trial in AFTER the rate is never "
-    "inconclusive."
+    "inconclusive; where repetitions are too few to show how failures come together, at most 20 trials of each count."
 )
 
 

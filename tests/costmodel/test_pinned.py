@@ -428,7 +428,6 @@ def _repetitions() -> dict[str, object]:
                 repetitions.interval(first, assume),
                 verdict.judge(first, second, assume),
                 verdict.ratio(first, second, assume),
-                verdict.paired_log_ratio(first, second, assume),
             ]
     for (one, (first, _)), (other, (second, _)) in itertools.permutations(sides.items(), 2):
         assume = assumptions[(len(one) + len(other)) % 3]

@@ -50,8 +50,8 @@ def not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
-    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
-    trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
+    trials = [trial(n, block=n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
+    trials += [trial(n, cell=1, block=n, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
     trials += [trial(n, cell=2, runs=[S // 2] * 3) for n in range(100, 110)]
     cells = cell(0), cell(1, substrate="kubernetes"), cell(2, tier="T1", tier_digest="d1")
     return str(write(tmp_path_factory.mktemp("decision") / "run.msgpack", trials, *cells))

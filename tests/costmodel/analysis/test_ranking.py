@@ -28,7 +28,7 @@ def rows_of(*names: Path, **asked: Any) -> list[Row]:
 def cells(folder: Path, *spec: tuple[dict[str, Any], int], name: str = "a") -> Path:
     """A cell each, at 3 actions of which so many seconds are not work."""
     frames = [
-        trial(10 * place + n, cell=place, create=(2 + n % 2) * S, actions=[(1 + more) * S] * 3, runs=[S] * 3)
+        trial(10 * place + n, cell=place, block=n, create=(2 + n % 2) * S, actions=[(1 + more) * S] * 3, runs=[S] * 3)
         for place, (_, more) in enumerate(spec)
         for n in range(6)
     ]
@@ -190,8 +190,9 @@ def test_every_place_and_work_is_compared_in_table_and_json() -> None:
 
 def two_substrates(folder: Path, slow: int = 3, **other: Any) -> Path:
     """docker: 3 s and 1 s an action (half of it work); the other: 4 s and ``slow`` s an action."""
-    fast = [trial(n, create=(2 + n % 2) * S, runs=[S // 2] * 3) for n in range(6)]
-    slower = [trial(n, cell=1, create=(3 + n % 2) * S, actions=[slow * S] * 3, runs=[S] * 3) for n in range(10, 16)]
+    fast = [trial(n, block=n, create=(2 + n % 2) * S, runs=[S // 2] * 3) for n in range(6)]
+    actions, runs = [slow * S] * 3, [S] * 3
+    slower = [trial(n, cell=1, block=n, create=(3 + n % 2) * S, actions=actions, runs=runs) for n in range(10, 16)]
     return write(folder / "a", fast + slower, cell(0), cell(1, **{"substrate": "kubernetes"} | other))
 
 

@@ -32,8 +32,18 @@ from costmodel import (
 from costmodel.statistics.distribution import WHOLE, Distribution, strata_of_sum
 from costmodel.statistics.intervals import correlation_time, mean_interval, quantile, student_t, wilson_interval
 from costmodel.statistics.quantiles import effective_count, rank_limits
-from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, assumed, basis, between, interval
-from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, Finding, judge, paired_log_ratio, ratio
+from costmodel.statistics.repetitions import (
+    WITHIN_ONLY,
+    Assumed,
+    Estimate,
+    RunKey,
+    assumed,
+    basis,
+    between,
+    estimate,
+    interval,
+)
+from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE, UNKNOWN, Finding, judge, paired_ratio, ratio
 from costmodel.workload.rescaling import Level, LevelCurve
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.repeated import TRUTH, estimated, estimated_trials, measured, rates
@@ -263,23 +273,17 @@ def test_verdicts() -> None:
 
 
 @pytest.mark.parametrize("run_sd", [0.05, 0.10])
-def test_rates_of_false_and_found_differences(run_sd: float) -> None:
+def test_rates_of_held_means_and_found_differences(run_sd: float) -> None:
     """Simulated runs with a known sd between them; tests/studies/study_power.py has larger ones."""
     rounds = 60
-    false_across = false_inside = found_inside = held = 0
+    found_inside = held = 0
     for seed in range(rounds):
-        rng = Random(f"{run_sd}:{seed}")
-        first, second = measured(rng, 3, run_sd, 40), measured(rng, 3, run_sd, 40)
-        one, other = estimated(first["a"], "r"), estimated(second["a"], "s")
-        false_across += judge(one, other, USUAL).verdict.kind == DIFFERS
-        low, high = interval(one, USUAL)[1:]
+        first = measured(Random(f"{run_sd}:{seed}"), 3, run_sd, 40)
+        low, high = interval(estimated(first["a"]), USUAL)[1:]
         held += low <= TRUTH["a"] <= high
-        alone = {name: estimated(runs[:1]) for name, runs in first.items()}
-        false_inside += judge(alone["b"], alone["a"], USUAL).verdict.kind == DIFFERS
-        found_inside += judge(alone["slower by 20 %"], alone["a"], USUAL).verdict.kind == DIFFERS
-    assert false_across <= 0.12 * rounds  # .05 and what 60 rounds leave open
-    assert false_inside <= 0.12 * rounds
-    assert held >= 0.88 * rounds
+        slower = estimated(first["slower by 20 %"][:1])
+        found_inside += judge(slower, estimated(first["a"][:1]), USUAL).verdict.kind == DIFFERS
+    assert held >= 0.88 * rounds  # .95 and what 60 rounds leave open
     assert found_inside == rounds
 
 
@@ -330,34 +334,29 @@ def test_what_is_assumed_of_runs_is_what_the_shipped_ones_show(substrate: str, n
 
 
 OF_DOCKER = assumed("docker")
-RUN_S = (9.6, 17.0, 20.4)
-"""Mean times of three repetitions on a busy machine: the drift that made 2.8 times as slow a tie."""
 
 
-def drifting(
-    rng: Random, runs: tuple[float, ...], blocks: int, truth: float, apart: float = 0.0
-) -> tuple[Estimate, Estimate]:
-    """Two cells that share a drift, the first ``truth`` times as slow; ``apart``: the sd of that between runs."""
-    one: list[list[float]] = [[] for _ in runs]
-    other: list[list[float]] = [[] for _ in runs]
-    for run, run_s in enumerate(runs):
-        state, own = rng.gauss(0, 0.3), math.exp(rng.gauss(0, apart))
+def drifting(rng: Random, runs: tuple[float, ...], blocks: int, truth: float, size: int = 1) -> list[Estimate]:
+    """Two cells that share a drift, the first ``truth`` times as slow; the trials of a block share its state."""
+    one: list[float] = []
+    other: list[float] = []
+    for run_s in runs:
+        state = rng.gauss(0, 0.3)
         for _ in range(blocks):
             state = 0.8 * state + rng.gauss(0, 0.2)
-            one[run].append(run_s * truth * own * math.exp(state + rng.gauss(0, 0.1)))
-            other[run].append(run_s * math.exp(state + rng.gauss(0, 0.1)))
-    return estimated(one), estimated(other)
+            for cell, mean_s in (one, run_s * truth), (other, run_s):
+                block_s = mean_s * math.exp(state + rng.gauss(0, 0.06))
+                cell += [block_s * math.exp(rng.gauss(0, 0.02)) for _ in range(size)]
+    origins = [(RunKey("r", at // size // blocks), at // size % blocks) for at in range(len(one))]
+    return [estimate(cell, [1] * len(cell), origins) for cell in (one, other)]
 
 
-def test_what_is_slower_in_every_block_is_no_tie_however_the_machine_drifts() -> None:
-    docker, nspawn = drifting(Random(4), RUN_S, 8, 2.7, apart=0.1)
-    found = ratio(docker, nspawn, OF_DOCKER)
-    assert found.value == docker.value / nspawn.value
+def test_a_repetition_of_one_side_leaves_the_ratio_of_the_common_ones() -> None:
+    docker, nspawn = drifting(Random(4), (9.6, 17.0, 20.4), 8, 2.7)
+    more = nspawn._replace(parts=(*nspawn.parts, nspawn.parts[0]._replace(run=RunKey("r", 9), value=99.0)))
+    found = ratio(docker, more, OF_DOCKER)
+    assert found == pytest.approx(ratio(docker, nspawn, OF_DOCKER))
     assert found.low > 1.5
-    assert found.high < 5
-    judged = judge(docker, nspawn, OF_DOCKER)
-    assert judged.verdict.kind == DIFFERS
-    assert judged.value.low > 0, "the difference says what its ratio says"
 
 
 def test_a_drift_that_both_share_cancels_and_what_has_no_logarithm_has_no_interval() -> None:
@@ -366,10 +365,7 @@ def test_a_drift_that_both_share_cancels_and_what_has_no_logarithm_has_no_interv
     found = ratio(estimated([[3 * one for one in drift]]), estimated([drift]), OF_DOCKER)
     assert found == pytest.approx((3, 3, 3))
     one, other = estimated([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]), estimated([[1.0, 2.0, 3.0]] * 2)
-    assert paired_log_ratio(one, other, OF_DOCKER) is None
-    assert judge(one, other, OF_DOCKER).verdict.kind == UNKNOWN
-    few = estimated([[1.0], [2.0]])
-    assert ratio(few, few, OF_DOCKER) == (1.0, None, None)
+    assert paired_ratio(one, other, OF_DOCKER) is None
 
 
 def test_two_repetitions_whose_ratios_differ_decide_by_students_t_of_two() -> None:
@@ -381,15 +377,15 @@ def test_two_repetitions_whose_ratios_differ_decide_by_students_t_of_two() -> No
     assert judge(one, other, WITHIN_ONLY).verdict.kind == DIFFERS, "an sd that is given stands in for what runs show"
 
 
-@pytest.mark.parametrize("runs", [1, 2, 3])
-def test_equal_cells_are_said_to_differ_in_one_of_twenty(runs: int) -> None:
-    """The seeded A/A study, small: 150 pairs. 1,000 pairs with 30 blocks gave .045, .024 and .017."""
+@pytest.mark.parametrize(("runs", "blocks", "size"), [(1, 15, 1), (2, 15, 1), (3, 15, 1), (1, 1, 16), (3, 2, 16)])
+def test_equal_cells_are_said_to_differ_in_one_of_twenty(runs: int, blocks: int, size: int) -> None:
+    """The seeded A/A study, small. Blocks of 16 taken as 16 pairs of trials gave .86 and .08."""
     rounds = 150
     false = planted = 0
     for seed in range(rounds):
         rng = Random(f"{runs}:{seed}")
         level_s = tuple(math.exp(rng.gauss(0, 0.3)) for _ in range(runs))
-        false += judge(*drifting(rng, level_s, 15, 1.0), OF_DOCKER).verdict.kind == DIFFERS
-        planted += judge(*drifting(rng, level_s, 15, 1.5), OF_DOCKER).verdict.kind == DIFFERS
+        false += judge(*drifting(rng, level_s, blocks, 1.0, size), OF_DOCKER).verdict.kind == DIFFERS
+        planted += judge(*drifting(rng, level_s, blocks, 1.5, size), OF_DOCKER).verdict.kind == DIFFERS
     assert false <= 0.06 * rounds
     assert planted >= 0.9 * rounds

@@ -41,8 +41,8 @@ def _simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
-    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
-    trials += [trial(n, cell=1, create=(9 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
+    trials = [trial(n, block=n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
+    trials += [trial(n, cell=1, block=n, create=(9 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
     trials += [trial(100, cell=1, actions=[S], outcome="failed")]
     path = tmp_path_factory.mktemp("projected") / "run.msgpack"
     return str(write(path, trials, cell(0), cell(1, substrate="kubernetes", variant="kata")))

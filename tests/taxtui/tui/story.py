@@ -61,7 +61,7 @@ def trial(
 ) -> list[Event]:
     """All events of one trial; READY_AGAIN and CLEANUP take 2 ms and 10 ms, everything else is as asked."""
     durations_ns = durations_ns if durations_ns is not None else [5 * MS] * 10
-    told: list[Event] = [events.TrialStarted(key, cell, f"taxtui-7f3a-{key}", start_ns, start_ns, 0, warm_up)]
+    told: list[Event] = [events.TrialStarted(key, cell, f"taxtui-7f3a-{key}", start_ns, start_ns, 0, warm_up, key)]
     at_ns = start_ns
     for name, duration_ns in (
         (events.CREATE, create_ns),
