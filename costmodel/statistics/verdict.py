@@ -143,7 +143,7 @@ def paired_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval
     squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
     # F. E. Satterthwaite, Biometrics Bull. 2, 1946:
     fourths = sum(variance**2 / freedom for variance, freedom in zip(squares, degrees, strict=True) if variance)
-    freedom = max(1, int(sum(squares) ** 2 / fourths)) if fourths else max(degrees)
+    freedom = max(1, int(sum(squares) ** 2 / fourths + 1e-9)) if fourths else max(degrees)
     value, factor = sums[0] / sums[1] * (sizes[1] / sizes[0]), math.exp(student_t(freedom) * math.sqrt(sum(squares)))
     return Interval(value, value / factor, value * factor)
 
