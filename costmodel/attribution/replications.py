@@ -177,8 +177,14 @@ class Replications:
             rules, streams = StepRules(training_run), STREAMS[effort >= ROUGH]
             if twin_rounds == 0 and effort < ROUGH:
                 streams = FEW_STREAMS
-            highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
-            sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest), settled / scale)
+            while True:
+                highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
+                sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest), settled / scale)
+                needed = cost_per_rollout * sample.rollouts(0) * 2 * STREAMS[0]
+                less, small = smaller(run.training_run, math.ceil(scale * needed / ATTEMPTS))
+                if needed <= ATTEMPTS or less <= scale or rules.cluster is None or not rules.cluster.fills:
+                    break
+                scale, training_run, rules = less, small, StepRules(small)
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
                 streams -= 1
             sampling = Sampling(sample, streams, scale)

@@ -77,6 +77,10 @@ class Nodes:
         """Return images on nodes, including running pulls, by last use."""
         return [list(disk) for disk in self._disks]
 
+    def look(self) -> tuple[float, float, int]:
+        """Return what nodes have pulled, and hold, in GB, and the number of built images."""
+        return self.pulled_gb, math.fsum(self._held_gb), len(self.built)
+
     def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:
         """Take a free pod for this image: return its node, and the arrival of the image."""
         cluster, used = self._cluster, self._used

@@ -2,10 +2,10 @@
 
 A short run is simulated whole. In a longer run the first steps are exact, and later steps represent the rest. They
 follow the start directly where no state is carried between steps, and half of the budget where throttles and pools
-settle. They are spread along the run where disks fill up. A stream is simulated as a stream: a start, a settled part
-with the weight of the rest, and an end without following rollouts.
+settle. Where disks fill up they are spread along the run, and weighted by what all steps pull. A stream is simulated
+as a stream: a start, a settled part with the weight of the rest, and an end without following rollouts.
 
-More rounds repeat the selection with other random numbers; where disks fill up, only the last place.
+More rounds repeat the selection with other random numbers; where disks are soon full, only the last place.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from statistics import fmean
 from typing import Final, NamedTuple
 
 from costmodel.simulation.random_streams import RandomStream
@@ -38,8 +39,12 @@ AVERAGED: Final = 16
 AT_ONCE: Final = 4
 """The same part in steps, as a multiple of the steps in flight."""
 SETTLED: Final = 0.03
-UNPULLED: Final = 0.05
+UNPULLED: Final = 0.02
 """Share of the pulls of a filling run that may remain where its steps count as alike."""
+PLACES: Final = 7
+"""Places along a run where more than ``SETTLED`` of all pulls are above the final level; ``FEW`` in others."""
+PROBES: Final = range(1, 65)
+"""Rounds with whose images the usual pulls of a place are found."""
 ROUND: Final = 1 << 20
 """Distance between the step numbers of two rounds."""
 
@@ -229,18 +234,12 @@ def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
     assert rules.cluster is not None
     nodes, workers = Nodes(rules.cluster), rules.workers
     waves = max(1, math.ceil(workers / rules.size))  # steps in flight
-    seated: deque[int] = deque()
-    built: list[int] = []
-    pulled: list[float] = []
+    seated, prompt_gb = deque[int](), rules.group * max(rules.cluster.sizes_gb, default=0.0)
+    looks: list[tuple[float, float, int]] = []
     for number in range(count):
         if number % waves == 0:
-            pulled.append(nodes.pulled_gb)
-            built.append(len(nodes.built))
-            if (
-                len(pulled) > 2 * AT_ONCE
-                and built[-1] == built[-AT_ONCE]
-                and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE)
-            ):
+            looks.append(nodes.look())
+            if len(looks) > 2 * AT_ONCE and _settled(looks, AT_ONCE, (count - number) / waves, prompt_gb):
                 return number
         for image in stream.images(number, rules.size):
             if len(seated) == workers:
@@ -250,33 +249,35 @@ def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
 
 
 def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: int, whole: float) -> StepSample:
-    """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
-    the last place if steps are alike from there."""
+    """Return steps along a run whose disks fill up; steps between them are interpolated by their pulls. Later rounds
+    repeat the last place only if it stands for most of the pulls."""
     lead = LEAD if rules.policy.overlaps else 0
-    wanted = max(3, highest // (lead + 1))
-    before, last = _filling(rules, stream, count, lead)
-    early = max(2, (wanted - 1) // 2)  # the other steps repeat the last place, which stands for most of the run
+    wanted = max(FEW, highest // (lead + 1))
+    before, pulled = _filling(rules, stream, count, lead)
+    last, level = len(pulled) - 1, fmean(pulled[-AVERAGED:])
+    above = math.fsum(pulled) - level * len(pulled)
+    soon = last < count - 1 and above <= SETTLED * (above + level * count)
+    early = max(2, (wanted - 1) // 2, 0 if soon else PLACES - 1)
     places = (round((last + 1) ** (place / early)) - 1 for place in range(early + 1))
     at = sorted({min(before, key=lambda number: (abs(number - place), number)) for place in places})
-    weights = [0.0] * len(at)
-    weights[0] += 0.5
-    for place, (start, following_start) in enumerate(pairwise(at)):
-        weights[place] += (following_start - start) / 2
-        weights[place + 1] += (following_start - start) / 2
-    weights[-1] += count - 0.5 - last
-    segments: list[Segment] = []
-    drawn = 0
-    full = last < count - 1
-    copies = max(1, wanted - len(at) + 1) if full else 1
+    usual = [_usual(rules, stream, before[number], min(lead, number)) for number in at]
+    weights = [0.0] * (len(at) - 1) + [float(count - last)]
+    for place, (start, end) in enumerate(pairwise(at)):
+        steps, fall = end - start, usual[place] - usual[place + 1]
+        below = math.fsum(usual[place] - gb for gb in pulled[start:end])
+        to_end = min(steps - 1, max(0.0, below / fall)) if fall > 0 else steps / 2
+        weights[place] += steps - to_end
+        weights[place + 1] += to_end
+    segments, drawn = list[Segment](), 0
+    copies = max(1, wanted - len(at) + 1) if last < count - 1 else 1
     for number, weight in zip(at, weights, strict=True):
         lead_steps, times = min(lead, number), copies if number == last else 1
         for _ in range(times):
-            disks, built = before[number]
             sizes = (rules.size,) * (lead_steps + 1)
-            segments.append(Segment(drawn, sizes, (weight / times,), lead_steps, disks, built))
+            segments.append(Segment(drawn, sizes, (weight / times,), lead_steps, *before[number]))
             drawn += lead_steps + 1
     later = [segments[-1]._replace(first=place * len(segments[-1].sizes)) for place in range(wanted)]
-    return StepSample(count, tuple(segments), whole, later=tuple(later) if full else (), alike=copies)
+    return StepSample(count, tuple(segments), whole, later=tuple(later) if soon else (), alike=copies)
 
 
 class Contents(NamedTuple):
@@ -286,48 +287,50 @@ class Contents(NamedTuple):
     built: list[int]
 
 
-def _filling(rules: StepRules, stream: RandomStream, count: int, lead: int) -> tuple[dict[int, Contents], int]:
-    """Return contents ``lead`` steps before some steps, by number, and the last of them: the steps after it are alike.
+def _filling(rules: StepRules, stream: RandomStream, count: int, lead: int) -> tuple[dict[int, Contents], list[float]]:
+    """Return contents ``lead`` steps before some steps, by number, and the pulls of each until steps are alike.
 
     Attempts are placed wave after wave with a common start and without failures.
     """
     assert rules.cluster is not None
-    nodes, workers = Nodes(rules.cluster), rules.workers
-    launched = rules.launched(rules.size)
+    nodes, prompt_gb = Nodes(rules.cluster), rules.group * max(rules.cluster.sizes_gb, default=0.0)
     contents: dict[int, Contents] = {}
-    pulled: list[float] = []
-    builds: list[int] = []
+    looks, pulled = [nodes.look()], list[float]()
     denser = {round(1.25**power) - 1 for power in range(1 + math.ceil(math.log(count, 1.25)))}
     for number in range(count):
         now = Contents(nodes.disks(), list(nodes.built))
         contents.update({place: now for place in denser if max(0, place - lead) == number})
-        before = nodes.pulled_gb
-        builds.append(len(nodes.built))
-        images = stream.images(number, launched)
-        for first in range(0, launched, workers):
-            nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
-        pulled.append(nodes.pulled_gb - before)
-        settled = number >= 2 * AVERAGED and builds[-1] == builds[-AVERAGED]  # few images remain
-        if settled and _settled(pulled, AVERAGED):
+        pulled.append(_pulls(rules, stream, nodes, number))
+        looks.append(nodes.look())
+        if len(looks) > 2 * AVERAGED and _settled(looks, AVERAGED, count - number, prompt_gb):
             now = Contents(nodes.disks(), list(range(1 + max(nodes.built, default=0))))
             break
-    last = max(builds.index(builds[-1]), _level_from(pulled))
-    return {number: held for number, held in contents.items() if number < last} | {last: now}, last
+    return contents | {number: now}, pulled
 
 
-def _level_from(pulled: Sequence[float]) -> int:
-    """Return the step from which on the pulls above the final level are few: ``UNPULLED`` of all above the level."""
-    final = pulled[-AVERAGED:] if len(pulled) > 2 * AVERAGED else pulled[len(pulled) // 2 :]
-    level = math.fsum(final) / len(final)
-    above = [max(0.0, gb - level) for gb in pulled]
-    left = total = math.fsum(above)
-    for number, gb in enumerate(above):
-        if left <= UNPULLED * total:
-            return number
-        left -= gb
-    return len(pulled) - 1
+def _pulls(rules: StepRules, stream: RandomStream, nodes: Nodes, number: int) -> float:
+    """Place the attempts of a step on the nodes; return its pulls."""
+    before, images = nodes.pulled_gb, stream.images(number, rules.launched(rules.size))
+    for first in range(0, len(images), rules.workers):
+        nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + rules.workers]])
+    return nodes.pulled_gb - before
 
 
-def _settled(pulled: Sequence[float], over: int) -> bool:
-    earlier, later = math.fsum(pulled[-2 * over : -over]), math.fsum(pulled[-over:])
-    return abs(earlier - later) <= SETTLED * earlier
+def _usual(rules: StepRules, stream: RandomStream, contents: Contents, lead: int) -> float:
+    """Return the mean pulls of a step ``lead`` steps after these contents, whatever images it draws."""
+    assert rules.cluster is not None
+    pulled: list[float] = []
+    for probe in PROBES:
+        nodes = Nodes(rules.cluster, *contents)
+        pulled += [_pulls(rules, stream, nodes, probe * ROUND + step) for step in range(lead + 1)][-1:]
+    return fmean(pulled)
+
+
+def _settled(looks: Sequence[tuple[float, float, int]], over: int, left: float, prompt_gb: float) -> bool:
+    """Whether ``left`` more looks show few pulls, with one more prompt's by chance, or full disks that pull alike."""
+    seen = looks[-1 - 2 * over], looks[-1 - over], looks[-1 - AVERAGED :][0], looks[-1]
+    pulled, held, built = zip(*seen, strict=True)
+    later, earlier = pulled[3] - pulled[1], pulled[1] - pulled[0]
+    alike = held[3] - held[1] < SETTLED * later and abs(earlier - later) <= SETTLED * earlier
+    few = (pulled[3] - pulled[2] + prompt_gb) / AVERAGED * left <= UNPULLED * pulled[3]
+    return built[3] == built[1] and (alike or few)

@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 
 from costmodel import Images, Think, TrainingRun
-from costmodel.simulation.attempts import Parts
+from costmodel.simulation.attempts import Parts, timed
+from costmodel.simulation.random_streams import AttemptStream, RandomStream
+from costmodel.simulation.rules import StepRules
+from costmodel.simulation.simulator import simulate_steps
+from costmodel.simulation.step_sampling import sample_steps
 from tests.studies.study_staleness import MEAN_S, STEPS, SYSTEMS, asynchronous, mean_period_s, mean_staleness
-from tests.support.cost_model.stepping import S, parts, stepped, training_run
+from tests.support.cost_model.stepping import S, parts, stepped, training_run, trials_of
 
 TEN = [parts(create=2, ready=1, dispatch=1, work=6)]
 
@@ -89,6 +93,21 @@ def test_a_node_pulls_one_image_after_another_and_each_once() -> None:
     assert wall_s(asked, TEN, without={"image_pull"}) == [10]
 
 
+@pytest.mark.parametrize("policy", ["sync", "async"])
+@pytest.mark.parametrize("placement", ["spread", "colocated"])
+def test_the_simulated_steps_pull_what_a_run_that_fills_its_disks_pulls(policy: str, placement: str) -> None:
+    size = {"prompts": 16, "trajectories": 64 * 300, "workers": 64, "nodes": 16, "pods_per_node": 4}
+    images = {"images": Images.between(2, 8, 100), "pull_gb_s": 1.0, "placement": placement}
+    asked = training_run(policy=policy, train_s=1.0, **size, **images)
+    whole = sum(step.pulled_gb for step in stepped(asked, TEN, steps=300))
+    rules, stream = StepRules(asked), RandomStream(asked, trials_of(TEN), None, 1)
+    sample, source = sample_steps(asked, rules, stream, 3), AttemptStream(stream, timed(TEN, (), 1.0), ())
+    segments = [segment for number in range(8) for segment in sample.of(number)]
+    steps = [step for segment in segments for step in simulate_steps(rules, source, segment, sum)]
+    weights = sample._replace(rounds=8).stands_for
+    assert sum(w * step.pulled_gb for w, step in zip(weights, steps, strict=True)) == pytest.approx(whole, rel=0.15)
+
+
 def test_failures_take_as_long_as_they_took() -> None:
     """Two in three attempts of 3 s fail; the rest take 10 s. What a rollout holds is 10 + 2 · 3."""
     failed = [parts(unexplained=3), parts(unexplained=3)]
@@ -104,7 +123,7 @@ def test_failures_take_as_long_as_they_took() -> None:
 def test_what_fails_is_dropped_or_redone_with_its_group() -> None:
     failed = [parts(unexplained=4)] * 2  # at 4 s
     masked = stepped(training_run(batch=16, on_failure="mask"), TEN, failed, steps=200)
-    assert sum(step.delivered for step in masked) / 200 == pytest.approx(16 / 3, rel=0.1)
+    assert sum(step.delivered for step in masked) / 200 == pytest.approx(16 / 3, rel=0.15)
     assert {step.wall_ns / S for step in masked} <= {4, 10}
     some = [parts(unexplained=4, weight=1e-9)]
     redone = stepped(training_run(on_failure="resample"), [parts(create=10, weight=15e-9)], some, steps=200)
@@ -161,7 +180,7 @@ def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
     assert first.wall_ns == 100 * S  # begun at 0 and 1 s, done at 3 and 4 s
     assert first.attempts in (4, 5)  # at 2, 3, and perhaps at 4 s, which is when the step ends
     assert second.wall_ns == 100 * S  # nothing that was promised to the first step is still owed
-    assert first.waited_ns == pytest.approx(sum((1, 2, 3, *[4] * 6)) * S, rel=0.1)
+    assert first.waited_ns == pytest.approx(sum((1, 2, 3, *[4] * 6)) * S, rel=0.15)
 
 
 def test_the_last_of_a_step_is_the_order_statistic() -> None:
