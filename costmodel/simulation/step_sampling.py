@@ -43,8 +43,8 @@ UNPULLED: Final = 0.02
 """Share of the pulls of a filling run that may remain where its steps count as alike."""
 PLACES: Final = 7
 """Places along a run where more than ``SETTLED`` of all pulls are above the final level; ``FEW`` in others."""
-PROBES: Final = range(1, 65)
-"""Rounds with whose images the usual pulls of a place are found."""
+PROBED: Final = 4096
+"""Rollouts whose images tell the usual pulls of a place, in ``FEW`` steps or more."""
 ROUND: Final = 1 << 20
 """Distance between the step numbers of two rounds."""
 
@@ -320,7 +320,7 @@ def _usual(rules: StepRules, stream: RandomStream, contents: Contents, lead: int
     """Return the mean pulls of a step ``lead`` steps after these contents, whatever images it draws."""
     assert rules.cluster is not None
     pulled: list[float] = []
-    for probe in PROBES:
+    for probe in range(1, 1 + max(FEW, PROBED // rules.size)):
         nodes = Nodes(rules.cluster, *contents)
         pulled += [_pulls(rules, stream, nodes, probe * ROUND + step) for step in range(lead + 1)][-1:]
     return fmean(pulled)
