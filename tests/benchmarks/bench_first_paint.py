@@ -2,8 +2,7 @@
 
     python -m tests.benchmarks.bench_first_paint [ROUNDS]
 
-Measured from the start of the process to the moment at which its terminal has received the text. Prints both medians,
-their ratio and the limit.
+From the start of the process until its terminal has the text. Prints both medians, their ratio and the limit.
 """
 
 from __future__ import annotations

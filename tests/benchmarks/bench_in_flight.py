@@ -2,9 +2,8 @@
 
     python -m tests.benchmarks.bench_in_flight [HIGHEST] [ACTIONS]      exit 1 where a promise is broken
 
-Against the shipped fake, each command of which takes .27 s at the median, lognormal with a σ of .5, and none of this
-machine's time. Lower levels are an eighth, a quarter and a half of HIGHEST. Lag is that of the seconds in which nearly
-all trials were in flight: the median of their 99th percentiles, and the worst of them: all begin at once.
+Against the shipped fake: a command takes .27 s at the median, and none of this machine's time. Lower levels are an
+eighth, a quarter and a half of HIGHEST. Lag: median and worst 99th percentile of seconds with nearly all in flight.
 """
 
 from __future__ import annotations

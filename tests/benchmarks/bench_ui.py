@@ -2,8 +2,7 @@
 
     python -m tests.benchmarks.bench_ui [ROUNDS]
 
-Both measure their default without docker, T1 on local. Prints p50, p95 and p99 of the ``exec`` actions with the TUI on
-and off, and the ratios.
+Both measure T1 on local. Prints p50, p95 and p99 of ``exec`` actions with and without the TUI, and their ratios.
 """
 
 from __future__ import annotations

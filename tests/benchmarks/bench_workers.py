@@ -2,10 +2,8 @@
 
 python -m tests.benchmarks.bench_workers [TRIALS] [ROUNDS]     exit 1 where a ratio is below what was promised
 
-Against the shipped fake, whose commands take no time, so that the runner alone is the limit. The time is that from the
-first trial's start to the last one's end, on the wall clock of the recording. A cluster that was just started begins
-processes for half a minute: what is measured on it waits until it is idle, as one that labs have is. Each block of a
-closed loop is drained, which takes a turn of the engine; so as many are in flight as somebody has several workers for.
+Against the shipped fake, whose commands take no time, so that the runner alone is the limit: from the first trial's
+start to the last one's end, on the recording's wall clock. A cluster that was just started is idle after half a minute.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 ``pytest -m real_tools`` installs them, each Python's in a venv of its own, in the folder ``TAXTUI_REAL_TOOLS`` where
 that is set (and finds them there the next time), else in a temporary one. What cannot be installed or run is skipped.
 
-No time limit is assumed: a driver measures around each command, so that what is imported must lie between the sleep and
-that. The slack is what two clocks of one machine may differ by.
+A driver measures around each command: what is imported lies between the sleep and that, but for two clocks' slack.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """An environment of Harbor's that runs commands in a folder of this machine, and is unkind where it is told to be.
 
-Absolute paths are this machine's: jobs in it have an agent that writes none, and no verifier.
-
 ``FolderEnvironment`` as Harbor's ``import_path``, its faults as keyword arguments, each a list of calls from 1 on:
 ``start_fails``, ``start_throttled``, ``exec_fails``, ``exec_throttled``, ``stop_fails``; ``slow_s`` before each.
 """

@@ -2,9 +2,8 @@
 
     python -m tests.studies.study_policies [CASES]
 
-Random training runs combine two to five limits (tests/support/cost_model/step_cases.py). Each is projected once
-and simulated many times by the twin. A quantity is inside where the two differ by no more than what is stated, the
-twin's own noise (three standard errors) and a thousandth.
+Random training runs combine two to five limits (tests/support/cost_model/step_cases.py). Inside: projection and twin
+differ by at most the stated error, three standard errors of the twin and a thousandth.
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ by its rollouts, C rollouts in flight and batches of B have a mean of C / B + u.
 Little's law. u is the share of the time in which the trainer is busy: a rollout that ends then waits for one more.
 
 Applied Compute derive the same sum, with a factor for groups that wait for their slowest rollout ("Predicting and
-Controlling Staleness in Fully Asynchronous RL Training", 3 July 2026). Of their page only the beginning was at hand,
-and of their formulas a public summary. So the derivation above is the reference, and the systems have settings like
-theirs: the step model counts rollouts, not groups, so that the factor is 1.
+Controlling Staleness in Fully Asynchronous RL Training", 3 July 2026; only its beginning and a public summary were at
+hand). The step model counts rollouts, not groups: the factor is 1.
 """
 
 from __future__ import annotations

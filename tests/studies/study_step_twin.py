@@ -2,10 +2,9 @@
 
     python -m tests.studies.study_step_twin [CASES [CASES_WITH_CAUSES]]
 
-Each case combines two to six kinds of what may be asked for (tests/support/cost_model/step_cases.py). The model answers
-in 16 worlds, the SimPy twin (tests/support/cost_model/step_twin.py) in 30 runs. A quantity is inside where the two
-differ by no more than 3.5 standard errors of the difference and a thousandth. Of the first cases each cause that acts
-is taken away too.
+Each case combines two to six kinds of options (tests/support/cost_model/step_cases.py). The model answers in 16 worlds,
+the SimPy twin in 30 runs. Inside: the two differ by at most 3.5 standard errors and a thousandth. Of the first cases
+each acting cause is removed too.
 """
 
 from __future__ import annotations

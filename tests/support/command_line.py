@@ -58,11 +58,7 @@ class Finished(NamedTuple):
 
 
 class Home:
-    """State, data, temporary files and working directory of the commands that one test starts.
-
-    Its path is in the environment or the arguments of every process that they start, which is how leftovers are
-    told from what runs on this machine besides.
-    """
+    """State, data, temporary files and working directory of a test's commands; the path marks all their processes."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
         self.folder = folder

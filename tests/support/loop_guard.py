@@ -19,8 +19,7 @@ THREADS: Final = Path("/proc/self/task")
 class LoopGuard:
     """Asks the running loop for an answer every ``TICK_S``, from a thread of its own.
 
-    What counts of its silence is time in which this process slept or computed. On a machine so busy that one of its
-    threads could have run and was not let to, that counts for nothing.
+    Silence counts while this process sleeps or computes, not while a busy machine does not let its threads run.
     """
 
     def __init__(self, threads: Path = THREADS) -> None:

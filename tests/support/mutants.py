@@ -5,9 +5,8 @@ checkout, never into the checkout. Mutants of the cost model meet the pinned num
 tests that run the changed line, the most specific first, for a minute of their usual time. A line that runs at the
 import has the tests of its module. A mutant that no test notices is listed as a survivor, with file and line.
 
-Left out of the draw: annotations, docstrings, decorators, messages (``raise``, f-strings), assertions (``assert``, and
-``strict`` of ``zip``), the keywords of a class that change no result (``frozen``, ``slots``, ``gc``), the comparison of
-``a if a > b else b``, and the return of None in place of False.
+Left out: annotations, docstrings, decorators, messages, assertions (and ``strict`` of ``zip``), keywords of classes
+that change no result, the comparison of ``a if a > b else b``, and the return of None in place of False.
 """
 
 from __future__ import annotations

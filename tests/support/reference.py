@@ -3,10 +3,7 @@
 ``python -m tests.support.reference`` rewrites README and docs; a test checks that all is up to date.
 
 - A block between ``<!-- generated: NAME -->`` and ``<!-- end -->`` is the text that ``BLOCKS[NAME]`` returns.
-- A block of ``console`` with one command, directly followed by a block of ``text``, shows the first paragraphs of the
-  command's output, as many as it shows now.
-
-A field's description is the comment behind the field in the code.
+- A ``console`` block of one command, followed by a ``text`` block, shows as many paragraphs of the output as now.
 """
 
 from __future__ import annotations

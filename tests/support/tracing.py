@@ -25,10 +25,9 @@ _measured: Coverage | None = None
 
 
 def pause() -> None:
-    """From now on only what ``traced`` is around is: pytest's own work between and for tests would be traced as well.
+    """Trace only inside of ``traced``, not pytest's own work.
 
-    Goes on with the last of the measurements that were begun: in a worker of xdist's pytest-cov begins two and forgets
-    the first, which would be resumed by whoever stops the second.
+    Continues the last measurement: in a worker of xdist pytest-cov begins two and forgets the first.
     """
     if os.environ.get(ALL):
         return

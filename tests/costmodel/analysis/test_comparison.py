@@ -293,6 +293,8 @@ def test_a_ratio_holds_a_factor_where_the_difference_at_that_factor_holds_0(
 
 
 def test_equal_runs_raise_no_false_alarm_and_20_per_cent_are_found() -> None:
+    for limit in (0.0, 0.10):
+        assert noisy_checks(40, 3, 0.05, 1.0, limit=limit).regressed <= 0.05
     assert noisy_checks(40, 3, 0.02, 1.2, limit=0.05, sigma=0.05).regressed >= 0.90
     assert noisy_checks(10, 6, 0.02, 1.0, limit=0.10, sigma=0.05).passed >= 0.90
 
@@ -332,6 +334,12 @@ def test_real_repetitions_never_fail_a_check_of_39_metrics(runs: int) -> None:
     result = rates(repetition_pairs(AA, runs), metrics(0.0))
     assert result.regressed == 0
     assert result.worse <= 0.025
+
+
+def test_equal_recordings_of_many_cells_fail_a_check_in_at_most_5_percent() -> None:
+    result = noisy_checks(20, 3, 0.06, 1.0, cells=13)
+    assert result.regressed <= 0.05
+    assert result.any_worse > 0.05  # the 95 % intervals alone
 
 
 def test_the_repetitions_that_compare_asks_for_find_the_change() -> None:

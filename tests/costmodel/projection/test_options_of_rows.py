@@ -65,11 +65,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @cache
 def row(recording: Recording, kind: str, training_run: TrainingRun) -> Row:
-    """The docker cell's, that of its work elsewhere, or the essay's first.
-
-    Many options are left out of the same training run. As few worlds of a run in steps are simulated as there may be:
-    that something changes is seen in these, too.
-    """
+    """The row of the docker cell, of its work elsewhere, or the essay's; few simulated steps show a change, too."""
     providers = [replace(load_provider("e2b"), profile=None)] if kind == "composed" else []
     sources = [load(SHIPPED / "essay.toml")] if kind == "published" else [recording]
     rows = project(sources, training_run, None, None, providers, effort=0.01)

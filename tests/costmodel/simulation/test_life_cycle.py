@@ -143,8 +143,8 @@ def test_builds_only_delay_until_every_image_is_built(
 def test_recycling_agrees_with_the_published_example(sigma: float) -> None:
     """kubernetes-sigs/agent-sandbox#1232: 50 problems of 40 rollouts take 944 s with 1,987 claims, and 416 s with 81.
 
-    One sandbox per problem at a time, as in its executor. A claim and the rest of a rollout are the two unknowns that
-    both times give. Claims lie between one and two per problem, because a reset sandbox serves at most 32 rollouts.
+    One sandbox per problem at a time. Both times give the two unknowns: a claim, and the rest of a rollout. A reset
+    sandbox serves at most 32 rollouts: one to two claims per problem.
     """
     claim_s, work_s = (944 - 416) * 50 / 2000, 416 * 50 / 2000
     rng = Random(1)

@@ -33,9 +33,8 @@ class Refused(Exception):
 class DaytonaStandin(Leaves):
     """One organization. ``async with`` starts it on a free port of 127.0.0.1.
 
-    The knobs: ``fate`` of sandboxes made from now on (``starts`` or ``error``), ``stuck`` deletions,
-    ``start_s``, ``quota`` in sandboxes, ``minute_s`` for how long a minute of a lifetime is, ``stale_looks`` for how
-    many of the next lookups report ``started``.
+    The knobs: ``fate`` of the next sandboxes (``starts`` or ``error``), ``stuck`` deletions, ``start_s``, ``quota`` in
+    sandboxes, ``minute_s`` of a lifetime, ``stale_looks``: how many of the next lookups report ``started``.
     """
 
     def __init__(self) -> None:

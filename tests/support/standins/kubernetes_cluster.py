@@ -83,10 +83,9 @@ class Histories:
 class Pods(Histories):
     """Every pod.
 
-    The knobs: ``fate`` of the pods created from now on (``runs``, ``unschedulable``, ``image_pull_backoff``,
-    ``no_sandbox`` for a runtime class without handler, of which only events tell),
-    ``stuck`` for deletions that never end, ``start_s``; ``cold`` where the next pod's node has to
-    pull its image, which takes ``pull_s`` and is ``IMAGE_BYTES`` large.
+    The knobs: ``fate`` of the next pods (``runs``, ``unschedulable``, ``image_pull_backoff``, ``no_sandbox`` for a
+    runtime class without handler, seen in events only), ``stuck`` for deletions that never end, ``start_s``; ``cold``:
+    the next pod's node pulls its image of ``IMAGE_BYTES`` for ``pull_s``.
     """
 
     def __init__(self) -> None:

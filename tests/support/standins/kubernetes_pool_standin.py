@@ -1,8 +1,6 @@
 """The Kubernetes stand-in with agent-sandbox installed: its published schemas, its controllers, and what it serves.
 
-As the real controllers those here look at everything that there is, again and again, and know nothing but that: one
-that is started anew goes on where the other was. A sandbox is an object with a pod of its name, which is made again
-when it is deleted.
+Its controllers look at all objects again and again, and keep no other state. A deleted pod of a sandbox is made again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A Ray cluster of two nodes, as processes of this machine: ``python -m tests.support.standins.ray_cluster``.
 
-The cluster is a process of its own, so that a test process never imports Ray; ``kill`` on its standard input takes the
-second node away at once, the end of that ends everything. Ray's files lie in a folder of their own, whose name tells
-every process of this cluster from others.
+No test process imports Ray. ``kill`` on standard input takes the second node away; the end of standard input ends all.
+The name of the folder with Ray's files is in every process of this cluster.
 """
 
 from __future__ import annotations

@@ -28,8 +28,7 @@ from tests.taxtui.tui import story
 async def idle(*args: float) -> None:
     """What Textual's pilot waits for behind each key, and until nothing in the event loop is ready to run.
 
-    Textual looks at how little CPU time we use, and so takes an app for idle that is not let to run. Setup is only
-    filled in once it is whole, which comes behind its first frame.
+    Textual takes an app for idle that is not let to run. Setup is filled in behind its first frame.
     """
     await wait_for_idle(*args)
     app = active_app.get()
