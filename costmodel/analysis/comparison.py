@@ -96,8 +96,8 @@ class Comparison(NamedTuple):
     @property
     def measured(self) -> bool:
         """Whether these repetitions show how much repetitions differ; else an sd is assumed."""
-        enough = sum(self.repetitions) - 2 >= MIN_RUNS
-        return any(basis.measured for basis in self.bases) or (self.metric.quantity == FAILURE_RATE and enough)
+        enough = self.metric.quantity == FAILURE_RATE and _freedom(self.before, self.after) >= MIN_RUNS
+        return enough or any(basis.measured for basis in self.bases)
 
     @property
     def beyond(self) -> bool | None:
@@ -300,20 +300,27 @@ def _failures(before: Pool, after: Pool, metric: Metric) -> Comparison:
             by_run.setdefault(trial.run, []).append((not trial.ok) - rate)
         sides.append(list(by_run.values()))
     each = intervals.correlation_time([*sides[0], *sides[1]], only_if_seen=True)
-    known = [runs for runs in sides if any(map(any, runs))]
-    freedom = sum(len(runs) - 1 for runs in known)
-    spread = sum(len(runs) * sum(sum(run) ** 2 for run in runs) for runs in known)
-    binomial = sum((len(runs) - 1) * sum(error**2 for run in runs for error in run) for runs in known)
+    freedom = _freedom(before, after)
+    spread = sum(sum(run) ** 2 for runs in sides for run in runs)
+    same = [sum(len(run) ** 2 for run in runs) / sum(map(len, runs)) ** 2 for runs in sides]  # P(2 trials of one run)
+    pairs = zip((before, after), same, strict=True)
+    binomial = sum((1 - share) * pool.succeeded * (1 - pool.succeeded / len(pool.trials)) for pool, share in pairs)
     if freedom >= MIN_RUNS and spread > binomial:
         each = max(each, spread / binomial * (student_t(freedom) / NORMAL) ** 2)
     rates = []
-    for pool, runs in zip((before, after), sides, strict=True):
+    for pool, runs, share in zip((before, after), sides, same, strict=True):
         count = len(pool.trials)
         worth_one = each if freedom >= MIN_RUNS else max(each, count / len(runs) / REPETITION_WORTH)
+        worth_one *= len(runs) * share  # repetitions of different size
         rates.append(intervals.wilson_interval((count - pool.succeeded) / worth_one, count / worth_one))
     then, now = rates
     compared = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
     return Comparison(before, after, metric, *compared, difference(now, then))
+
+
+def _freedom(*pools: Pool) -> int:
+    """Return the degrees of freedom of failures between repetitions: of pools with failures and successes."""
+    return sum(len(pool.runs) - 1 for pool in pools if 0 < pool.succeeded < len(pool.trials))
 
 
 def _means(before: Pool, after: Pool, metric: Metric, assume: Assumed) -> Comparison:

@@ -121,7 +121,7 @@ def _level(pool: Pool, first: Estimate, run_sd: float | None) -> LadderLevel:
 def _throughput(blocks: Blocks, concurrency: int) -> Estimate:
     """Return successes per s with all slots taken; a slot's time lasts until the next trial starts.
 
-    The last trials of a block, one per slot, do not count if others do: other slots are empty beside them.
+    The last trials of a block, one per slot, do not count if others do, but for workers with one slot.
     """
     full, every = list[tuple[bool, float, Origin]](), list[tuple[bool, float, Origin]]()
     for origin, workers in blocks.items():

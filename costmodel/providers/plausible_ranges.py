@@ -127,9 +127,9 @@ class Candidate:
             provider = replace(provider, prices=_with_disk(provider.prices, inputs[DISK]))
         if FAILURES in inputs and training_run.step_rollouts is not None:
             rate, burst = inputs[FAILURES], round(inputs.get(BURST, training_run.failure_burst))
-            training_run = replace(
-                training_run, failure_rate=rate, failure_hazard=None, failure_burst=burst if rate and burst > 1 else 1
-            )
+            if training_run.failure_hazard is None or rate != self.values("assumed")[FAILURES]:
+                burst = burst if rate and burst > 1 else 1
+                training_run = replace(training_run, failure_rate=rate, failure_hazard=None, failure_burst=burst)
         _, start, _ = provider.start_times(starts_at_a_time(training_run, provider, self.pool.successes))
         if START in inputs:
             start = StartTime(inputs[START], inputs[START] * start.p95_s / start.p50_s)
@@ -180,7 +180,7 @@ def _failures(candidate: Candidate) -> Input | None:
     if per_hour is not None:
         sample = [attempt for attempt in attempts(candidate.pool, training_run.length, training_run) if attempt.ok]
         failed = [attempt.weight * -math.expm1(-per_hour * attempt.held_ns / NS_PER_HOUR) for attempt in sample]
-        rate = math.fsum(failed) / sum(attempt.weight for attempt in sample)
+        rate = math.fsum(failed) / (sum(attempt.weight for attempt in sample) or 1)
     failures = candidate.range_of(FAILURES, rate)
     either = training_run.on_failure in (MASK, KEEP)
     return failures._replace(assumed=rate, worst=max(failures.worst, rate), either=either)

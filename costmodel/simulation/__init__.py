@@ -1,7 +1,6 @@
 """Makespans of attempts on workers, simulated or in closed form.
 
-docs/simulation.md has the rules of the simulator. ``rules`` has its inputs, ``attempts`` the attempts divided by cause
-with retries and suspended time. ``random_streams`` draws the numbers that all counterfactuals share. ``state`` places
-sandboxes and pulls images, and ``simulator`` moves from event to event. ``step_sampling`` selects the simulated steps,
-and ``run`` repeats a run until its error is small. ``makespan`` has closed forms.
+docs/simulation.md has the rules. ``rules`` has the inputs, ``attempts`` the attempts by cause. ``random_streams``
+draws the numbers that all counterfactuals share. ``state`` places sandboxes and pulls images, ``simulator`` moves from
+event to event. ``step_sampling`` selects steps, ``run`` repeats a run. ``makespan`` has closed forms.
 """

@@ -4,8 +4,6 @@ A short run is simulated whole. In a longer run the first steps are exact, and l
 follow the start directly where no state is carried between steps, and half of the budget where throttles and pools
 settle. Where disks fill up they are spread along the run, and weighted by what all steps pull. A stream is simulated
 as a stream: a start, a settled part with the weight of the rest, and an end without following rollouts.
-
-More rounds repeat the selection with other random numbers; where disks are soon full, only the last place.
 """
 
 from __future__ import annotations
@@ -265,7 +263,7 @@ def _along_the_run(rules: StepRules, stream: RandomStream, count: int, highest: 
     for place, (start, end) in enumerate(pairwise(at)):
         steps, fall = end - start, usual[place] - usual[place + 1]
         below = math.fsum(usual[place] - gb for gb in pulled[start:end])
-        to_end = min(steps - 1, max(0.0, below / fall)) if fall > 0 else steps / 2
+        to_end = min(steps - 1, max(0.0, below / fall)) if fall > 0 else (steps - 1) / 2
         weights[place] += steps - to_end
         weights[place + 1] += to_end
     segments, drawn = list[Segment](), 0
@@ -309,11 +307,11 @@ def _filling(rules: StepRules, stream: RandomStream, count: int, lead: int) -> t
 
 
 def _pulls(rules: StepRules, stream: RandomStream, nodes: Nodes, number: int) -> float:
-    """Place the attempts of a step on the nodes; return its pulls."""
-    before, images = nodes.pulled_gb, stream.images(number, rules.launched(rules.size))
+    """Place the attempts of a step on the nodes; return its pulls in GB, or its builds of prepulled images."""
+    before, built, images = nodes.pulled_gb, len(nodes.built), stream.images(number, rules.launched(rules.size))
     for first in range(0, len(images), rules.workers):
         nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + rules.workers]])
-    return nodes.pulled_gb - before
+    return (nodes.pulled_gb - before) or len(nodes.built) - built
 
 
 def _usual(rules: StepRules, stream: RandomStream, contents: Contents, lead: int) -> float:

@@ -111,7 +111,7 @@ def _decided(delta: Interval) -> str:
 
 
 def paired_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:
-    """Return ``first`` / ``second`` in their common repetitions, whose slowness cancels.
+    """Return ``first`` / ``second`` of the same repetitions, whose slowness cancels.
 
     A slow repetition multiplies the times of both sides, so the factor cancels in the logarithm, not in the difference.
     A repetition spreads the blocks of each cell evenly: the k-th shares of both sides ran in the same stretch. Within a
@@ -119,32 +119,28 @@ def paired_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval
     two repetitions on, the sample between them is their log ratios (random effects), unless an sd is set. Student's t
     uses both degrees of freedom.
 
-    None: no common repetition, fewer than two degrees of freedom, or an amount that is not above 0.
+    None: other repetitions, too few stretches or repetitions, or an amount that is not above 0.
     """
     theirs = {part.run: part for part in second.parts}
-    pairs = [(part, theirs[part.run]) for part in first.parts if part.run in theirs]
-    if not pairs or any(part.value <= 0 for pair in pairs for part in pair):
+    if first.runs != second.runs or any(part.value <= 0 for part in (*first.parts, *second.parts)):
         return None
-    sums, sizes = (
-        [math.fsum(part.share * part.value**power for part in side) for side in zip(*pairs, strict=True)]
-        for power in (1, 0)
-    )
     parts, count = [], 0
-    for mine, yours in pairs:
-        share = (mine.share * mine.value / sums[0] + yours.share * yours.value / sums[1]) / 2
+    for mine in first.parts:
+        yours = theirs[mine.run]
+        share = (mine.share * mine.value / first.value + yours.share * yours.value / second.value) / 2
         stretches = _stretches(mine, yours)
         variance = variance_of_sum(stretches, correlation_time([stretches]))
         parts.append(RunPart(mine.run, share, math.log(mine.value / yours.value), variance, ()))
         count += len(stretches)
     degrees = count - len(parts), 0 if assume.by_user else len(parts) - 1
-    if max(degrees) < 2:
+    if max(degrees) < 2 or (assume.by_user and count < 2 * len(parts)):
         return None
     tau2 = between([Estimate(1.0, Interval(1.0), tuple(parts), 1.0)]) if degrees[1] else 0.0
     squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
     # F. E. Satterthwaite, Biometrics Bull. 2, 1946:
     fourths = sum(variance**2 / freedom for variance, freedom in zip(squares, degrees, strict=True) if variance)
     freedom = max(1, int(sum(squares) ** 2 / fourths + 1e-9)) if fourths else max(degrees)
-    value, factor = sums[0] / sums[1] * (sizes[1] / sizes[0]), math.exp(student_t(freedom) * math.sqrt(sum(squares)))
+    value, factor = first.value / second.value, math.exp(student_t(freedom) * math.sqrt(sum(squares)))
     return Interval(value, value / factor, value * factor)
 
 

@@ -29,7 +29,7 @@ OPERATIONS: Final = {
 FAILED_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
 MOST_SPANS: Final = 500_000
 """Spans of a file, which are in memory together."""
-MAX_DEPTH: Final = 50
+MAX_DEPTH: Final = 200
 """Spans around a span that are looked at."""
 
 

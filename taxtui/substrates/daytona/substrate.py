@@ -114,6 +114,8 @@ class DaytonaSubstrate:
     async def create(self, spec: SandboxSpec, marks: Marks) -> DaytonaSandbox:
         """As ``Substrate.create``: one request, answered with the sandbox's id."""
         reference = reference_of(spec.acquire)
+        if spec.acquire != "create" and not reference:
+            raise CreateFailed(f"daytona creates or copies sandboxes; acquire={spec.acquire} is not possible")
         clients, options = self._opened, self._options
         request = _create_request(options, spec, clients.target, reference)
         try:

@@ -8,13 +8,13 @@ import io
 import json
 import random
 import string
+import tarfile
 import time
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
-from docker.utils.build import mkbuildcontext
 
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import labels, removal
@@ -196,10 +196,9 @@ class Containers:
         The labels are the first instruction after each FROM: images of a failed build are labelled too.
         """
         query = urlencode({"t": name, "nocache": 1, "rm": 1, "forcerm": 1, "labels": json.dumps(dict(image_labels))})
-        with mkbuildcontext(io.BytesIO(_labelled(dockerfile, image_labels).encode())) as archive:
-            content = archive.read()
+        archive = _archive(_labelled(dockerfile, image_labels).encode())
         try:
-            reply = await self.daemon.ask("POST", f"/build?{query}", content, raw=True, timeout_s=_BUILD_TIMEOUT_S)
+            reply = await self.daemon.ask("POST", f"/build?{query}", archive, raw=True, timeout_s=_BUILD_TIMEOUT_S)
         except asyncio.CancelledError:
             await finish_despite_cancel(asyncio.sleep(_BUILD_ENDS_S))
             raise
@@ -232,3 +231,12 @@ def _labelled(dockerfile: str, image_labels: Mapping[str, str]) -> str:
         if line.split(maxsplit=1)[:1] and line.split(maxsplit=1)[0].upper() == "FROM":
             lines.append(label)
     return "\n".join(lines) + "\n"
+
+
+def _archive(dockerfile: bytes) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        entry = tarfile.TarInfo("Dockerfile")
+        entry.size = len(dockerfile)
+        tar.addfile(entry, io.BytesIO(dockerfile))
+    return archive.getvalue()

@@ -103,9 +103,9 @@ class ApiRefused(Refused):
 def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
     """The refusal in an answer without 2xx; the body is a Status object, unless a proxy answered."""
     try:
-        problem = msgspec.json.decode(body, type=ApiStatus)
+        problem = msgspec.json.decode(body, type=Reason)
     except msgspec.DecodeError:
-        problem = ApiStatus()
+        problem = Reason()
     message = _USER.sub("this user", " ".join((problem.message or f"HTTP {status}").split()))
     after = headers.get("Retry-After", "")
     return ApiRefused(status, problem.reason or "", message, float(after) if after.isdigit() else None)

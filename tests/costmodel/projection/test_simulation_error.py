@@ -64,7 +64,7 @@ def test_ten_seeds_give_one_answer(recording: Recording) -> None:
     found = [rows(recording, "docker", effort=0.02, **each)[0].attribution for each in asked]
     for amounts in zip(*([one.run.usd, one.sandbox.usd, one.causes["failures"].usd] for one in found), strict=True):
         outside = sum(not one.low <= other.value <= one.high for one in amounts for other in amounts)
-        assert outside <= 0.1 * 90  # 5 % on average, but a value that is far off is outside of several
+        assert outside <= 0.17 * 90  # of two independent values, if an interval were simulation error alone
     values = [one.sandbox.usd.value for one in found]
     assert max(values) < 1.15 * min(values)
 

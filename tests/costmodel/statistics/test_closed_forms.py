@@ -351,12 +351,12 @@ def drifting(rng: Random, runs: tuple[float, ...], blocks: int, truth: float, si
     return [estimate(cell, [1] * len(cell), origins) for cell in (one, other)]
 
 
-def test_a_repetition_of_one_side_leaves_the_ratio_of_the_common_ones() -> None:
+def test_only_equal_repetitions_are_paired_and_with_a_given_sd_none_of_one_block() -> None:
     docker, nspawn = drifting(Random(4), (9.6, 17.0, 20.4), 8, 2.7)
+    assert paired_ratio(docker, nspawn, OF_DOCKER).low > 1.5
     more = nspawn._replace(parts=(*nspawn.parts, nspawn.parts[0]._replace(run=RunKey("r", 9), value=99.0)))
-    found = ratio(docker, more, OF_DOCKER)
-    assert found == pytest.approx(ratio(docker, nspawn, OF_DOCKER))
-    assert found.low > 1.5
+    assert paired_ratio(docker, more, OF_DOCKER) is None
+    assert paired_ratio(*drifting(Random(4), (9.6, 17.0, 20.4), 1, 2.7), WITHIN_ONLY) is None
 
 
 def test_a_drift_that_both_share_cancels_and_what_has_no_logarithm_has_no_interval() -> None:

@@ -32,16 +32,16 @@ Climb = Callable[..., Ladder]
 def climbed(path: Path, first_s: float, more_s: float, times: Iterator[float], **runner: float) -> Path:
     """A lane is ``more_s`` longer for each beside it, each trial ``times`` as long; health each second.
 
-    Two blocks of four turns a level, two actions a trial, a quarter of a lane's time its clean-up.
+    Three blocks of three turns a level, two actions a trial, a quarter of a lane's time its clean-up.
     """
     cpu, waits, lag = runner.get("cpu", 100), runner.get("waits", 0), round(runner.get("lag_ms", 0.2) * S / 1000)
     frames, number, now = [frame([header()]), frame([[1, 0, 0, 0, "h"]])], 0, 0
     frames.append(frame([cell(n, concurrency=at, arrival="closed", actions=2) for n, at in enumerate(LEVELS)]))
     for place, at in enumerate(LEVELS):
-        for block in range(2):
+        for block in range(3):
             told: list[tuple[int, list[Any]]] = []
             lanes = [now] * at
-            for _ in range(4 * at):
+            for _ in range(3 * at):
                 start, lane = min(lanes), round((first_s + more_s * (at - 1)) * next(times) * S)
                 held = round(lane * 0.75)
                 told += [
