@@ -299,23 +299,22 @@ def _failures(before: Pool, after: Pool, metric: Metric) -> Comparison:
         for trial in pool.trials:
             by_run.setdefault(trial.run, []).append((not trial.ok) - rate)
         sides.append(list(by_run.values()))
-    each = intervals.correlation_time([*sides[0], *sides[1]], only_if_seen=True)
+    together = intervals.correlation_time([*sides[0], *sides[1]], only_if_seen=True)  # trials that are worth one
     freedom = _freedom(before, after)
     spread = sum(sum(run) ** 2 for runs in sides for run in runs)
-    same = [sum(len(run) ** 2 for run in runs) / sum(map(len, runs)) ** 2 for runs in sides]  # P(2 trials of one run)
-    pairs = zip((before, after), same, strict=True)
+    shares = [sum(len(run) ** 2 for run in runs) / sum(map(len, runs)) ** 2 for runs in sides]  # P(2 trials of one run)
+    pairs = zip((before, after), shares, strict=True)
     binomial = sum((1 - share) * pool.succeeded * (1 - pool.succeeded / len(pool.trials)) for pool, share in pairs)
     if freedom >= MIN_RUNS and spread > binomial:
-        each = max(each, spread / binomial * (student_t(freedom) / NORMAL) ** 2)
+        together = max(together, spread / binomial * (student_t(freedom) / NORMAL) ** 2)
     rates = []
-    for pool, runs, share in zip((before, after), sides, same, strict=True):
+    for pool, runs, share in zip((before, after), sides, shares, strict=True):
         count = len(pool.trials)
-        worth_one = each if freedom >= MIN_RUNS else max(each, count / len(runs) / REPETITION_WORTH)
+        worth_one = together if freedom >= MIN_RUNS else max(together, count / len(runs) / REPETITION_WORTH)
         worth_one *= len(runs) * share  # repetitions of different size
         rates.append(intervals.wilson_interval((count - pool.succeeded) / worth_one, count / worth_one))
-    then, now = rates
-    compared = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
-    return Comparison(before, after, metric, *compared, difference(now, then))
+    then, now = (ComparedSide(len(pool.trials), rate) for pool, rate in zip((before, after), rates, strict=True))
+    return Comparison(before, after, metric, then, now, difference(rates[1], rates[0]))
 
 
 def _freedom(*pools: Pool) -> int:
@@ -330,8 +329,8 @@ def _means(before: Pool, after: Pool, metric: Metric, assume: Assumed) -> Compar
     if was is None or value is None:
         return Comparison(before, after, metric, then, now, None, _missing(then, now))
     change = verdict.ratio(value, was, assume)
-    shown = repetitions.measures(value, was) and not assume.by_user
-    sd = math.sqrt(repetitions.between((value, was))) if shown else None
+    measured = repetitions.measures(value, was) and not assume.by_user
+    sd = math.sqrt(repetitions.between((value, was))) if measured else None
     bases = _bases((len(was.parts), len(value.parts)), sd, assume)
     return Comparison(before, after, metric, then, now, change and change.shifted(-1), WAS_ZERO, bases)
 

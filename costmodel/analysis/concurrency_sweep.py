@@ -130,10 +130,8 @@ def _throughput(blocks: Blocks, concurrency: int) -> Estimate:
             ends, starts = sorted(t.freed_ns for t in trials), [t.start_ns for t in trials[slots:]]
             idle = chain(map(sub, starts, ends), repeat(0))
             scale = 1e9 * min(concurrency, sum(used))
-            parts = [
-                (t.ok, max(1, t.freed_ns - t.start_ns + ns) / scale, origin)
-                for t, ns in zip(trials, idle, strict=False)
-            ]
+            slot_times = zip(trials, idle, strict=False)
+            parts = [(t.ok, max(1, t.freed_ns - t.start_ns + idle_ns) / scale, origin) for t, idle_ns in slot_times]
             every += parts
             full += parts[:-slots] if 1 < slots < len(parts) else parts
     successes, seconds, origins = zip(*(full if any(ok for ok, _, _ in full) else every), strict=True)

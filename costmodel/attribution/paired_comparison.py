@@ -58,10 +58,9 @@ def run_difference(
     repeated(begun, needed)
     saved = Share(*(amount.saved(1) for amount in differences()))
     mine, theirs = (amount_of(run, run.usd_range) for run in begun)
-    if begun[0].tariff == begun[1].tariff:  # whatever it is, it is the same on both sides
+    half = mine.of(RUN).value + theirs.of(RUN).value
+    if begun[0].tariff == begun[1].tariff:  # an unknown price is the same on both sides
         half = abs(mine.less(theirs).saved(1).value)
-    else:
-        half = mine.of(RUN).value + theirs.of(RUN).value
     return saved._replace(usd=saved.usd and saved.usd.widened(Interval(0.0, -half, half)))
 
 

@@ -164,14 +164,12 @@ class Replications:
         attempts = _attempts(trials, first)
         cost_per_rollout = len(self._without) / _least_chance(training_run, attempts)
         cost_per_rollout *= 1 if rules.workers_only else SHARED
-        rollouts, step, workers = training_run.trajectories, rules.size, rules.workers
         settled = settling(rules, _busy_ns(rules, attempts))
         smallest = cost_per_rollout * rollouts_of(training_run, rules, settled) * 2 * STREAMS[0]
-        scale, training_run = smaller(
-            training_run, math.ceil(smallest / ATTEMPTS) if sampling is None else sampling.scale
-        )
+        divisor = math.ceil(smallest / ATTEMPTS) if sampling is None else sampling.scale
+        scale, training_run = smaller(training_run, divisor)
         if smallest / scale > TOO_MANY:
-            problem = f"a step of {step:,} rollouts on {workers:,} workers takes too long to simulate"
+            problem = f"a step of {rules.size:,} rollouts on {rules.workers:,} workers takes too long to simulate"
             raise StepTooLong(f"{problem}: give a smaller batch, or fewer prompts")
         if sampling is None:
             rules, streams = StepRules(training_run), STREAMS[effort >= ROUGH]
@@ -180,11 +178,11 @@ class Replications:
             while True:
                 highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * streams))
                 sample = sample_steps(training_run, rules, first, min(MOST_STEPS, highest), settled / scale)
-                needed = cost_per_rollout * sample.rollouts(0) * 2 * STREAMS[0]
-                less, small = smaller(run.training_run, math.ceil(scale * needed / ATTEMPTS))
-                if needed <= ATTEMPTS or less <= scale or rules.cluster is None or not rules.cluster.fills:
+                round_attempts = cost_per_rollout * sample.rollouts(0) * 2 * STREAMS[0]
+                divisor, smaller_run = smaller(run.training_run, math.ceil(scale * round_attempts / ATTEMPTS))
+                if round_attempts <= ATTEMPTS or divisor <= scale or not rules.fills:
                     break
-                scale, training_run, rules = less, small, StepRules(small)
+                scale, training_run, rules = divisor, smaller_run, StepRules(smaller_run)
             while streams > STREAMS[0] and cost_per_rollout * sample.rollouts(0) * 2 * streams > effort * ATTEMPTS:
                 streams -= 1
             sampling = Sampling(sample, streams, scale)
@@ -194,7 +192,7 @@ class Replications:
         self.ideal_alike = not unchanged and is_alike(self._rules[-2])  # whether all steps of an ideal sandbox are
         self.tariff = None if run.prices is None else run.prices.sandbox(pool.identity)
         self._bill, self._usd_range = by_clock(pool, self.tariff, run.training_run)
-        self.times = rollouts / training_run.trajectories  # weight of each rollout
+        self.times = run.training_run.trajectories / training_run.trajectories  # weight of each rollout
         self.rounds = [0] * len(self._without)  # of each counterfactual
         self.active = frozenset(range(len(self._without)))  # counterfactuals with more rounds
         self._budget = effort * BUDGET * len(self._without) / cost_per_rollout

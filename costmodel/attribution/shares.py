@@ -262,9 +262,9 @@ def amount_of(replications: Replications, value: Callable[[StepTaken], float]) -
     return Amount(plain, twins, weights, paired, replications.repetitions)
 
 
-def _weights(replications: Replications, most: int) -> Weights:
-    """Return the weights of at ``most`` so many first rounds."""
-    samples = [replications.sample._replace(rounds=min(rounds, most)) for rounds in replications.rounds]
+def _weights(replications: Replications, most_rounds: int) -> Weights:
+    """Return the weights of the first rounds, ``most_rounds`` at most."""
+    samples = [replications.sample._replace(rounds=min(rounds, most_rounds)) for rounds in replications.rounds]
     steps, level = [sample.stands_for for sample in samples], []
     if replications.ideal_alike:
         train_ns = replications.training_run.train_s * NS_PER_S

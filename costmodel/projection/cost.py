@@ -135,13 +135,13 @@ def by_clock(
         used = ([attempt.weight * ns for ns in usage(attempt)] for attempt in sample)
         bills.add((meter, *(sum(ns) / whole_ns for ns in zip(*used, strict=True))))
 
-    def each(clocks_ns: Sequence[int]) -> list[int]:
+    def costs(clocks_ns: Sequence[int]) -> list[int]:
         return [
             sum(meter.billed(round(ns * exists), round(ns * cpu)) for ns in clocks_ns) for meter, exists, cpu in bills
         ]
 
-    ends = each([attempt.sandbox_ns for attempt in sample])
-    return (lambda clocks_ns: Meter.usd(sum(each(clocks_ns)) / len(bills))), (max(ends) - min(ends)) / (sum(ends) or 1)
+    ends = costs([attempt.sandbox_ns for attempt in sample])
+    return (lambda clocks_ns: Meter.usd(sum(costs(clocks_ns)) / len(bills))), (max(ends) - min(ends)) / (sum(ends) or 1)
 
 
 def _across(lower: Interval, upper: Interval) -> Interval:

@@ -100,9 +100,8 @@ class Candidate:
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """The inputs with a range, in the order of ``INPUTS``."""
-        makers = (_dispatch, _failures, _burst, _image, _start, _limits, _disk, _speed)
-        made = (make(self) for make in makers)
-        return tuple(item for item in made if item is not None and item.best != item.worst)
+        inputs = (make(self) for make in (_dispatch, _failures, _burst, _image, _start, _limits, _disk, _speed))
+        return tuple(item for item in inputs if item is not None and item.best != item.worst)
 
     def values(self, end: Literal["assumed", "best", "worst"]) -> dict[str, float]:
         """Return all inputs at the same end of the ranges."""
@@ -256,9 +255,9 @@ def _looseness(plan: Profile | None) -> tuple[float, float, float]:
 def _limits(candidate: Candidate) -> Input | None:
     """Return the range over plans, unless the user states the plan or its limits."""
     plans = candidate.plans
-    asked = any(getattr(candidate.training_run, name) is not None for name in _LIMIT_FIELDS[:2])
+    limits_given = any(getattr(candidate.training_run, name) is not None for name in _LIMIT_FIELDS[:2])
     stated = "profile" in candidate.provider.stated or candidate.stated & {"profile", *_LIMIT_FIELDS}
-    if asked or stated or len(plans) < 2:
+    if limits_given or stated or len(plans) < 2:
         return None
     has_own_plan = any(plan is not None and plan.substrate == candidate.provider.substrate for plan in plans)
     used = plans.index(candidate.provider.profile)

@@ -54,8 +54,8 @@ def parted(
     Dispatch excludes known wrapper time; ``known_parts`` returns the second and third column.
     """
     columns = zip(durations_ns, runs_ns, wrappers_ns, strict=True)
-    known = [(run, duration - run - wrapper) for duration, run, wrapper in columns if run != UNKNOWN]
-    return [run for run, _ in known], [dispatch for _, dispatch in known]
+    parts = [(run, duration - run - wrapper) for duration, run, wrapper in columns if run != UNKNOWN]
+    return [run for run, _ in parts], [dispatch for _, dispatch in parts]
 
 
 class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):

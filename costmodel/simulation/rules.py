@@ -72,6 +72,7 @@ class StepRules:
         self.over_provision = training_run.over_provision if self.policy.barrier else 0.0
         self.train_ns = _ns(training_run.train_s)
         self.cluster = NodeSet.of(training_run, pulls="image_pull" not in without)
+        self.fills = self.cluster is not None and self.cluster.fills
         self.timeout_ns = _ns(training_run.timeout_s or 0.0)  # 0: none
         self.include_cleanup = training_run.include_cleanup
         self.staleness = training_run.staleness or 0  # 0: no limit

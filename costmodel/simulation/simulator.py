@@ -311,13 +311,13 @@ class Simulator:
 def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:
     """Return the steps of a segment after its lead."""
     state = State(rules, source, segment.disks, segment.built)
-    before, taken = StepTaken(), []
+    before, steps = StepTaken(), []
     for end in (_in_turn if rules.policy.barrier else _stream)(state, segment):
         usd = bill(state.clocks_ns[before.sandboxes : end.sandboxes])
         added = StepTaken._make(now - then for then, now in zip(before, end, strict=True))
-        taken.append(added._replace(usd=usd))
+        steps.append(added._replace(usd=usd))
         before = end
-    return taken[segment.lead :]
+    return steps[segment.lead :]
 
 
 def _in_turn(state: State, segment: Segment) -> list[StepTaken]:

@@ -55,6 +55,14 @@ class Redone(NamedTuple):
     rollouts: int
 
 
+class DiskUse(NamedTuple):
+    """What nodes have pulled so far and hold, in GB, and the number of built images."""
+
+    pulled_gb: float
+    held_gb: float
+    built: int
+
+
 class Nodes:
     """Their state; times are ns from the start of the run."""
 
@@ -77,9 +85,8 @@ class Nodes:
         """Return images on nodes, including running pulls, by last use."""
         return [list(disk) for disk in self._disks]
 
-    def look(self) -> tuple[float, float, int]:
-        """Return what nodes have pulled, and hold, in GB, and the number of built images."""
-        return self.pulled_gb, math.fsum(self._held_gb), len(self.built)
+    def use(self) -> DiskUse:
+        return DiskUse(self.pulled_gb, math.fsum(self._held_gb), len(self.built))
 
     def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:
         """Take a free pod for this image: return its node, and the arrival of the image."""

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from costmodel.simulation.random_streams import RandomStream
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import Segment
-from costmodel.simulation.state import Nodes
+from costmodel.simulation.state import DiskUse, Nodes
 from costmodel.training.run import TrainingRun
 
 FEW: Final = 3
@@ -111,16 +111,15 @@ def sample_steps(
     """
     full, rest = divmod(training_run.trajectories, rules.size)
     count = full + (rest > 0)
-    pulls = _fills(rules)
     whole = training_run.trajectories / rules.size
     if not rules.policy.barrier:
         return _of_a_stream(rules, stream, count, rest or rules.size, highest, settled)
     first = 0 if _alike(rules) else max(highest // 2, math.ceil(settled / rules.size))
     highest = max(FEW, highest, first + highest - highest // 2)
-    if count <= (2 * highest if pulls else highest):
+    if count <= (2 * highest if rules.fills else highest):
         sizes = (rules.size,) * full + (rest,) * (rest > 0)
         return StepSample(count, (Segment(0, sizes, (1.0,) * count),), float(count))
-    if pulls:
+    if rules.fills:
         return _along_the_run(rules, stream, count, highest, whole)
     last = (rest,) if rest and count < MANY else ()
     like = full if last else count
@@ -131,7 +130,7 @@ def sample_steps(
 
 def following(plan: StepSample, rules: StepRules) -> StepSample | None:
     """Return the same steps for a run without image pulls; None: the run pulls images."""
-    if _fills(rules):
+    if rules.fills:
         return None
     if not rules.policy.barrier:
         return plan
@@ -189,11 +188,7 @@ def rollouts_of(training_run: TrainingRun, rules: StepRules, settled: float) -> 
 
 def is_alike(rules: StepRules) -> bool:
     """Whether each step is like every other: nothing is carried from step to step, no disk fills up."""
-    return _alike(rules) and not _fills(rules)
-
-
-def _fills(rules: StepRules) -> bool:
-    return rules.cluster is not None and rules.cluster.fills
+    return _alike(rules) and not rules.fills
 
 
 def _alike(rules: StepRules) -> bool:
@@ -217,7 +212,7 @@ def _of_a_stream(
     """Return start, settled part and end of a stream in one piece; the ``last`` step may be smaller."""
     start, lasting, ending = _stream_steps(rules)
     start += min(count, math.ceil(settled / rules.size))
-    if _fills(rules):
+    if rules.fills:
         start = max(start, _until_full(rules, stream, count))
     lasting = max(lasting, highest - start - ending)
     simulated = min(count, start + lasting + ending)
@@ -232,12 +227,11 @@ def _until_full(rules: StepRules, stream: RandomStream, count: int) -> int:
     assert rules.cluster is not None
     nodes, workers = Nodes(rules.cluster), rules.workers
     waves = max(1, math.ceil(workers / rules.size))  # steps in flight
-    seated, prompt_gb = deque[int](), rules.group * max(rules.cluster.sizes_gb, default=0.0)
-    looks: list[tuple[float, float, int]] = []
+    seated, uses = deque[int](), list[DiskUse]()
     for number in range(count):
         if number % waves == 0:
-            looks.append(nodes.look())
-            if len(looks) > 2 * AT_ONCE and _settled(looks, AT_ONCE, (count - number) / waves, prompt_gb):
+            uses.append(nodes.use())
+            if len(uses) > 2 * AT_ONCE and _settled(rules, uses, AT_ONCE, (count - number) / waves):
                 return number
         for image in stream.images(number, rules.size):
             if len(seated) == workers:
@@ -291,16 +285,16 @@ def _filling(rules: StepRules, stream: RandomStream, count: int, lead: int) -> t
     Attempts are placed wave after wave with a common start and without failures.
     """
     assert rules.cluster is not None
-    nodes, prompt_gb = Nodes(rules.cluster), rules.group * max(rules.cluster.sizes_gb, default=0.0)
+    nodes = Nodes(rules.cluster)
     contents: dict[int, Contents] = {}
-    looks, pulled = [nodes.look()], list[float]()
+    uses, pulled = [nodes.use()], list[float]()
     denser = {round(1.25**power) - 1 for power in range(1 + math.ceil(math.log(count, 1.25)))}
     for number in range(count):
         now = Contents(nodes.disks(), list(nodes.built))
         contents.update({place: now for place in denser if max(0, place - lead) == number})
         pulled.append(_pulls(rules, stream, nodes, number))
-        looks.append(nodes.look())
-        if len(looks) > 2 * AVERAGED and _settled(looks, AVERAGED, count - number, prompt_gb):
+        uses.append(nodes.use())
+        if len(uses) > 2 * AVERAGED and _settled(rules, uses, AVERAGED, count - number):
             now = Contents(nodes.disks(), list(range(1 + max(nodes.built, default=0))))
             break
     return contents | {number: now}, pulled
@@ -324,11 +318,13 @@ def _usual(rules: StepRules, stream: RandomStream, contents: Contents, lead: int
     return fmean(pulled)
 
 
-def _settled(looks: Sequence[tuple[float, float, int]], over: int, left: float, prompt_gb: float) -> bool:
-    """Whether ``left`` more looks show few pulls, with one more prompt's by chance, or full disks that pull alike."""
-    seen = looks[-1 - 2 * over], looks[-1 - over], looks[-1 - AVERAGED :][0], looks[-1]
-    pulled, held, built = zip(*seen, strict=True)
-    later, earlier = pulled[3] - pulled[1], pulled[1] - pulled[0]
-    alike = held[3] - held[1] < SETTLED * later and abs(earlier - later) <= SETTLED * earlier
-    few = (pulled[3] - pulled[2] + prompt_gb) / AVERAGED * left <= UNPULLED * pulled[3]
-    return built[3] == built[1] and (alike or few)
+def _settled(rules: StepRules, uses: Sequence[DiskUse], over: int, remaining: float) -> bool:
+    """Whether ``remaining`` more uses show few pulls, even with a prompt's by chance, or full disks that pull alike."""
+    assert rules.cluster is not None
+    first, middle, last = uses[-1 - 2 * over], uses[-1 - over], uses[-1]
+    earlier_gb, later_gb = middle.pulled_gb - first.pulled_gb, last.pulled_gb - middle.pulled_gb
+    alike = last.held_gb - middle.held_gb < SETTLED * later_gb and abs(earlier_gb - later_gb) <= SETTLED * earlier_gb
+    prompt_gb = rules.group * max(rules.cluster.sizes_gb, default=0.0)
+    recent_gb = last.pulled_gb - uses[-1 - AVERAGED :][0].pulled_gb + prompt_gb
+    few = recent_gb / AVERAGED * remaining <= UNPULLED * last.pulled_gb
+    return last.built == middle.built and (alike or few)

@@ -136,8 +136,8 @@ def strata_of_sums(numbers: Iterable[int], sigma: float, per_octave: int) -> dic
     laws[0] = tuple(Stratum(weight, 0.0) for weight in weights)
     sums: dict[int, list[Stratum]] = {}
     for number in wanted:
-        upper = min(other for other in laws if other >= number)
-        lower = max(other for other in laws if other <= number)
+        upper = min(pauses for pauses in laws if pauses >= number)
+        lower = max(pauses for pauses in laws if pauses <= number)
         share = (number - lower) / (upper - lower) if upper > lower else 0.0
         pairs = zip(laws[lower], laws[upper], strict=True)
         sums[number] = [Stratum(low.weight, low.mean + share * (high.mean - low.mean)) for low, high in pairs]

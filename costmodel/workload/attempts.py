@@ -108,8 +108,8 @@ def later_change(trials: Iterable[RecordedTrial], cycle: int) -> float | None:
         cycles = later_cycles(recorded, cycle)
         start = recorded - cycles * cycle
         first = cycle if start >= 2 * cycle else start - cycle
-        later += _taken(trial, start, recorded) / cycles
-        before += _taken(trial, first, start) * cycle / (start - first)
+        later += _duration_ns(trial, start, recorded) / cycles
+        before += _duration_ns(trial, first, start) * cycle / (start - first)
     return abs(later / before - 1) if later and before else None
 
 
@@ -120,5 +120,5 @@ def extrapolation_error(trials: Iterable[RecordedTrial], cycle: int) -> Interval
     return Interval(0.0, low - 1, high - 1)
 
 
-def _taken(trial: RecordedTrial, start: int, end: int) -> int:
+def _duration_ns(trial: RecordedTrial, start: int, end: int) -> int:
     return sum(trial.durations_ns[start:end]) + sum(trial.gaps_ns[start:end])

@@ -112,6 +112,9 @@ class Tally:
 
 def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:
     """Represent a weighted sample by quantiles at the middles of equal parts of weight ``part_weight``, ascending."""
+    if len(weights) == 1:  # the usual case
+        [(value, weight)] = weights.items()
+        return [value] * max(1, round(weight / part_weight))
     law = Distribution(weights)
     count = max(1, round(law.size / part_weight))
     return [law.quantile((part + 0.5) / count) for part in range(count)]

@@ -328,14 +328,14 @@ def at_length(
         actions = recorded
     cut = min(actions, recorded)
     like = trial if recorded or actions == cut or longest is None else longest
-    split = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut], trial.wrappers_ns[:cut])
-    gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
-    continued_ns = 0
+    split, gap_ns, think_ns, continued_ns = trial.actions, trial.gap_ns, measured.think_ns, 0
+    if cut < recorded:
+        split = Split.of(trial.durations_ns[:cut], trial.runs_ns[:cut], trial.wrappers_ns[:cut])
+        gap_ns, think_ns = sum(trial.gaps_ns[:cut]), sum(trial.thinks_ns[:cut])
     if actions > cut:
         columns = (like.durations_ns, like.gaps_ns, like.thinks_ns, like.runs_ns, like.wrappers_ns)
-        taken_ns, more_gap_ns, more_think_ns, run_ns, wrapper_ns = (
-            continued(column, actions - cut, cycle) for column in columns
-        )
+        more = (continued(column, actions - cut, cycle) for column in columns)
+        taken_ns, more_gap_ns, more_think_ns, run_ns, wrapper_ns = more
         split = split.plus(Split(run_ns, taken_ns - run_ns - wrapper_ns, 0, like.actions.divided, wrapper_ns))
         gap_ns, think_ns, continued_ns = gap_ns + more_gap_ns, think_ns + more_think_ns, taken_ns + more_gap_ns
     commands, longer_ns = trial.setup.plus(split), gap_ns - trial.gap_ns
