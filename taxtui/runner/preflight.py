@@ -38,7 +38,7 @@ class Opened(NamedTuple):
 async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
     """Open the substrates of a plan until the stack ends, and check their preconditions; by their text.
 
-    From now on this process keeps as much output as the plan says, and hides the plan's names in messages.
+    From now on this task keeps as much output as the plan says, and the process hides the plan's names in messages.
 
     Raises:
         SubstrateUnavailable, UsageError: a substrate or this process cannot run the plan.

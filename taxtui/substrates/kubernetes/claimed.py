@@ -13,11 +13,9 @@ from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi
+from taxtui.substrates.kubernetes.api import PODS
 from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOXES, Claim
-from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
 from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox
 from taxtui.substrates.kubernetes.watch import ObjectFollower, ObjectWatch
@@ -33,26 +31,16 @@ class ClaimedSandbox(KubernetesSandbox):
 
     kind = CLAIMS
 
-    def __init__(
-        self,
-        name: str,
-        api: ClusterApi,
-        options: KubernetesOptions,
-        alive: set[str],
-        marks: Marks,
-        runner: PodExec,
-        pods: ObjectWatch[Pod],
-        grace_s: int,
-        claims: ObjectWatch[Claim],
-    ) -> None:
-        """Begin to follow the future claim of this name, and the pod of the same name."""
-        super().__init__(name, api, options, alive, marks, runner, pods, grace_s)
+    _claims: ObjectWatch[Claim]
+    _claim: Claim | None = None
+    _suspended = False  # or about to be, by taxtui
+    _operated = False  # a suspension in the claim's status may be taxtui's own
+    _claim_gone = False
+
+    def follow_claim(self, claims: ObjectWatch[Claim]) -> None:
+        """Begin to follow the future claim of this name, before the request for the claim."""
         self._claims = claims
-        self._claim: Claim | None = None
-        self._suspended = False  # or about to be, by taxtui
-        self._operated = False  # a suspension in the claim's status may be taxtui's own
-        self._claim_gone = False
-        claims.follow(name, ObjectFollower(self.claimed, self.unclaimed, self.unwatched))
+        claims.follow(self.name, ObjectFollower(self.claimed, self.unclaimed, self.unwatched))
 
     def forget(self) -> None:
         self._claims.unfollow(self.name)
@@ -79,7 +67,7 @@ class ClaimedSandbox(KubernetesSandbox):
 
     def _take(self, pod: str) -> None:
         """Follow the pod of this name as the claim's pod."""
-        self._pod = self._own = None
+        self._pod = self._first_state = None
         self._reached.clear()
         self._gone = False
         if seen := self._follow(pod):
@@ -87,8 +75,8 @@ class ClaimedSandbox(KubernetesSandbox):
 
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
         """As ``KubernetesSandbox.changed``; the controller may replace the pod until the claim is ready."""
-        if not self._ready or self._own is None:
-            self._own = now
+        if not self._ready or self._first_state is None:
+            self._first_state = now
         self._gone = False
         super().changed(now, at_ns, resolution_ns)
 
@@ -104,7 +92,7 @@ class ClaimedSandbox(KubernetesSandbox):
             return f"ended with the claim: {ended}"
         if not self._ready:
             return None
-        if self._own and self._pod and _restarts(self._pod) > _restarts(self._own):
+        if self._first_state and self._pod and _restarts(self._pod) > _restarts(self._first_state):
             return "was restarted"
         return super()._lost()
 

@@ -42,7 +42,7 @@ class Reached(NamedTuple):
 
 
 class KubernetesSandbox:
-    """A pod, made by taxtui and followed by a watch."""
+    """The pod of a sandbox, followed by a watch."""
 
     kind: ClassVar[ObjectKind[Any]] = PODS
     """The object to create and to remove."""
@@ -74,8 +74,8 @@ class KubernetesSandbox:
         self._pods = pods
         self._grace_s = grace_s
         self._about: Metadata  # of the object to remove
-        self._own: Pod | None = None  # the pod that is the sandbox, in an early state
-        self._pod: Pod | None = None  # the same, in the last known state
+        self._first_state: Pod | None = None  # of the pod that is the sandbox
+        self._pod: Pod | None = None  # the last known state
         self._reached: dict[str, Reached] = {}
         self._ready = self._gone = self._replaced = False
         self._removed = asyncio.Event()
@@ -84,13 +84,13 @@ class KubernetesSandbox:
         self._pull_asked = False
         self._follow(name)
 
-    def accepted(self, made: ApiObject) -> None:
+    def accepted(self, created: ApiObject) -> None:
         """The control plane has accepted the object."""
         self._alive.add(self.name)
         self._marks("accepted")
-        self._about = made.metadata
-        if isinstance(made, Pod):
-            self._own = made
+        self._about = created.metadata
+        if isinstance(created, Pod):
+            self._first_state = created
 
     def forget(self) -> None:
         """Stop following the object, which is gone or was never made."""
@@ -107,7 +107,7 @@ class KubernetesSandbox:
 
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
         """The pod has a new state."""
-        if self._own is not None and now.metadata.uid != self._own.metadata.uid:
+        if self._first_state is not None and now.metadata.uid != self._first_state.metadata.uid:
             self._replaced = True
             self._notify()
             return
@@ -161,7 +161,7 @@ class KubernetesSandbox:
 
     async def _obstacle(self) -> str:
         """The cluster's reason why the pod is not ready yet."""
-        return await self._api.last_warning(self._own.metadata) if self._own else ""
+        return await self._api.last_warning(self._first_state.metadata) if self._first_state else ""
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``; without a node or without a started container, ``CreateFailed``."""
@@ -234,12 +234,12 @@ class KubernetesSandbox:
         Kubernetes 1.29 "scheduled") and "running". Both marks are as late as possible; the resolution is the rest.
         """
         scheduled, runs = self._reached.get("scheduled"), self._reached.get("running")
-        if self._pull_asked or self._own is None or not scheduled or not runs:
+        if self._pull_asked or self._first_state is None or not scheduled or not runs:
             return
         if runs.at_ns - scheduled.at_ns < PULL_S * 1e9:
             return
         self._pull_asked = True
-        pull = await self._api.last_pull(self._own.metadata)
+        pull = await self._api.last_pull(self._first_state.metadata)
         if pull is None:
             return
         bounds = [bound for bound in (self._reached.get("sandbox ready"), scheduled) if bound is not None]
@@ -280,11 +280,11 @@ class KubernetesSandbox:
                     self._news.clear()
                     await self._news.wait()
                 return lost
-        if self._own is None:
+        if self._first_state is None:
             return None
         try:
-            pod = await self._api.get(PODS, self._own.metadata.name)
-            return failure.lost(pod) if pod.metadata.uid == self._own.metadata.uid else REPLACED
+            pod = await self._api.get(PODS, self._first_state.metadata.name)
+            return failure.lost(pod) if pod.metadata.uid == self._first_state.metadata.uid else REPLACED
         except ApiRefused as error:
             return "is gone" if error.status == 404 else None
 

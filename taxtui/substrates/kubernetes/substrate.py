@@ -184,8 +184,9 @@ class KubernetesSubstrate:
         runner = PodExec(self._api, self._options.shell, str(template.container["name"]), spec.env)
         claims, pods = self._watch(CLAIMS, _of_run(spec)), self._watch(PODS, SANDBOX_PODS)
         sandbox = ClaimedSandbox(
-            spec.name, self._api, self._options, self._alive, marks, runner, pods, template.grace_s, claims
+            spec.name, self._api, self._options, self._alive, marks, runner, pods, template.grace_s
         )
+        sandbox.follow_claim(claims)
         return await self._make(sandbox, claim(spec, name, self._api.now_s()), marks)
 
     def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
@@ -203,28 +204,28 @@ class KubernetesSubstrate:
         """
 
         async def ask() -> Any:
-            own = len(self._alive)
+            sandboxes = len(self._alive)
             try:
                 return await self._api.create(sandbox.kind, wanted, marks)
             except ApiRefused as error:
                 refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
                 # The last sandbox may be removed during the request, and the quota's status may lag behind.
-                if not ((own or self._alive or room.refusals) and isinstance(refusal, QuotaExceeded)):
+                if not ((sandboxes or self._alive or room.refusals) and isinstance(refusal, QuotaExceeded)):
                     raise refusal from error
                 if not room.refusals:
                     marks.notice(
-                        f"{refusal.problem}; waits for the removal of one of {own or len(self._alive)} sandboxes"
+                        f"{refusal.problem}; waits for the removal of one of {sandboxes or len(self._alive)} sandboxes"
                     )
                 raise NoRoom(refusal.problem) from error
 
         room = Retry(longest_s=2.0, within_s=HOLD_S, on=NoRoom)
         try:
-            made = await room(ask)
+            created = await room(ask)
         except BaseException:
             sandbox.forget()
             raise
         marks.queued(room.queued_ns)
-        sandbox.accepted(made)
+        sandbox.accepted(created)
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:

@@ -150,7 +150,7 @@ class Ec2Substrate(AwsSubstrate):
         """The instances and images of a run or of all, and snapshots without an image."""
         images = await self._listed(_IMAGES, run_id)
         names = {image.name for image in images}
-        snapshots = [each for each in await self._listed(_SNAPSHOTS, run_id) if each.name not in names]
+        snapshots = [entry for entry in await self._listed(_SNAPSHOTS, run_id) if entry.name not in names]
         return [*await self._listed(_INSTANCES, run_id, _ALIVE), *images, *snapshots]
 
     async def _listed(self, kind: _Listing, run_id: str | None, *filters: Mapping[str, Any]) -> list[Found]:
@@ -183,7 +183,7 @@ class Ec2Substrate(AwsSubstrate):
                 listed = await find(lambda: self._listed(_SNAPSHOTS, entry.run_id))
             except SubstrateError as error:
                 raise CleanupFailed(f"the snapshots of image {entry.handle} may still exist: {error}") from error
-            snapshots = [each.handle for each in listed if each.name == entry.name]
+            snapshots = [snapshot.handle for snapshot in listed if snapshot.name == entry.name]
         for snapshot in snapshots:
             await self._delete(f"snapshot {snapshot}", "delete_snapshot", {"SnapshotId": snapshot})
 

@@ -47,11 +47,11 @@ class EcsSubstrate(AwsSubstrate):
 
     async def _checked(self, region: str) -> Availability:
         options = self.options
-        asked: dict[str, Any] = {"clusters": [options.cluster], "include": ["CONFIGURATIONS"]}
+        parameters: dict[str, Any] = {"clusters": [options.cluster], "include": ["CONFIGURATIONS"]}
         for name in ("task_role", "subnets"):
             if not getattr(options, name):
                 raise SubstrateUnavailable(f"option {name} is missing")
-        answer = await self.call("describing the cluster", "describe_clusters", **asked)
+        answer = await self.call("describing the cluster", "describe_clusters", **parameters)
         for cluster in answer.get("clusters", []):  # without this cluster the list of tasks is refused
             if cluster.get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
                 raise SubstrateUnavailable(
