@@ -66,7 +66,7 @@ def reasons(pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Pric
 
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Interval:
     """Return the error of actions beyond the recorded ones, per success."""
-    continued_ns = float(tally.total(lambda attempt: attempt.of_successes(attempt.continued_ns)) / tally.successes)
+    continued_ns = float(tally.total_of_successes(lambda attempt: attempt.continued_ns) / tally.successes)
     error = extrapolation_error(pool.trials, pool.cycle) if continued_ns else Interval(0.0, 0.0, 0.0)
     return error.times(continued_ns)
 

@@ -10,6 +10,8 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from costmodel.errors import TrainingRunError
@@ -27,7 +29,7 @@ from costmodel.statistics.repetitions import basis, interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.attempts import Attempt
-from costmodel.workload.estimator import Tally, Value
+from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import Pool, attempts
 
 if TYPE_CHECKING:
@@ -77,7 +79,8 @@ def measured_row(
     bounded = "held" in pool.unreported  # occupied time is a lower bound, so the tax has no upper one
     tax = tally.per_success(lambda attempt: attempt.tax_ns) if tally.run_known and not bounded else None
     held = interval(estimated, tally.assume).widened(doubt_ns)
-    exact_held = tally.total(lambda attempt: attempt.held_ns) / tally.successes
+    held_ns, held_ok_ns = tally.total(attrgetter("held_ns")), tally.total_of_successes(attrgetter("held_ns"))
+    exact_held = held_ns / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
     delivered = training_run.trajectories * retries.delivered
     hours = float(delivered) / NS_PER_HOUR  # times ns per success
@@ -113,7 +116,7 @@ def measured_row(
         failures=len(pool.trials) - round(tally.successes),
         trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
-        think_s=float(tally.total(lambda attempt: attempt.of_successes(attempt.think_ns)) / tally.successes) / NS_PER_S,
+        think_s=float(tally.total_of_successes(attrgetter("think_ns")) / tally.successes) / NS_PER_S,
         cleanup_share_left_out=None if training_run.include_cleanup else pool.cleanup_ns / (held.value or 1.0),
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
@@ -133,8 +136,8 @@ def measured_row(
         evidence=Evidence(
             successes=tally.successes,
             attempts=len(tally.trials),
-            held_ok_ns=tally.total(lambda attempt: attempt.of_successes(attempt.held_ns)),
-            held_failed_ns=tally.total(lambda attempt: attempt.of_failures(attempt.held_ns)),
+            held_ok_ns=held_ok_ns,
+            held_failed_ns=held_ns - held_ok_ns,
             failure=tally.failure,
             dropped=tally.failure - retries.failure,
             held=estimated,
@@ -143,9 +146,7 @@ def measured_row(
             usable_workers=workers,
             effective_workers=min(workers, creatable),
             waited_ns=0.0 if outcome is None else outcome.waited_ns.value,
-            work_per_success_ns=(
-                tally.total(lambda attempt: attempt.work_ns) / tally.successes if tally.run_known else None
-            ),
+            work_per_success_ns=tally.total(attrgetter("work_ns")) / tally.successes if tally.run_known else None,
             tail=whole.tail,
         ),
     )
@@ -184,24 +185,24 @@ def _trajectory(tally: Tally, doubt_ns: Interval) -> Trajectory:
 def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float, waiting_hours: float) -> ByCause:
     """Return worker-hours of successes by cause, and of failures as one cause; without a reference."""
 
-    def share(value: Value) -> float:
-        return float(tally.total(value) / tally.successes) * hours
+    def share(total: Fraction) -> float:
+        return float(total / tally.successes) * hours
 
     def good(name: str) -> float:
-        return share(lambda attempt: attempt.of_successes(getattr(attempt, name)))
+        return share(tally.total_of_successes(attrgetter(name)))
 
-    separated = tally.run_known
+    separated, held_ns = tally.run_known, attrgetter("held_ns")
     return ByCause(
         startup=good("startup_ns"),
         dispatch=good("dispatch_ns") if separated else None,
         slowdown=None,
         contention=good("contention_ns") if separated and pool.contended is not None else None,
-        work=share(lambda attempt: attempt.work_ns) if separated else None,
+        work=good("work_ns") if separated else None,
         unsplit=None if separated else good("unsplit_ns"),
         harness=good("harness_ns"),
         queued=good("queued_ns"),
         think=good("think_ns"),
-        failed=share(lambda attempt: attempt.of_failures(attempt.held_ns)) + waiting_hours,
+        failed=share(tally.total(held_ns) - tally.total_of_successes(held_ns)) + waiting_hours,
         cleanup=good("cleanup_ns") if training_run.include_cleanup else None,
         wrapper=(good("wrapper_ns") or None) if separated else None,
     )

@@ -88,10 +88,10 @@ def _tallied(
     if training_run.timeout_s is not None:
         limit_ns, sample = round(training_run.timeout_s * NS_PER_S), killed_after(sample, training_run.timeout_s)
     tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, training_run.run_sd))
+    retries_of = [training_run.on_failure is not None or trial.treatment == RETRIED for trial in pool.trials]
 
-    def is_retried(attempt: Attempt) -> bool:
-        retries = training_run.on_failure is not None or pool.trials[attempt.trial].treatment == RETRIED
-        return not attempt.ok and (retries or attempt.held_ns >= limit_ns)  # a killed attempt always is
+    def is_retried(attempt: Attempt) -> bool:  # a killed attempt always is
+        return not attempt.ok and (retries_of[attempt.trial] or attempt.held_ns >= limit_ns)
 
     last, failure = tally.held_times(lambda attempt: not is_retried(attempt)), tally.held_times(is_retried)
     if last is None or not tally.successes:

@@ -55,14 +55,6 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
         """Command time without contention; 0 for failures."""
         return (self.run_ns - self.contention_ns) * self.ok
 
-    def of_successes(self, value: int) -> int:
-        """Return a value with 0 for failures."""
-        return value * self.ok
-
-    def of_failures(self, value: int) -> int:
-        """Return a value with 0 for successes."""
-        return value * (not self.ok)
-
     def unthrottled(self) -> Attempt:
         """Remove the recorded throttled time."""
         return replace(self, held_ns=self.held_ns - self.queued_ns, queued_ns=0)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
+from operator import mul
 
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.trial import RecordedTrial
@@ -35,7 +36,9 @@ class Tally:
         self.trials = trials
         self.assume = assume
         self._origins: list[Origin] = [(trial.run, trial.block) for trial in trials]
-        self.weight = Fraction(sum(attempt.weight for attempt in attempts), len(trials) or 1)  # of a trial
+        self._weights = [attempt.weight for attempt in attempts]
+        self._weights_of_successes = [attempt.weight * attempt.ok for attempt in attempts]
+        self.weight = Fraction(sum(self._weights), len(trials) or 1)  # of a trial
         self._ok = self.by_trial(lambda attempt: attempt.ok)
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
 
@@ -48,7 +51,11 @@ class Tally:
 
     def total(self, value: Value) -> Fraction:
         """Return the sum over trials, with versions weighted by their share."""
-        return Fraction(sum(self.by_trial(value))) / self.weight
+        return Fraction(sum(map(mul, self._weights, map(value, self.attempts)))) / self.weight
+
+    def total_of_successes(self, value: Value) -> Fraction:
+        """Return the sum over successful trials, with versions weighted by their share."""
+        return Fraction(sum(map(mul, self._weights_of_successes, map(value, self.attempts)))) / self.weight
 
     def estimate(self, value: Value, idle: Value | None = None) -> Estimate:
         """Return Σ value over all attempts / successes; ``idle`` is intended idle time, the same in every run."""
@@ -61,7 +68,7 @@ class Tally:
 
     def of_successes(self, value: Value) -> Interval:
         """Return the mean of ``value`` over successes, with its interval."""
-        return self.per_success(lambda attempt: attempt.of_successes(value(attempt)))
+        return self.per_success(lambda attempt: value(attempt) * attempt.ok)
 
     def percentiles(self, ps: Sequence[float]) -> list[Percentile]:
         """Return percentiles of successful trajectories in ns, with the spread between runs.

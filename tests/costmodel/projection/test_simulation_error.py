@@ -71,12 +71,12 @@ def test_ten_seeds_give_one_answer(recording: Recording) -> None:
 
 def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = behind([recording], TrainingRun(**LAB | {"run_sd": 0.0}), None, ())[:1]
-    found = rows_of(inputs, effort=0.5)[0].attribution
+    found = rows_of(inputs, effort=0.2)[0].attribution
     assert found.error_s < 0.08 * found.run.step_s.value  # 99.7 % are within that, 95 % within 5 %
     assert found.simulated_steps > 3
     assert found.waiting.commands_gpu_hours == pytest.approx(1000 * 8 * 3 / 3600)  # not simulated in every round
     monkeypatch.setattr(replications, "BUDGET", 1)
-    less = rows(recording, "docker", run_sd=0.0)[0].attribution
+    less = rows(recording, "docker", effort=0.02, run_sd=0.0)[0].attribution
     assert less.simulated_steps < found.simulated_steps
     widths = [amount.high - amount.low for amount in (less.sandbox.usd, found.sandbox.usd)]
     assert widths[0] > widths[1], "what is not simulated is in the interval"
@@ -89,7 +89,8 @@ def test_a_row_does_not_depend_on_the_others_that_are_shown(recording: Recording
 
 def test_rows_differ_by_what_their_sandboxes_cost(recording: Recording) -> None:
     """Both wait as long for the model: its time is not drawn anew for each row, nor for one with nodes."""
-    [docker], [local] = rows(recording, "docker", **NODES), rows(recording, "local")
+    light = {"effort": 0.02, "think": Think(2 * S, 0.4)}  # both are simulated until their error is small
+    [docker], [local] = rows(recording, "docker", **NODES | light), rows(recording, "local", **light)
     found = [row.attribution for row in (docker, local)]
     ideal = [one.run.step_s.value - one.sandbox.step_s.value for one in found]
     assert ideal[0] == pytest.approx(ideal[1], rel=1e-9)

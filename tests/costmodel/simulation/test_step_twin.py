@@ -164,7 +164,7 @@ def a_stream(batch: int, rollouts: int, *, images: bool = False, staleness: int 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "stream",
-    [a_stream(64, 64 * 40), a_stream(1, 1_000), a_stream(4, 4 * 240, images=True), a_stream(16, 16 * 120, staleness=2)],
+    [a_stream(64, 64 * 40), a_stream(1, 500), a_stream(4, 4 * 240, images=True), a_stream(16, 16 * 120, staleness=2)],
     ids=["64 on 64", "64 on 1", "images", "staleness"],
 )
 def test_a_long_stream_is_told_as_its_twin_tells_it(stream: StepCase, tmp_path: Path) -> None:
