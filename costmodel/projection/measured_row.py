@@ -170,9 +170,8 @@ def pool_use(training_run: TrainingRun, hit: float, idle: float) -> PoolUse:
 
 def _trajectory(tally: Tally, doubt_ns: Interval) -> Trajectory:
     """Return times in seconds; a mean without an interval has no quantiles."""
-    mean = (
-        tally.of_successes(lambda attempt: attempt.trajectory_ns).widened(doubt_ns).times(1 / NS_PER_S).not_negative()
-    )
+    mean_ns = tally.of_successes(lambda attempt: attempt.trajectory_ns).widened(doubt_ns)
+    mean = mean_ns.times(1 / NS_PER_S).not_negative()
     if mean.low is None:
         return Trajectory(mean, None, None, None)
     percentiles = []

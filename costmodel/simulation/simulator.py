@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes
@@ -120,8 +121,7 @@ class Simulator:
             if number == len(workers):  # the trainer's
                 self.now = now
                 self.steps_trained += 1
-                idle, self._idle = self._idle, []
-                self._begin(idle, now)
+                self._begin([], now)
                 continue
             worker = workers[number]
             if event != worker.event:
@@ -136,14 +136,7 @@ class Simulator:
             elif stage == GRANTED:
                 self._let_through(worker, now)
             elif stage == ASKS or self._takes_next(worker, now, keep):
-                granted = state.granted(now) if state.gap_ns and worker.used is None else now
-                if granted > now:
-                    until = int(granted)
-                    state.waited_ns += until - now
-                    worker.since += until - now
-                    self._next(worker, until, GRANTED)
-                else:
-                    self._let_through(worker, now)
+                self._ask(worker, now)
 
     def cut(self) -> None:
         """End the step with its unfinished rollouts."""
@@ -165,12 +158,11 @@ class Simulator:
         state.waiting.clear()
 
     def _begin(self, workers: list[SimulatedWorker], now: int) -> None:
-        """Give rollouts to idle workers, in their order."""
-        for place, worker in enumerate(workers):
-            if not self._take(worker, now):
-                self._idle += workers[place + 1 :]
-                return
-            self._next(worker, now, ASKS)
+        """Give rollouts to these workers and to all idle workers, the lowest number first."""
+        workers, self._idle = sorted(workers + self._idle, key=attrgetter("number")), []
+        for worker in workers:
+            if self._take(worker, now):
+                self._ask(worker, now)
 
     def _take(self, worker: SimulatedWorker, now: int) -> bool:
         """Return whether this worker has a rollout; an idle worker has none."""
@@ -196,6 +188,18 @@ class Simulator:
         worker.stage, worker.due = stage, when
         worker.event += 1
         heappush(self._heap, (when, worker.number, worker.event))
+
+    def _ask(self, worker: SimulatedWorker, now: int) -> None:
+        """Ask for a sandbox, and wait for a create where creates are throttled."""
+        state = self.state
+        granted = state.granted(now) if state.gap_ns and worker.used is None else now
+        if granted > now:
+            until = int(granted)
+            state.waited_ns += until - now
+            worker.since += until - now
+            self._next(worker, until, GRANTED)
+        else:
+            self._let_through(worker, now)
 
     def _let_through(self, worker: SimulatedWorker, now: int) -> None:
         """Draw the attempt of a granted create, and find a pod."""
@@ -304,8 +308,7 @@ class Simulator:
         self.ended -= lost
         state.delivered -= lost
         self.ended += state.redo(prompt)
-        idle, self._idle = self._idle, []
-        self._begin(sorted(free + idle, key=lambda worker: worker.number), now)
+        self._begin(free, now)
 
 
 def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bill: Bill) -> list[StepTaken]:

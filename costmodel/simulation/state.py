@@ -150,11 +150,7 @@ class State:
     """State of one run under one random stream, without its workers."""
 
     def __init__(
-        self,
-        rules: StepRules,
-        source: AttemptStream,
-        disks: Sequence[Iterable[int]] = (),
-        built: Iterable[int] = (),
+        self, rules: StepRules, source: AttemptStream, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()
     ) -> None:
         """Everything is ready: the burst unused, the pool full. ``disks``: images on the nodes; ``built``: built
         images."""
