@@ -91,8 +91,7 @@ def test_rows_differ_by_what_their_sandboxes_cost(recording: Recording) -> None:
     """Both wait as long for the model: its time is not drawn anew for each row, nor for one with nodes."""
     light = {"effort": 0.02, "think": Think(2 * S, 0.4)}  # both are simulated until their error is small
     [docker], [local] = rows(recording, "docker", **NODES | light), rows(recording, "local", **light)
-    found = [row.attribution for row in (docker, local)]
-    ideal = [one.run.step_s.value - one.sandbox.step_s.value for one in found]
+    ideal = [row.attribution.run.step_s.value - row.attribution.sandbox.step_s.value for row in (docker, local)]
     assert ideal[0] == pytest.approx(ideal[1], rel=1e-9)
 
 

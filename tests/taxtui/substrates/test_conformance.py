@@ -158,6 +158,7 @@ def _core_without_sessions(check: Check) -> bool:
 
 bwrap, docker, compose, sshd = (getattr(pytest.mark, name) for name in ("bwrap", "docker", "compose", "sshd"))
 unraisable = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+imports = (unraisable, pytest.mark.slow)  # it imports for seconds: one worker begins with all of its checks
 PLACES: Final = (
     Place("bwrap", lambda: _local("bwrap"), [bwrap]),
     Place("plain", lambda: _local("plain")),
@@ -176,7 +177,7 @@ PLACES: Final = (
     Place("ecs", lambda: _aws("ecs", sessions=4), ttl_s=3.0),
     Place("ssh", _ssh, [sshd], 3.0),
     Place("swerex", lambda: _harness("swerex", "swerex"), [docker, unraisable], asked=_core_without_sessions),
-    Place("inspect", lambda: _harness("inspect", "inspect_ai"), [compose, unraisable], asked=_core_without_sessions),
+    Place("inspect", lambda: _harness("inspect", "inspect_ai"), [compose, *imports], asked=_core_without_sessions),
     Place("harbor", lambda: _harness("harbor", "harbor"), [compose, unraisable], asked=_core_without_sessions),
 )
 
