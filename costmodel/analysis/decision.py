@@ -169,6 +169,7 @@ class Savings:
         self._start, self._goal, self._unit = start, goal, unit
         self._effort = effort / (1 if goal.candidate is None else PARTS)
         self._limits = limits
+        self._beyond = _beyond_recorded(start, goal, unit)
         self._shared: Shared = {}
         self.first: Share | None = None  # first simulated difference
 
@@ -188,9 +189,8 @@ class Savings:
             complete = [difference for difference in differences if difference is not None]
             if len(complete) == len(pairs):
                 self.first = self.first or complete[0]
-                return across(
-                    *(difference.usd if self._unit == USD else difference.worker_hours for difference in complete)
-                )
+                saved = (share.usd if self._unit == USD else share.worker_hours for share in complete)
+                return across(*saved).widened(self._beyond)
         if candidate is None:
             return by_rows(start, self._goal, self._unit)
         [row] = rows_of([goal]) if values else [self._goal.row]
@@ -212,6 +212,14 @@ class Savings:
                 return None
         value = (max if end == "best" else min)(saving.value for saving in savings)
         return across(*sorted(savings, key=lambda saving: saving.value != value))
+
+
+def _beyond_recorded(start: Side, goal: Side, unit: str) -> Interval:
+    """Return the error of a saving due to actions beyond the recorded ones; those of both sides are independent."""
+    rows = ((side.row.evidence, bill(side, unit).whole.value) for side in (start, goal))
+    errors = [evidence.beyond.times(whole) if evidence else Interval(0.0, 0.0, 0.0) for evidence, whole in rows]
+    (_, low, high), (_, goal_low, goal_high) = errors
+    return Interval(0.0, (low or 0.0) - (goal_high or 0.0), (high or 0.0) - (goal_low or 0.0))
 
 
 def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:

@@ -117,10 +117,7 @@ def sides(
         candidate = Candidate(pool, provider, goal.training_run, goal.prices, stated, sizes_gb)
     goal_inputs = _only(goal_cells, goal, workload) if candidate is None else candidate.at({})
     check_prices(start_inputs, goal_inputs)
-    return (
-        _side(cells, start_inputs, effort, causes),
-        _side(goal_cells, goal_inputs, effort, causes, candidate),
-    )
+    return (_side(cells, start_inputs, effort, causes), _side(goal_cells, goal_inputs, effort, causes, candidate))
 
 
 def _side(

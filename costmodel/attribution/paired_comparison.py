@@ -27,12 +27,7 @@ Shared = dict[tuple[int, bool], tuple[Pool, Replications]]
 
 
 def run_difference(
-    first: Alternatives,
-    second: Alternatives,
-    effort: float = 1.0,
-    shared: Shared | None = None,
-    *,
-    limits: bool = True,
+    first: Alternatives, second: Alternatives, effort: float = 1.0, shared: Shared | None = None, *, limits: bool = True
 ) -> Share | None:
     """Return first − second, each without its ends. None: the steps differ, or no attempt succeeds.
 

@@ -37,8 +37,7 @@ ATTEMPTS: Final = 48_000_000
 TOO_MANY: Final = 4 * ATTEMPTS
 """Attempts of a round that is refused: more than two minutes."""
 BUDGET: Final = 6_000_000
-"""Attempts of a row on the recorded trials: about twenty seconds with those of the twins. The interval contains the
-remaining error."""
+"""Attempts of a row on the recorded trials: twenty seconds with twins. The interval contains the remaining error."""
 FIRST: Final = 600_000
 """Approximate attempts of the first round, for any number of causes, so that all rows have the same draws."""
 SHARED: Final = 4

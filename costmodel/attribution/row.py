@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from costmodel.attribution.replications import Replications, StepTooLong, repeated
-from costmodel.attribution.shares import attribution, needed, with_run
+from costmodel.attribution.shares import RUN, amount_of, attribution, needed, with_run
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer
 from costmodel.projection.diagnostics import settings_in_use
@@ -29,13 +29,7 @@ STEP_MODEL_RULES: Final = "rules of the step model"
 POISONED: Final = "groups with a failed attempt"
 MEASURED_INPUT: Final = "measured"
 
-_UNITS: Final = {
-    "_usd_hour": " $ an hour",
-    "_gb_s": " GB/s",
-    "_gib": " GiB",
-    "_s": " s",
-    "_hazard": " an hour",
-}
+_UNITS: Final = {"_usd_hour": " $ an hour", "_gb_s": " GB/s", "_gib": " GiB", "_s": " s", "_hazard": " an hour"}
 _NOT_ASSUMED: Final = ("trajectories", "workers", "baseline", "full_speed", "run_sd", "precision")
 """Fields of the training run that are no assumptions."""
 COARSE: Final = 0.01
@@ -90,10 +84,11 @@ def attributed(row: Row, inputs: Alternatives, effort: float, *, causes: bool = 
 def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) -> Attribution:
     """Return the attribution with limits at least as wide as those of the row's wall-clock.
 
-    The simulation draws recorded trials only; the limits of the wall-clock include slower trajectories. If the trials
-    cannot bound slower trajectories, amounts of causes have no limits: a slow rollout hides and adds delays.
+    The simulation draws recorded trials only; the row's limits include slower trajectories, and the error of actions
+    beyond the recorded ones. If the trials cannot bound slower trajectories, amounts of causes have no limits: a slow
+    rollout hides and adds delays.
     """
-    wall = row.wall_clock_hours
+    wall, beyond = row.wall_clock_hours, row.evidence.beyond if row.evidence else NOTHING
     assert wall is not None
     if not _bounds_slow_rollouts(row):
         attribution = _without_limits(attribution)
@@ -113,8 +108,9 @@ def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) ->
     return attribution._replace(
         run=run._replace(
             step_s=widened(run.step_s, 3600 / attribution.steps),
+            worker_hours=run.worker_hours.widened(beyond.times(run.worker_hours.value)).not_negative(),
             gpu_hours=run.gpu_hours and widened(run.gpu_hours, float(training_run.gpus or 0)),
-            usd=run.usd and widened(run.usd, usd_hour),
+            usd=run.usd and widened(run.usd, usd_hour).widened(beyond.times(run.usd.value)).not_negative(),
         )
     )
 
@@ -213,9 +209,10 @@ def _cost(cost: Cost, simulated: Replications, sandbox_usd: float, idle_hours: f
 
     Its relative limits are at least those of the worker-hours and of the row's earlier bill.
     """
-    rates = simulated.rates
+    rates, part = simulated.rates, simulated.share
+    spread = amount_of(simulated, lambda step: part * rates.sandbox_usd(step)).of(RUN)
     idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
-    billed = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
+    billed = no_surer(no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), spread), cost.sandbox_usd)
     return cost._replace(
         sandbox_usd=billed,
         idle_pool_usd=idle,

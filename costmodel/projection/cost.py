@@ -25,12 +25,13 @@ def cost(
     prices: Prices,
     training_run: TrainingRun,
     worker_hours: Interval,
+    beyond: Interval,
     warm_pool: PoolUse | None,
 ) -> Cost:
     """Return the bill: each attempt is billed with its own minimum and increment.
 
-    With over-provisioning each launch is billed until its end or cut. Where sources disagree, or usage is
-    known within limits only, the value is the middle.
+    ``beyond``: error of actions beyond the recorded ones, as a share. With over-provisioning each launch is billed
+    until its end or cut. Where sources disagree, or usage is known within limits only, the value is the middle.
     """
     price = prices.sandbox(pool.identity)
     lower, upper = (_sandboxes(timed, training_run, price, pool, lowest=lowest) for lowest in (True, False))
@@ -40,7 +41,9 @@ def cost(
     used = timed.tally.total(lambda attempt: attempt.sandbox_ns)
     billed = timed.tally.total(lambda attempt: billed_ns(attempt.sandbox_ns, price.minimum_ns, price.increment_ns))
     ratio = float(billed / used) if used else 1.0
-    return _cost(prices, pool.identity, _across(lower, upper).not_negative(), worker_hours.value, ratio, idle)
+    sandboxes = _across(lower, upper)
+    sandboxes = sandboxes.widened(beyond.times(sandboxes.value)).not_negative()
+    return _cost(prices, pool.identity, sandboxes, worker_hours.value, ratio, idle)
 
 
 def cost_of_mean(
@@ -116,14 +119,14 @@ def _sandboxes(
 
 def by_clock(
     pool: Pool, price: SandboxPrice | None, training_run: TrainingRun
-) -> tuple[Callable[[Sequence[int]], float], float]:
-    """Return a function from lifetimes of sandboxes in ns to dollars, and half the range of dollars as a share.
+) -> tuple[Callable[[Sequence[int], float], float], float]:
+    """Return a function from running and suspended time of sandboxes to dollars, and half the range as a share.
 
-    CPU time is proportional to lifetime, as over all attempts. Where sources disagree, or usage is known within limits,
-    the dollars are the middle.
+    CPU time is proportional to lifetime, suspended time included, as over all attempts. Where sources disagree, or
+    usage is known within limits, the dollars are the middle.
     """
     if price is None or not any(usd for _, usd in price.rates.values()):
-        return (lambda clocks_ns: 0.0), 0.0
+        return (lambda clocks_ns, suspended_ns: 0.0), 0.0
     as_recorded = training_run.failure_rate is None and training_run.failure_hazard is None
     think = training_run.think and Think(round(training_run.think.mean_ns))  # a single version of each attempt
     sample = attempts(pool, training_run.length, replace(training_run, think=think, think_correlation=0.0))
@@ -135,13 +138,17 @@ def by_clock(
         used = ([attempt.weight * ns for ns in usage(attempt)] for attempt in sample)
         bills.add((meter, *(sum(ns) / whole_ns for ns in zip(*used, strict=True))))
 
-    def costs(clocks_ns: Sequence[int]) -> list[int]:
+    def costs(clocks_ns: Sequence[int], suspended_ns: float = 0) -> list[int]:
+        running = sum(clocks_ns) or 1
+        whole = (running + suspended_ns) / running  # lifetime / running time
         return [
-            sum(meter.billed(round(ns * exists), round(ns * cpu)) for ns in clocks_ns) for meter, exists, cpu in bills
+            sum(meter.billed(round(ns * min(1.0, whole * exists)), round(ns * whole * cpu)) for ns in clocks_ns)
+            for meter, exists, cpu in bills
         ]
 
     ends = costs([attempt.sandbox_ns for attempt in sample])
-    return (lambda clocks_ns: Meter.usd(sum(costs(clocks_ns)) / len(bills))), (max(ends) - min(ends)) / (sum(ends) or 1)
+    share = (max(ends) - min(ends)) / (sum(ends) or 1)
+    return (lambda clocks_ns, suspended_ns: Meter.usd(sum(costs(clocks_ns, suspended_ns)) / len(bills))), share
 
 
 def _across(lower: Interval, upper: Interval) -> Interval:

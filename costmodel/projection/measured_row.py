@@ -104,6 +104,7 @@ def measured_row(
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
         by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
         between = between and TaxBounds(between.low + waited_hours, between.high + waited_hours)
+    beyond = doubt_ns.times(1 / (held.value or 1.0))
     warm_pool = None
     if training_run.warm_pool is not None:
         hit, idle = 0.0, 0.0
@@ -130,7 +131,7 @@ def measured_row(
         steps=run.steps and run.steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials),
         gpu=run.gpu,
         warm_pool=warm_pool,
-        cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, warm_pool),
+        cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, beyond, warm_pool),
         unused=options_without_data(pool, tally, training_run),
         flags=reasons(pool, timed, training_run, prices),
         evidence=Evidence(
@@ -141,6 +142,7 @@ def measured_row(
             failure=tally.failure,
             dropped=tally.failure - retries.failure,
             held=estimated,
+            beyond=beyond,
             basis=basis(estimated, tally.assume),
             busy_ns=timed.law,
             usable_workers=workers,
@@ -155,9 +157,7 @@ def measured_row(
 def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
     """Return worker-hours plus the waits for creates."""
     value, error = outcome.waited_ns.value / NS_PER_HOUR, outcome.waited_ns.error / NS_PER_HOUR
-    low = None if hours.low is None else hours.low + max(0.0, value - error)
-    high = None if hours.high is None else hours.high + value + error
-    return Interval(hours.value + value, low, high)
+    return hours.shifted(value).widened(Interval(0.0, -min(value, error), error))
 
 
 def pool_use(training_run: TrainingRun, hit: float, idle: float) -> PoolUse:
@@ -170,7 +170,7 @@ def pool_use(training_run: TrainingRun, hit: float, idle: float) -> PoolUse:
 
 def _trajectory(tally: Tally, doubt_ns: Interval) -> Trajectory:
     """Return times in seconds; a mean without an interval has no quantiles."""
-    mean_ns = tally.of_successes(lambda attempt: attempt.trajectory_ns).widened(doubt_ns)
+    mean_ns = tally.per_success(lambda attempt: attempt.trajectory_ns * attempt.ok).widened(doubt_ns)
     mean = mean_ns.times(1 / NS_PER_S).not_negative()
     if mean.low is None:
         return Trajectory(mean, None, None, None)

@@ -175,6 +175,7 @@ class Evidence(NamedTuple):
     failure: Fraction  # share of attempts
     dropped: Fraction  # likewise; part of the above, without a retry
     held: Estimate  # per success, in ns
+    beyond: Interval  # error of the actions beyond the recorded ones, as a share of the occupied time
     basis: Basis  # of the run-to-run part of every interval
     busy_ns: Distribution  # busy time of a worker per trajectory
     usable_workers: int

@@ -19,6 +19,8 @@ from random import Random
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from costmodel.projection.row import GpuWaiting, Steps, TailLimits
 from costmodel.recording.causes import RETRIED
 from costmodel.simulation.attempts import Retries, Trials, chained, with_retries
@@ -67,7 +69,7 @@ class TimedRun(NamedTuple):
 def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) -> TimedRun | None:
     """None where no attempt succeeds in time."""
     if training_run.create_rate is not None:
-        sample = [attempt.unthrottled() for attempt in sample]
+        sample = [replace(each, held_ns=each.held_ns - each.queued_ns, queued_ns=0) for each in sample]
     tallied = _tallied(sample, pool, training_run, None)
     if tallied is None:
         return None
@@ -262,8 +264,7 @@ def tail_limits(
 
 
 def _last(values: Sequence[float], met: Sequence[float], jobs: int, excess: int) -> float:
-    """Return E[the longest of ``jobs`` without the ``excess`` longest], from the share at or above each descending
-    value."""
+    """Return E[the longest of ``jobs`` without the ``excess`` longest]; ``met``: the share at or above each value."""
     parts = zip(pairwise([*values, 0.0]), met, strict=True)
     return math.fsum((high - low) * _more_than(excess, jobs, share) for (high, low), share in parts)
 
@@ -299,8 +300,7 @@ def _count(rank: int, side: int) -> float:
 def _timed_out(longest_ns: int, trials: int, jobs: int, excess: int, training_run: TrainingRun) -> float:
     """Return E[the last end] if unseen attempts reach the time limit, at each retry again.
 
-    No distribution compatible with the trials is worse: an attempt slower than all trials is at worst ended by the
-    limit.
+    No distribution compatible with the trials is worse: an attempt slower than all trials ends at the limit at worst.
     """
     missed = -math.expm1(math.log(RISK) / trials)
     kills = math.ceil(math.log(1e-3 / jobs) / math.log(missed))

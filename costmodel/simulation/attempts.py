@@ -19,8 +19,7 @@ from costmodel.workload.pool import Pool, versions
 
 
 class Parts(NamedTuple):
-    """The time of one attempt by cause, in ns. The sum is its occupied time, without think time of the training run's
-    distribution."""
+    """The time of one attempt by cause, in ns. The sum is its occupied time, without the training run's think time."""
 
     trial: int
     weight: int

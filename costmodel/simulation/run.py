@@ -78,7 +78,9 @@ def simulate_run(trials: Trials, training_run: TrainingRun, law: Distribution) -
             (times, step)
             for segment in sample.segments
             for times, step in zip(
-                segment.stands_for, simulate_steps(rules, source, segment, lambda clocks_ns: 0.0), strict=True
+                segment.stands_for,
+                simulate_steps(rules, source, segment, lambda clocks_ns, suspended_ns: 0.0),
+                strict=True,
             )
         ]
         wall_ns, *sums = (

@@ -27,8 +27,8 @@ DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, EXPIRED = range(7)
 prompt; the worker requests a sandbox; its create is granted; its time limit passes during a wait for a pod."""
 NONE: Final = -1
 """The rollout of an idle worker."""
-Bill = Callable[[Sequence[int]], float]
-"""Function from lifetimes of sandboxes in ns to dollars."""
+Bill = Callable[[Sequence[int], float], float]
+"""Function from running times of sandboxes and their total suspended time, in ns, to dollars."""
 
 
 class Segment(NamedTuple):
@@ -64,8 +64,7 @@ class Simulator:
     """The workers of one step, or of a stream."""
 
     def __init__(self, state: State, start: int, count: int, more: Callable[[int], bool] | None = None) -> None:
-        """``count`` workers begin at ``start``. ``more`` adds rollouts of a stream to an empty queue, given the trained
-        steps."""
+        """``count`` workers begin at ``start``. ``more`` adds rollouts to an empty queue, given the trained steps."""
         self.state = state
         self.now = start
         self.ended = 0
@@ -316,9 +315,9 @@ def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bi
     state = State(rules, source, segment.disks, segment.built)
     before, steps = StepTaken(), []
     for end in (_in_turn if rules.policy.barrier else _stream)(state, segment):
-        usd = bill(state.clocks_ns[before.sandboxes : end.sandboxes])
         added = StepTaken._make(now - then for then, now in zip(before, end, strict=True))
-        steps.append(added._replace(usd=usd))
+        clocks_ns = state.clocks_ns[before.sandboxes : end.sandboxes]
+        steps.append(added._replace(usd=bill(clocks_ns, added.suspended_ns)))
         before = end
     return steps[segment.lead :]
 

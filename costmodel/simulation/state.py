@@ -152,8 +152,7 @@ class State:
     def __init__(
         self, rules: StepRules, source: AttemptStream, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()
     ) -> None:
-        """Everything is ready: the burst unused, the pool full. ``disks``: images on the nodes; ``built``: built
-        images."""
+        """Everything is ready: the burst unused, the pool full. ``disks``: images on nodes; ``built``: built ones."""
         self.rules = rules
         self.source = source
         self.gap_ns, self.allowance_ns = rules.gap_ns, (rules.burst - 1) * rules.gap_ns
@@ -203,9 +202,6 @@ class State:
         """The first ``count`` rollouts of a step join the queue."""
         group = self.rules.group
         base = self._join(draws, count)
-        if self.rules.forks:
-            stream = self.source.stream
-            self.clocks_ns += [stream.prepare_ns[row] for row in draws.rows[:count:group]]
         if self.redone is not None:
             for number in range(-(-count // group)):
                 self.redone[base + number] = Redone(step, number, 0, min(group, count - number * group))
@@ -234,6 +230,9 @@ class State:
         self.image += draws.images[:count]
         self.prompt += [base + number // self.rules.group for number in range(count)]
         self._drawn += [(draws, first)] * count
+        if self.rules.forks:  # each prompt has a snapshot
+            prepare_ns = self.source.stream.prepare_ns
+            self.clocks_ns += [prepare_ns[row] for row in draws.rows[: count : self.rules.group]]
         return base
 
     def take_waiting(self, image: int) -> int:

@@ -120,21 +120,20 @@ def percentile_with_runs(
 
     ``reference_runs`` belong to the other side of a comparison; both sides then share a relative sd.
     """
-    if not within.value:
+    value = within.value or within.low  # without an upper limit there is no value
+    if not value:
         return within
     if (spread := None if assume.by_user else spread_of(p, runs, reference_runs)) is not None:
         sd, freedom = spread
         factor = math.exp(student_t(freedom) * sd / math.sqrt(len(runs)))
-        low = None if within.low is None else min(within.low, round(within.value / factor))
-        return within._replace(
-            low=low, high=None if within.high is None else max(within.high, round(within.value * factor))
-        )
+        low = None if within.low is None else min(within.low, round(value / factor))
+        return within._replace(low=low, high=None if within.high is None else max(within.high, round(value * factor)))
     total = sum(map(len, runs))
     factor = math.exp(NORMAL * assume.sd * math.sqrt(sum((len(trials) / total) ** 2 for trials in runs)))
-    below, above = within.value * (1 - 1 / factor), within.value * (factor - 1)
+    below, above = value * (1 - 1 / factor), value * (factor - 1)
     return within._replace(
-        low=None if within.low is None else round(within.value - math.hypot(within.value - within.low, below)),
-        high=None if within.high is None else round(within.value + math.hypot(within.high - within.value, above)),
+        low=None if within.low is None else round(value - math.hypot(value - within.low, below)),
+        high=None if within.high is None else round(value + math.hypot(within.high - value, above)),
     )
 
 

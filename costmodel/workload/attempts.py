@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import Interval
@@ -54,10 +53,6 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     def work_ns(self) -> int:
         """Command time without contention; 0 for failures."""
         return (self.run_ns - self.contention_ns) * self.ok
-
-    def unthrottled(self) -> Attempt:
-        """Remove the recorded throttled time."""
-        return replace(self, held_ns=self.held_ns - self.queued_ns, queued_ns=0)
 
 
 FIRST_CYCLE: Final = (0.7, 1.05)

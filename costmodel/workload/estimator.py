@@ -66,10 +66,6 @@ class Tally:
         """Return ``estimate`` with its interval, over trials and runs."""
         return interval(self.estimate(value, idle), self.assume)
 
-    def of_successes(self, value: Value) -> Interval:
-        """Return the mean of ``value`` over successes, with its interval."""
-        return self.per_success(lambda attempt: value(attempt) * attempt.ok)
-
     def percentiles(self, ps: Sequence[float]) -> list[Percentile]:
         """Return percentiles of successful trajectories in ns, with the spread between runs.
 

@@ -24,6 +24,8 @@ from costmodel.workload.attempts import Attempt, continued
 
 MIN_DRAWS = 1_000
 """Total versions of trials for a distribution of many lengths."""
+FEW_LENGTHS = 8
+"""Lengths that each trial has, however many trials."""
 MANY_TRIALS = 200
 """Trials beyond which think time has a coarser grid per trial."""
 HITS = 1_000_000
@@ -262,10 +264,10 @@ def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
     """Return the lengths of each trial, with equal total weight.
 
     Few lengths: all of them. Many lengths: quantiles, shuffled over trials within equal shares of the distribution. The
-    cost stays constant, and the mean is kept.
+    cost stays constant. Lengths rarer than one draw are left out.
     """
     versions = -(-MIN_DRAWS // max(1, trials))
-    if len(length.weights) <= versions:
+    if len(length.weights) <= max(versions, FEW_LENGTHS):
         return [length] * trials
     drawn = length.draws(versions * trials)
     strata = [drawn[i * trials : (i + 1) * trials] for i in range(versions)]
@@ -293,6 +295,10 @@ def from_pool(recorded: Iterable[Attempt], hits: int) -> list[Attempt]:
 def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]:
     """End attempts longer than the timeout as failures; the clean-up goes on beyond the limit."""
     limit_ns = round(timeout_s * 1e9)
+
+    def part(attempt: Attempt, ns: int) -> int:  # spread over the life; an unknown time stays unknown
+        return ns * limit_ns // attempt.held_ns if ns > 0 else ns
+
     return [
         attempt
         if attempt.held_ns <= limit_ns
@@ -300,7 +306,10 @@ def killed_after(recorded: Iterable[Attempt], timeout_s: float) -> list[Attempt]
             attempt,
             ok=False,
             held_ns=limit_ns,
-            think_ns=attempt.think_ns * limit_ns // attempt.held_ns,  # spread over the life
+            think_ns=part(attempt, attempt.think_ns),
+            run_ns=part(attempt, attempt.run_ns),
+            unsplit_ns=part(attempt, attempt.unsplit_ns),
+            cpu_ns=part(attempt, attempt.cpu_ns),
             cold_ns=min(attempt.cold_ns, limit_ns),
             sandbox_ns=max(0, attempt.sandbox_ns - max(0, attempt.held_ns - attempt.cleanup_ns - limit_ns)),
         )

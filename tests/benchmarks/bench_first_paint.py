@@ -1,7 +1,6 @@
 """How long the interface takes to its first frame, beside a Textual app that shows one word; in turns, on terminals.
 
     python -m tests.benchmarks.bench_first_paint [ROUNDS]
-
 From the start of the process until its terminal has the text. Prints both medians, their ratio and the limit.
 """
 

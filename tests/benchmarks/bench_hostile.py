@@ -1,7 +1,6 @@
 """CPU seconds and memory of commands on a small file of very many cells, beside the same command on fewer cells.
 
     python -m tests.benchmarks.bench_hostile      exit 1 where a limit is broken
-
 Limits: one CPU second per MB more than the small file takes; memory of 150 MB and 20 times the size of the file.
 Both files take turns; each figure is the least of three runs, since a loaded machine only adds to CPU time.
 """

@@ -1,7 +1,6 @@
 """One process with many trials in flight: actions a second, the loop's lag, memory for each trial, and how they grow.
 
     python -m tests.benchmarks.bench_in_flight [HIGHEST] [ACTIONS]      exit 1 where a promise is broken
-
 Against the shipped fake: a command takes .27 s at the median, and none of this machine's time. Lower levels are an
 eighth, a quarter and a half of HIGHEST. Lag: median and worst 99th percentile of seconds with nearly all in flight.
 """

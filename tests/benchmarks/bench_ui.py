@@ -1,7 +1,6 @@
 """The TUI's effect on a measurement: the same run from the TUI in tmux, and from ``taxtui run``, in turns.
 
     python -m tests.benchmarks.bench_ui [ROUNDS]
-
 Both measure T1 on local. Prints p50, p95 and p99 of ``exec`` actions with and without the TUI, and their ratios.
 """
 

@@ -1,7 +1,6 @@
 """Actions a second of several measuring processes beside one, interleaved in one run.
 
 python -m tests.benchmarks.bench_workers [TRIALS] [ROUNDS]     exit 1 where a ratio is below what was promised
-
 Against the shipped fake, whose commands take no time, so that the runner alone is the limit: from the first trial's
 start to the last one's end, on the recording's wall clock. A cluster that was just started is idle after half a minute.
 """

@@ -1,14 +1,12 @@
 """Each path of a command beside a bare ``bash -c`` of the same command, taking turns in one run, on this machine.
 
     python -m tests.benchmarks.bench_wrapper [ACTIONS]      exit 1 where a ratio is above the limit
-
 plain      the script of a local or docker exec: the in-sandbox timer alone
 captured   kubernetes, ssh and ec2
 inside     harnesses: a text for the bash that a harness starts
 text       Daytona: a text for the provider's shell, beside `bash -c` in such a shell
 split      a session of local, docker, kubernetes, ssh or ec2
 merged     a session of ECS or Daytona
-
 The scripts are those of a run, with the timer in them; only the baseline is bare. Nothing lies between this process and
 the shells, so that a figure is taxtui's own share.
 """

@@ -280,7 +280,7 @@ def _simulated(asked: cm.TrainingRun, trials: Trials, without: Sequence[str], se
     )
     sample = sample_steps(asked, rules, stream, 6)
 
-    def bill(clocks_ns: Sequence[int]) -> float:
+    def bill(clocks_ns: Sequence[int], _suspended_ns: float) -> float:
         return sum(math.sqrt(ns + 1) for ns in clocks_ns)
 
     steps = [step for part in sample.of(seed) for step in simulate_steps(rules, source, part, bill)]
@@ -442,7 +442,7 @@ def _repetitions() -> dict[str, object]:
         answer[f"{one} against {other}"] = [
             found, found.verdict.tie, verdict.ratio(first, second, assume), needed,
             repetitions.between([first, second]), repetitions.margins(first, second, assume),
-            repetitions.spread_under_no_change(first, second, assume),
+            repetitions.spread_under_no_change(first, second, assume)
         ]  # fmt: skip
     origins = [(RunKey("r", place % 3), place // 6) for place in range(40)]
     values = _sample("idle", 40)
@@ -471,7 +471,7 @@ def _clustered() -> dict[str, object]:
             answer[f"{runs} {sizes} {p}"] = [
                 at, count, quantiles.effective_count([values for run in nested for values in run], at),
                 *[quantiles.percentile_with_runs(within, p, *runs) for runs in compared],
-                quantiles.spread_of(p, nested, other), quantiles.spread_of(p, [[[0, 0]]] * 3),
+                quantiles.spread_of(p, nested, other), quantiles.spread_of(p, [[[0, 0]]] * 3)
             ]  # fmt: skip
     return answer
 

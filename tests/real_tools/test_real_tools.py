@@ -2,7 +2,6 @@
 
 ``pytest -m real_tools`` installs them, each Python's in a venv of its own, in the folder ``TAXTUI_REAL_TOOLS`` where
 that is set (and finds them there the next time), else in a temporary one. What cannot be installed or run is skipped.
-
 A driver measures around each command: what is imported lies between the sleep and that, but for two clocks' slack.
 """
 

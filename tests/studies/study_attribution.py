@@ -1,7 +1,6 @@
 """How often an attribution's 95 % intervals hold the truth: repetitions 1, 2, 3, 6 with an sd of 0, 5, 10 % between.
 
     python -m tests.studies.study_attribution [RECORDINGS]
-
 Each recording has 180 trials in all, drawn from one law, and is attributed with a fraction of the usual effort.
 The truth is one recording of 3,000 trials without an effect of repetitions, simulated at length.
 """

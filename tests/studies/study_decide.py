@@ -1,7 +1,6 @@
 """Decisions with a known truth: equal pairs in steps, and providers with unmeasured inputs drawn from their ranges.
 
 A wrong verdict is a MOVE or a STAY that costs money. At most 5 % may be wrong; of equal pairs any verdict is.
-
 python -m tests.studies.study_decide [WORLDS]
 """
 

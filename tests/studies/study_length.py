@@ -50,7 +50,7 @@ def held_out() -> Steps:
             for short, long in combinations(sorted(lengths, key=lambda pool: pool.length.high), 2):
                 name = f"{sitting} {short.identity.label} {short.identity.tier} {short.identity.mode}"
                 tallies = [Tally(attempts(pool, long.length, ONCE), pool.trials) for pool in (short, long)]
-                predicted, measured = (one.of_successes(lambda each: each.trajectory_ns) for one in tallies)
+                predicted, measured = (one.per_success(lambda each: each.trajectory_ns * each.ok) for one in tallies)
                 predicted = predicted.widened(beyond_recorded_ns(tallies[0], short)).times(1e-9)
                 step = HeldOut(name, predicted, measured.value / 1e9)
                 found[short.length.high, long.length.high].append(step)

@@ -1,7 +1,6 @@
 """Runs without steps against the SimPy twin.
 
     python -m tests.studies.study_policies [CASES]
-
 Random training runs combine two to five limits (tests/support/cost_model/step_cases.py). Inside: projection and twin
 differ by at most the stated error, three standard errors of the twin and a thousandth.
 """

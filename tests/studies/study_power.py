@@ -1,14 +1,10 @@
 """How often ``taxtui compare`` finds +20 %, how often it errs, what would narrow its intervals, and the best test.
 
 python -m tests.studies.study_power [ROUNDS]
-
 The first table asks ``compare``: one cell, 30 lognormal trials (sigma .3) a repetition. The second is about checks of
 many cells with ``--fail-above``: half of the variance between repetitions is common to all cells.
-
 The third is a bound: no unbiased two-sided test of normal means is better than the normal test if the sd is known,
-and Student's if not (E. L. Lehmann and J. P. Romano, Testing Statistical Hypotheses, 2005, 4.4 and 5.3). With three
-repetitions a side and an sd of 6 %, both find +20 % in fewer than 80 %.
-
+and Student's if not (E. L. Lehmann and J. P. Romano, Testing Statistical Hypotheses, 2005, 4.4 and 5.3).
 The fourth compares what could narrow an interval at three repetitions a side: a known sd, an sd shrunk to the assumed
 6 % (weight of 2 or 4), and a control of 1 or 4 cells that correlate .9. The fifth has real repetitions.
 """

@@ -1,7 +1,6 @@
 """Runs in steps that combine all of docs/simulation.md: the step model against a second implementation of that page.
 
     python -m tests.studies.study_step_twin [CASES [CASES_WITH_CAUSES]]
-
 Each case combines two to six kinds of options (tests/support/cost_model/step_cases.py). The model answers in 16 worlds,
 the SimPy twin in 30 runs. Inside: the two differ by at most 3.5 standard errors and a thousandth. Of the first cases
 each acting cause is removed too.

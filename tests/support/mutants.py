@@ -4,7 +4,6 @@ A seeded sample of mutants is drawn over the rooms whose results are numbers. Ea
 checkout, never into the checkout. Mutants of the cost model meet the pinned numbers, the quickest first. Then come the
 tests that run the changed line, the most specific first, for a minute of their usual time. A line that runs at the
 import has the tests of its module. A mutant that no test notices is listed as a survivor, with file and line.
-
 Left out: annotations, docstrings, decorators, messages, assertions (and ``strict`` of ``zip``), keywords of classes
 that change no result, the comparison of ``a if a > b else b``, and the return of None in place of False.
 """

@@ -1,7 +1,6 @@
 """Run benchmarks or studies one after the other, and keep each printout: ``make bench`` and ``make study``.
 
     python -m tests.support.printouts benchmarks|studies [NAME...]
-
 NAME is a benchmark or study, such as ``tails``; by default all of them run. The printout replaces NAME.txt beside the
 program. Exit code 1 where one failed, or where a benchmark broke its limit; the last line of NAME.txt says so.
 """

@@ -1,7 +1,6 @@
 """Everything on the pages that code can write: reference tables and outputs of commands.
 
 ``python -m tests.support.reference`` rewrites README and docs; a test checks that all is up to date.
-
 - A block between ``<!-- generated: NAME -->`` and ``<!-- end -->`` is the text that ``BLOCKS[NAME]`` returns.
 - A ``console`` block of one command, followed by a ``text`` block, shows as many paragraphs of the output as now.
 """

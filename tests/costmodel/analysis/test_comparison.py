@@ -21,7 +21,6 @@ from costmodel.statistics.intervals import difference, ratio
 from costmodel.statistics.repetitions import assumed
 from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
-from tests.studies.study_power import best_power
 from tests.support.compared import metrics, noisy_checks, noisy_rates, rates, recording_of, repetition_pairs
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.repeated import AA, measured
@@ -351,9 +350,3 @@ def test_the_repetitions_that_compare_asks_for_find_the_change() -> None:
     assert 0.35 <= few <= 0.65
     assert 4 <= needs <= 7
     assert noisy_rates(60, round(needs), 0.06, 1.2)[0] >= 0.75
-
-
-def test_no_test_finds_20_percent_with_three_repetitions_in_80_percent() -> None:
-    assert best_power(3, 0.06, sd_known=True) < 0.80
-    assert best_power(3, 0.06, sd_known=False, trials=None) < 0.80
-    assert best_power(5, 0.06, sd_known=False) > 0.80

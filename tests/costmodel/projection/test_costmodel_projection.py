@@ -265,3 +265,33 @@ def test_versions_of_a_trial_support_no_percentile_that_the_trials_do_not(tmp_pa
     for own, other in zip(plain[1:], versions[1:], strict=True):
         assert other.needs >= own.needs
     assert (versions.p95 and versions.p95.value, versions.p99 and versions.p99.high) == (None, None)
+
+
+def billed(folder: Path, trials: list[Any], tariff: str, recorded: int, **asked: Any) -> Row:
+    file = write(folder / "planted", trials, cell(0, actions=recorded, cycle=recorded))
+    (row,) = project([load(file)], ask(run_sd=0.0, **asked), load_prices(price_sheet(folder, tariff)))
+    return row
+
+
+def test_suspended_and_killed_attempts_are_billed_the_cpu_time_that_they_used(tmp_path: Path) -> None:
+    cpu_time = 'cpu = "active"\nusd_per_vcpu_hour = 1.0'
+    busy = [trial(n, actions=(S,) * 3, cpus=(S,) * 3) for n in range(20)]
+    for after in (None, 0.0):
+        row = billed(tmp_path, busy, cpu_time, 3, batch=10, think=Think(100 * S), suspend_after_s=after)
+        assert row.cost.sandbox_usd.value == pytest.approx(3)
+    times = [10 * S, 1_000 * S] * 20
+    long = [trial(n, create=0, ready=0, actions=(ns,), cpus=(ns,)) for n, ns in enumerate(times)]
+    assert billed(tmp_path, long, cpu_time, 1, timeout_s=100.0).cost.sandbox_usd.value == pytest.approx(110)
+
+
+def test_a_rare_length_is_kept_however_many_trials_there_are(tmp_path: Path) -> None:
+    trials = [trial(n, create=0, ready=0) for n in range(1_200)]
+    rare = one(write(tmp_path / "a", trials), actions=Length.weighted({20: 2_999, 2_000: 1}))
+    assert hours(rare) == pytest.approx((2_999 * 20 + 2_000) / 3_000)
+
+
+def test_every_amount_of_longer_trajectories_has_the_error_of_their_later_cycles(tmp_path: Path) -> None:
+    trials = [trial(n, create=0, ready=0, actions=(S,) * 10) for n in range(20)]
+    row = billed(tmp_path, trials, "usd_per_hour = 1.0", 10, actions=200, batch=10)
+    for amount in (row.worker_hours, row.cost.sandbox_usd, row.attribution.run.worker_hours, row.attribution.run.usd):
+        assert (amount.low / amount.value, amount.high / amount.value) == pytest.approx((0.715, 1.0475))

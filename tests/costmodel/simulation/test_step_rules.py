@@ -103,7 +103,7 @@ def test_the_simulated_steps_pull_what_a_run_that_fills_its_disks_pulls(policy: 
     rules, stream = StepRules(asked), RandomStream(asked, trials_of(TEN), None, 1)
     sample, source = sample_steps(asked, rules, stream, 3), AttemptStream(stream, timed(TEN, (), 1.0), ())
     segments = [segment for number in range(4) for segment in sample.of(number)]
-    steps = [step for segment in segments for step in simulate_steps(rules, source, segment, sum)]
+    steps = [step for segment in segments for step in simulate_steps(rules, source, segment, lambda ns, _: sum(ns))]
     weights = sample._replace(rounds=4).stands_for
     assert sum(w * step.pulled_gb for w, step in zip(weights, steps, strict=True)) == pytest.approx(whole, rel=0.15)
 

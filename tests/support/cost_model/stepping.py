@@ -60,7 +60,7 @@ def stepped(
     size = training_run.step_rollouts
     assert size is not None
     segment = Segment(0, (size,) * steps)
-    return simulate_steps(StepRules(training_run, without), view, segment, lambda ns: sum(ns) / 3600 / S)
+    return simulate_steps(StepRules(training_run, without), view, segment, lambda ns, suspended_ns: sum(ns) / 3600 / S)
 
 
 def training_run(**asked: Any) -> TrainingRun:
