@@ -95,7 +95,7 @@ def strata_of_sum(pauses: int, sigma: float, per_octave: int) -> tuple[Stratum, 
     """Return ascending strata of a sum of lognormal pauses with median 1; the mean of the sum is exact."""
     if not pauses or not sigma:
         return (Stratum(WHOLE, float(pauses)),)
-    cell, weights = _sum_on_grid(pauses, sigma)
+    weights = _sum_on_grid(pauses, sigma)
     mass = math.fsum(weights)
     edges = [WHOLE * part // BODY for part in range(1, BODY)]
     steps = TAIL_OCTAVES * per_octave
@@ -113,7 +113,7 @@ def strata_of_sum(pauses: int, sigma: float, per_octave: int) -> tuple[Stratum, 
             remaining = weights[index] / mass
         moment += missing * index
         remaining -= missing
-        strata.append(Stratum(edge - below, moment / wanted * cell))
+        strata.append(Stratum(edge - below, moment / wanted))
         below = edge
     mean = math.fsum(stratum.weight * stratum.mean for stratum in strata) / WHOLE
     exact = pauses * math.exp(sigma**2 / 2)
@@ -145,8 +145,8 @@ def strata_of_sums(numbers: Iterable[int], sigma: float, per_octave: int) -> dic
 
 
 @lru_cache(maxsize=256)
-def _sum_on_grid(pauses: int, sigma: float) -> tuple[float, list[float]]:
-    """Return the width of a cell, and the probability of each multiple of the width."""
+def _sum_on_grid(pauses: int, sigma: float) -> list[float]:
+    """Return the probability of each multiple of a cell's width."""
     longest = math.exp(sigma * -NormalDist().inv_cdf(_UNSEEN))
     mean = math.exp(sigma**2 / 2)
     sd = min(mean * math.sqrt(math.expm1(sigma**2)), longest)
@@ -154,7 +154,7 @@ def _sum_on_grid(pauses: int, sigma: float) -> tuple[float, list[float]]:
     transform = _fourier([complex(value) for value in _one_on_grid(cell, sigma)])
     powers = [value**pauses for value in transform]
     back = _fourier([value.conjugate() for value in powers])  # the inverse is the transform of the conjugate
-    return cell, [max(0.0, value.real / CELLS) for value in back]
+    return [max(0.0, value.real / CELLS) for value in back]
 
 
 def _one_on_grid(cell: float, sigma: float) -> list[float]:

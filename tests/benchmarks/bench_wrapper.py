@@ -7,8 +7,7 @@ inside     harnesses: a text for the bash that a harness starts
 text       Daytona: a text for the provider's shell, beside `bash -c` in such a shell
 split      a session of local, docker, kubernetes, ssh or ec2
 merged     a session of ECS or Daytona
-The scripts are those of a run, with the timer in them; only the baseline is bare. Nothing lies between this process and
-the shells, so that a figure is taxtui's own share.
+The scripts are those of a run, with the timer in them; only the baseline is bare. A figure is taxtui's own share.
 """
 
 from __future__ import annotations

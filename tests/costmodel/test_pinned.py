@@ -485,6 +485,7 @@ def _curves() -> dict[str, object]:
     for pauses, sigma, fine in ((0, 0.5, 4), (1, 0.5, 4), (5, 1.2, 1), (40, 0.3, 2), (3, 0.0, 4)):
         answer[f"{pauses} pauses of {sigma}"] = strata_of_sum(pauses, sigma, fine)
     answer["0 to 20 pauses"] = strata_of_sums((0, 3, 9, 11, 20), 0.7, 2)
+    answer["many numbers of pauses"] = _digest([strata_of_sums(range(100), 0.7, 2)])
     return answer
 
 

@@ -3,7 +3,7 @@
 A seeded sample of mutants is drawn over the rooms whose results are numbers. Each mutant is written into a copy of the
 checkout, never into the checkout. Mutants of the cost model meet the pinned numbers, the quickest first. Then come the
 tests that run the changed line, the most specific first, for a minute of their usual time. A line that runs at the
-import has the tests of its module. A mutant that no test notices is listed as a survivor, with file and line.
+import has the tests of its module, and of files with its name. A mutant that no test notices is a survivor.
 Left out: annotations, docstrings, decorators, messages, assertions (and ``strict`` of ``zip``), keywords of classes
 that change no result, the comparison of ``a if a > b else b``, and the return of None in place of False.
 """
@@ -198,7 +198,11 @@ class Tests:
 
     def of(self, mutant: Mutant) -> list[list[str]]:
         """Return pinned numbers and the tests that run a line, or its module where it runs at the import, in parts."""
-        found = self._tests.get((mutant.file, mutant.line)) or self._tests.get((mutant.file, 0), set())
+        found = self._tests.get((mutant.file, mutant.line), set())
+        if not found:  # it runs at the import
+            name = (ROOT / mutant.file).read_text("utf-8").splitlines()[mutant.line - 1].partition(":")[0]
+            own = (t for t in self._lines if name[:1].strip() and name in (ROOT / t.partition("::")[0]).read_text())
+            found = self._tests.get((mutant.file, 0), set()).union(own)
         pinned = [test for test in self._lines if test.startswith(PINNED) and mutant.file.startswith("costmodel")]
         ordered = sorted(found.difference(pinned), key=lambda test: (self._lines[test], test))
         ends = itertools.accumulate(map(self.seconds, ordered))

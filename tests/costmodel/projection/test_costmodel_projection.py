@@ -279,8 +279,7 @@ def test_suspended_and_killed_attempts_are_billed_the_cpu_time_that_they_used(tm
     for after in (None, 0.0):
         row = billed(tmp_path, busy, cpu_time, 3, batch=10, think=Think(100 * S), suspend_after_s=after)
         assert row.cost.sandbox_usd.value == pytest.approx(3)
-    times = [10 * S, 1_000 * S] * 20
-    long = [trial(n, create=0, ready=0, actions=(ns,), cpus=(ns,)) for n, ns in enumerate(times)]
+    long = [trial(n, create=0, ready=0, actions=(s * S,), cpus=(s * S,)) for n, s in enumerate([10, 1_000] * 20)]
     assert billed(tmp_path, long, cpu_time, 1, timeout_s=100.0).cost.sandbox_usd.value == pytest.approx(110)
 
 

@@ -65,8 +65,7 @@ def test_ten_seeds_give_one_answer(recording: Recording) -> None:
     for amounts in zip(*([one.run.usd, one.sandbox.usd, one.causes["failures"].usd] for one in found), strict=True):
         outside = sum(not one.low <= other.value <= one.high for one in amounts for other in amounts)
         assert outside <= 0.17 * 90  # of two independent values, if an interval were simulation error alone
-    values = [one.sandbox.usd.value for one in found]
-    assert max(values) < 1.15 * min(values)
+    assert max(one.sandbox.usd.value for one in found) < 1.15 * min(one.sandbox.usd.value for one in found)
 
 
 def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
