@@ -45,7 +45,7 @@ class Document:
         self.path = path
         raw = read_regular(path, MAX_BYTES)
         try:
-            self.text = raw.decode("utf-8")
+            self.text = raw.decode("utf-8-sig")
             is_json = path.suffix == ".json"
             self.data = msgspec.json.decode(raw, type=dict[str, Any]) if is_json else tomllib.loads(self.text)
         except UnicodeDecodeError as error:

@@ -14,7 +14,7 @@ from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
 from taxtui.options.rows import ACTIONS, choosing
 from taxtui.options.training import TYPED, TrainingCommand, is_typed
-from taxtui.options.training_runs import place_of, providers_of, stated_at, unmatched_sections
+from taxtui.options.training_runs import name_sections, place_of, providers_of, stated_at, unmatched_sections
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def command(
             raise UsageError(f"-o and --html are both {html}", fix="name two files")
         from taxtui.report.page.shell import decision_page
     sources = load_recordings(recordings)
+    if form is not None and html is not None and output is None:
+        raise UsageError(f"--format {form} does not go with --html alone", fix="add -o FILE")
     cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
     origin, choices = choose_start(start, goal, cells)
     if origin == goal or all(matches_spec(cell, origin) == matches_spec(cell, goal) for cell in cells):
@@ -103,6 +105,7 @@ def command(
     providers += estimated(goal, cells, providers)
     workload, workload_choices = choose_workload(context, origin, goal, cells, lengths)
     choices += workload_choices
+    name_sections(context, (origin, goal), [cell for cell in cells if workload.matches(cell)])
     for choice in choices:
         click.echo(f"taxtui: {clean(f'{choice.name} {choice.value}: {choice.source}')}", err=True)
     matching = [provider for provider in providers if provider.substrate == goal.partition(":")[0]]

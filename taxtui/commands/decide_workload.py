@@ -71,8 +71,14 @@ def estimated(
     """
     from costmodel import known_providers, load_provider, matches_spec
 
-    composed = {provider.substrate for provider in providers}
-    if goal.partition(":")[0] in composed or any(matches_spec(cell, goal) for cell in cells):
+    composed, name = {provider.substrate for provider in providers}, goal.partition(":")[0]
+    if any(matches_spec(cell, goal) for cell in cells):
+        return []
+    if name != goal and name in {*composed, *known_providers()}:
+        raise UsageError(
+            f"--to {goal}: options of an estimate belong to --compose", fix=f"--to {name} --compose {goal}"
+        )
+    if goal in composed:
         return []
     if goal in known_providers():
         return [load_provider(goal)]

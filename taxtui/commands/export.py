@@ -12,7 +12,7 @@ from typing import Final
 import click
 import msgspec
 
-from costmodel import TableRow, table_columns, table_rows
+from costmodel import Follower, TableRow, events, table_columns, table_rows
 from taxtui.commands.files import find_recording, write_new_file
 from taxtui.errors import RecordingError, UsageError
 from taxtui.report.formats.csv_rows import harmless
@@ -87,7 +87,13 @@ def clean_rows(paths: Sequence[Path], table: str) -> Iterator[TableRow]:
 
     Raises ``SourceError``, and ``RecordingError`` for more rows than a recording of this size may have.
     """
+    names: dict[str, Path] = {}
     for path in paths:
+        with Follower(path) as follower:
+            run_id = next((event.run_id for event in follower.poll(1) if isinstance(event, events.Header)), "")
+        if run_id in names:
+            raise RecordingError(f"{path} and {names[run_id]} hold the same run", fix="give it once")
+        names[run_id] = path
         limit = MOST_ROWS + path.stat().st_size // BYTES_A_ROW
         for number, row in enumerate(table_rows([path], table), 1):
             if number > limit:

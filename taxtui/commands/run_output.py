@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -126,7 +127,8 @@ def conclude(run: Run, output: RunOutput) -> None:
         say_clean(f"taxtui: earlier runs left sandboxes: {', '.join(run_ids)}; list them: taxtui clean --dry-run")
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
-    say_clean(f"next: taxtui project {run.path}; the answer again: taxtui report {run.path}")
+    path = shlex.quote(str(run.path))
+    say_clean(f"next: taxtui project {path}; the answer again: taxtui report {path}")
 
 
 def _crashed(error: BaseException, check: str) -> RunCrashed:
@@ -166,4 +168,7 @@ def _say_answer(run: Run) -> None:
 
 
 def _counts(progress: Progress) -> str:
-    return f"{progress.ended}/{progress.planned} trials, {progress.ended - progress.ok} failed"
+    from costmodel import events
+
+    ended = progress.ended - progress.counts[events.INTERRUPTED]  # as `taxtui recordings info` counts
+    return f"{ended}/{progress.planned} trials, {ended - progress.ok} failed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import shutil
 import tempfile
 from pathlib import Path
@@ -84,8 +85,9 @@ def from_repo(
         path.chmod(0o600)  # a command or a line of the repository may have a credential
         click.echo(str(path))
     click.echo(str(fixtures))
-    options = " ".join(f"-t {output / tier.name}.toml" for tier in tiers)
-    click.echo(f"next: taxtui run -s local:fixtures={fixtures} {options} -n {len(tiers[0].cycle)}", err=True)
+    files = [word for tier in tiers for word in ("-t", f"{output / tier.name}.toml")]
+    line = ["taxtui", "run", "-s", f"local:fixtures={fixtures}", *files, "-n", str(len(tiers[0].cycle))]
+    click.echo(f"next: {shlex.join(line)}", err=True)
     if failure is not None:
         raise failure
 

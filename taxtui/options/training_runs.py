@@ -46,6 +46,18 @@ def place_among(places: Sequence[SubstrateRun], identity: CellIdentity) -> Subst
     return next(place for place in places if not place.spec or matches_spec(identity, place.spec))
 
 
+def name_sections(context: click.Context, specs: Iterable[str], identities: Sequence[CellIdentity]) -> None:
+    """Give a substrate without a section in the training file the first section that matches all of its cells."""
+    from costmodel import matches_spec
+
+    file = context.params["file"]
+    for spec in specs if file else ():
+        cells = [cell for cell in identities if matches_spec(cell, spec)]
+        alike = (name for name in file.at if cells and all(matches_spec(cell, name) for cell in cells))
+        if spec not in file.at and (section := next(alike, None)) is not None:
+            file.at[spec] = file.at[section]
+
+
 def stated_at(context: click.Context, spec: str) -> frozenset[str]:
     """Return the fields of a training run in the file's section of this substrate."""
     file = context.params["file"]

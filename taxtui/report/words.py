@@ -145,7 +145,7 @@ WORDS: Final[Mapping[str, str]] = {
     warnings.BILLED_MEAN: "billed as if every trajectory took the mean, because only the mean was published",
     warnings.NO_FAILURES: "no failure seen, so none is projected: with K trials up to 3/K may still fail",
     warnings.FEW_RUNS: "one or two repetitions: the variation between repetitions is assumed, not measured",
-    warnings.BEYOND_LENGTH: "longer than recorded: each trial continues with its later cycles",
+    warnings.BEYOND_LENGTH: "longer than recorded: each trial continues with its later cycles, and fails no more often",
     warnings.LOCKSTEP: "workers move in waves: the wall-clock is simulated, or the middle of its bounds",
 }
 """Warning → words."""

@@ -199,9 +199,7 @@ def test_without_the_models_time_there_is_no_verdict(rows: list[Row]) -> None:
 
 def test_with_one_side_free_there_is_no_verdict(cells: list[Pool], tmp_path: Path) -> None:
     free, billed = ([Alternatives(pool, run, None) for pool in cells] for run in (DEMAND, PRICED))
-    with pytest.raises(
-        TrainingRunError, match=r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
-    ):
+    with pytest.raises(TrainingRunError, match=r"docker costs nothing here and kubernetes is billed.*docker.nodes"):
         check_prices(free[0], billed[1])
     with pytest.raises(TrainingRunError, match="kubernetes costs nothing here and docker is billed"):
         check_prices(billed[0], free[1])
@@ -280,24 +278,17 @@ def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--from", "docker", "--to", "docker"], "--from and --to are both docker; name two substrates"),
-        (
-            ["--from", "daytona", "--to", "docker", "--compose", "daytona", "--tier", "T2"],
-            "nothing was recorded of daytona; only the substrate of --to",
-        ),
-        (["--to", "e2b"], "2 measured substrates to move from; choose one with --from: docker, kubernetes"),
-        (
-            ["--from", "docker", "--to", "nowhere", "--tier", "T2"],
-            "nothing was recorded of nowhere; recorded: docker, kubernetes; --compose adds a provider",
-        ),
-        (
-            ["--from", "docker", "--to", "e2b", "--tier", "T9"],
-            "nothing was recorded of docker T9; recorded: T1 x 3 exec, T2 x 3 exec",
-        ),
+        ("--from docker --to docker", "--from and --to are both docker; name two substrates"),
+        ("--from daytona --to docker --compose daytona", "nothing was recorded of daytona; only the substrate of --to"),
+        ("--to e2b", "2 measured substrates to move from; choose one with --from: docker, kubernetes"),
+        ("--from docker --to nowhere", "nothing was recorded of nowhere; recorded: docker, kubernetes; --compose adds"),
+        ("--from docker --to e2b --tier T9", "nothing was recorded of docker T9; recorded: T1 x 3 exec, T2 x 3 exec"),
+        ("--from docker --to e2b:profile=x", "--to e2b:profile=x: options of an estimate belong to --compose; --to"),
+        ("--from docker --to e2b --format json --html x", "--format json does not go with --html alone; add -o FILE"),
     ],
 )
-def test_what_is_not_there_is_said_with_what_is(recording: str, words: list[str], told: str) -> None:
-    code, line = asked(recording, *words)
+def test_what_is_not_there_is_said_with_what_is(recording: str, words: str, told: str) -> None:
+    code, line = asked(recording, *words.split())
     assert code == 2
     assert line.startswith(told)
     assert "\n" not in line

@@ -10,6 +10,7 @@ import pytest
 
 from costmodel import Interval, Length, Row, SourceError, Think, load, load_prices, project
 from tests.support.asking import HOUR, ask, hours, one
+from tests.support.command_line import printed
 from tests.support.cost_model.costmodel_files import S, cell, frame, header, health, price_sheet, trial, write
 from tests.support.cost_model.simulating import attribute_coarsely
 
@@ -197,6 +198,7 @@ def test_runs_or_blocks_widen_the_interval(tmp_path: Path) -> None:
     runs = [write(tmp_path / f"{run}", trials()[9 * run : 9 * run + 9], run_id=f"{run}") for run in range(4)]
     (many,) = project([load(path) for path in runs], ask())
     assert (many.trials, many.sources) == (36, ("0", "1", "2", "3"))
+    printed("export", runs[0], runs[0], code=4)
     with pytest.raises(SourceError, match="hold the same run"):
         project([load(runs[0]), load(runs[0])], ask())
     single = one(write(tmp_path / "flat", trials()), run_sd=0.0)

@@ -11,10 +11,12 @@ import click
 import pytest
 
 from costmodel import Images, Length, Think, TrainingRun, TrainingRunError
+from costmodel import load as load_recording
 from costmodel.projection.diagnostics import option, used_by
 from taxtui.errors import UsageError
 from taxtui.options.training import GROUPS, OPTIONS, TYPED, as_typed, asked_at, training_run_of
 from taxtui.options.training_file import EXAMPLES, TEMPLATE, field_of, load
+from taxtui.options.training_runs import name_sections
 from tests.docs.pages import blocks
 from tests.support.command_line import printed
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
@@ -149,7 +151,7 @@ def test_the_keys_of_the_page_are_keys(tmp_path: Path) -> None:
 
 
 def test_values_of_one_substrate_have_tables_of_their_own(tmp_path: Path) -> None:
-    path = written(tmp_path, f"{WHOLE}[at.docker.limits]\nquota = 100\n[at.docker.run]\nworkers = 50\n")
+    path = written(tmp_path, f"\ufeff{WHOLE}[at.docker.limits]\nquota = 100\n[at.docker.run]\nworkers = 50\n")
 
     def at(spec: str, *words: str) -> tuple[object, object]:
         there = asked_at(spec, parsed(*words))
@@ -160,6 +162,13 @@ def test_values_of_one_substrate_have_tables_of_their_own(tmp_path: Path) -> Non
     assert at("docker", *file, "--workers", "7") == (100, 7), "the command line's holds everywhere"
     for words in ((*file, "--set", "quota=7"), ("--set", "quota=7", *file)):
         assert (at("docker", *words), at("local", *words)) == ((7, 50), (7, 2_000))
+
+
+def test_a_section_holds_for_other_names_of_its_cells(tmp_path: Path) -> None:
+    context = parsed("--training", written(tmp_path, f"{WHOLE}[at.'docker:runc'.limits]\nquota = 100\n"))
+    cells = [cell.identity for cell in load_recording(Path("recordings/run.msgpack")).cells]
+    name_sections(context, ("docker", "local"), cells)
+    assert [asked_at(spec, context)["quota"] for spec in ("docker", "local")] == [100, None]
 
 
 ALL = ASKED | STEP_MODEL_ASKED
