@@ -128,7 +128,7 @@ def decide_between(start: Side, goal: Side, *, effort: float = 1.0) -> Decision:
     bills = bill(start, unit), bill(goal, unit)
     ends: list[Interval | None] = [saving, saving]
     if goal.candidate is not None:
-        ends = [saved.end("worst"), saved.end("best")]
+        ends = [saved.end("worst", saving), saved.end("best", saving)]
     if not bounded:
         saving, ends = Interval(saving.value), [None if end is None else Interval(end.value) for end in ends]
     points = _open_points(start, bills[0])
@@ -196,10 +196,10 @@ class Savings:
         [row] = rows_of([goal]) if values else [self._goal.row]
         return by_rows(start, replace(self._goal, row=row), self._unit, candidate.times(values))
 
-    def end(self, end: Literal["best", "worst"]) -> Interval | None:
+    def end(self, end: Literal["best", "worst"], assumed: Interval) -> Interval | None:
         """Return the saving with all unmeasured inputs at this end; None: some attempt would never succeed.
 
-        Inputs whose worse end is unknown are tried at both.
+        Inputs whose worse end is unknown are tried at both. The end is no less extreme than the ``assumed`` saving.
         """
         candidate, savings = self._goal.candidate, []
         assert candidate is not None
@@ -210,8 +210,9 @@ class Savings:
                 savings.append(self.at(candidate.values(end) | corner))
             except CostModelError:
                 return None
-        value = (max if end == "best" else min)(saving.value for saving in savings)
-        return across(*sorted(savings, key=lambda saving: saving.value != value))
+        sign = 1 if end == "best" else -1
+        ordered = sorted(savings, key=lambda saving: -sign * saving.value)
+        return max(across(*ordered), assumed, key=lambda saving: sign * saving.value)
 
 
 def _beyond_recorded(start: Side, goal: Side, unit: str) -> Interval:

@@ -316,8 +316,7 @@ def simulate_steps(rules: StepRules, source: AttemptStream, segment: Segment, bi
     before, steps = StepTaken(), []
     for end in (_in_turn if rules.policy.barrier else _stream)(state, segment):
         added = StepTaken._make(now - then for then, now in zip(before, end, strict=True))
-        clocks_ns = state.clocks_ns[before.sandboxes : end.sandboxes]
-        steps.append(added._replace(usd=bill(clocks_ns, added.suspended_ns)))
+        steps.append(added._replace(usd=bill(state.clocks_ns[before.sandboxes : end.sandboxes], added.suspended_ns)))
         before = end
     return steps[segment.lead :]
 
