@@ -1,9 +1,9 @@
 """Change one expression at a time and see whether a test fails: ``make mutants``.
 
-A seeded sample of mutants is drawn over the rooms whose results are numbers. Each mutant is written into a copy of the
-checkout, never into the checkout. Mutants of the cost model meet the pinned numbers, the quickest first. Then come the
-tests that run the changed line, the most specific first, for a minute of their usual time. A line that runs at the
-import has the tests of its module, and of files with its name. A mutant that no test notices is a survivor.
+A seeded sample of mutants is drawn over the rooms whose results are numbers, and each is written into a copy of the
+checkout. A root's tests see no process but their own: a mutant of a kill may kill all. Mutants of the cost model meet
+the pinned numbers first, then the tests that run the line, the most specific first, for a minute of their usual time. A
+line that runs at the import has the tests of its module, and of files with its name. Unnoticed mutants are listed.
 Left out: annotations, docstrings, decorators, messages, assertions (and ``strict`` of ``zip``), keywords of classes
 that change no result, the comparison of ``a if a > b else b``, and the return of None in place of False.
 """
@@ -56,6 +56,7 @@ FIRST: Final = 20
 """Tests that follow the pinned numbers: with the fewest lines of the rooms."""
 MOST_S: Final = 60.0
 """Usual time of the tests that a mutant meets after the pinned numbers; one that survives them counts as a survivor."""
+ALONE: Final = ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child"] if os.geteuid() == 0 else []
 PATIENCE: Final = 10
 """A test that takes so many times its usual time has noticed the mutant."""
 START_S: Final = 20.0
@@ -222,7 +223,7 @@ class Tests:
 
     def _pass(self, checkout: Path, tests: Sequence[str]) -> bool:
         seconds = [self.seconds(test) for test in tests]
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        command = [*ALONE, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
         command += [f"--timeout={PATIENCE * max(seconds) + START_S:.0f}", *tests]
         environment = _environment(checkout) | {"PYTHONDONTWRITEBYTECODE": "1"}  # no compiled mutant is left
         timeout_s = PATIENCE * sum(seconds) + START_S

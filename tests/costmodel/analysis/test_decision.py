@@ -193,8 +193,7 @@ def test_without_the_models_time_there_is_no_verdict(rows: list[Row]) -> None:
     thinking = [replace(row, think_s=8.0) for row in rows]  # recorded
     asked = replace(PRICED, think=None)
     assert decide_between(side(thinking[0], asked, 3600), side(thinking[1], asked, 1800)).verdict == MOVE
-    none = replace(PRICED, think=Think(0))
-    assert decided(rows, 3600, 1800, none).verdict == MOVE
+    assert decided(rows, 3600, 1800, replace(PRICED, think=Think(0))).verdict == MOVE
 
 
 def test_with_one_side_free_there_is_no_verdict(cells: list[Pool], tmp_path: Path) -> None:
