@@ -252,12 +252,12 @@ def by_rows(start: Side, goal: Side, unit: str, times: float = 1.0) -> Interval:
     Beyond the measured concurrency nothing is paired, because the slowdowns are independent. ``times`` multiplies the
     goal's amount for failures outside its row.
     """
-    start_bill, goal_bill = bill(start, unit), bill(goal, unit)
-    rows = start.row, goal.row
+    rows, bills = (start.row, goal.row), (bill(start, unit).whole, bill(goal, unit).whole)
     paired = all(row.attribution is None and (row.levels is None or row.levels.beyond == 1) for row in rows)
     if unit == WORKER_HOURS and paired and times == 1.0:
-        return judge_rows(start.row, goal.row, start_bill.whole, goal_bill.whole, start.training_run.run_sd).value
-    return difference(start_bill.whole, goal_bill.whole.times(times))
+        saving = judge_rows(*rows, *bills, start.training_run.run_sd).value  # without actions beyond the recorded ones
+        return saving.widened(_beyond_recorded(start, goal, unit))
+    return difference(bills[0], bills[1].times(times))
 
 
 def check_prices(start: Alternatives, goal: Alternatives) -> None:

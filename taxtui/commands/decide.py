@@ -88,12 +88,12 @@ def command(
         if path is not None:
             require_absent(path, option)
     if html is not None:
+        if form is not None and output is None:
+            raise UsageError(f"--format {form} does not go with --html alone", fix="add -o FILE")
         if output is not None and output.absolute() == html.absolute():
             raise UsageError(f"-o and --html are both {html}", fix="name two files")
         from taxtui.report.page.shell import decision_page
     sources = load_recordings(recordings)
-    if form is not None and html is not None and output is None:
-        raise UsageError(f"--format {form} does not go with --html alone", fix="add -o FILE")
     cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
     origin, choices = choose_start(start, goal, cells)
     if origin == goal or all(matches_spec(cell, origin) == matches_spec(cell, goal) for cell in cells):

@@ -47,6 +47,7 @@ def command(recordings: tuple[str, ...], form: str | None, table: str, out: Path
         raise UsageError(f"{out}: {suffix} is the ending of no format", fix=f"add --format: {', '.join(FORMATS)}")
     lines = suffix == ".jsonl"
     paths = [find_recording(name) for name in recordings]
+    _refuse_repeated_runs(paths)
     pieces = json_pieces(paths, table) if (form or FORMATS[lines]) == "jsonl" else csv_pieces(paths, table)
     if out is not None:
         write_new_file(pieces, out, "-o")
@@ -54,6 +55,17 @@ def command(recordings: tuple[str, ...], form: str | None, table: str, out: Path
     for piece in pieces:
         sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
+
+
+def _refuse_repeated_runs(paths: Sequence[Path]) -> None:
+    """Raise ``RecordingError`` where two files hold the same run, before any row is written."""
+    names: dict[str, Path] = {}
+    for path in paths:
+        with Follower(path) as follower:
+            run_id = next((event.run_id for event in follower.poll(1) if isinstance(event, events.Header)), "")
+        if run_id in names:
+            raise RecordingError(f"{path} and {names[run_id]} hold the same run", fix="give it once")
+        names[run_id] = path
 
 
 def csv_pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
@@ -87,13 +99,7 @@ def clean_rows(paths: Sequence[Path], table: str) -> Iterator[TableRow]:
 
     Raises ``SourceError``, and ``RecordingError`` for more rows than a recording of this size may have.
     """
-    names: dict[str, Path] = {}
     for path in paths:
-        with Follower(path) as follower:
-            run_id = next((event.run_id for event in follower.poll(1) if isinstance(event, events.Header)), "")
-        if run_id in names:
-            raise RecordingError(f"{path} and {names[run_id]} hold the same run", fix="give it once")
-        names[run_id] = path
         limit = MOST_ROWS + path.stat().st_size // BYTES_A_ROW
         for number, row in enumerate(table_rows([path], table), 1):
             if number > limit:

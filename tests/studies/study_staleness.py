@@ -1,11 +1,10 @@
 """Mean staleness and period of asynchronous runs: the step model against the closed form of their mean staleness.
 
-python -m tests.studies.study_staleness
 Staleness of a rollout: trainings that end between its start and the start of its own training. In a run that is bound
 by its rollouts, C rollouts in flight and batches of B have a mean of C / B + u. C / B are the trainings while it runs:
 Little's law. u is the share of the time in which the trainer is busy: a rollout that ends then waits for one more.
-Applied Compute derive the same sum, with a factor for groups ("Predicting and Controlling Staleness in Fully
-Asynchronous RL Training", 3 July 2026). The step model counts rollouts, not groups: the factor is 1.
+Applied Compute derive the same sum ("Predicting and Controlling Staleness in Fully Asynchronous RL Training", 3 July
+2026; its beginning and a summary were at hand), with a factor for groups: rollouts are counted here, so that it is 1.
 """
 
 from __future__ import annotations

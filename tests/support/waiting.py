@@ -1,7 +1,6 @@
 """Waits that end with what they wait for. None has a clock of its own.
 
-The one limit is the test's, a guard against hanging. Whoever still waits shortly before it says for what, which
-pytest-timeout could not.
+The one limit is the test's, a guard against hanging. Whoever still waits shortly before it says for what.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def test_runs_of_several_files_pool_on_each_side_and_what_they_ran_on_may_differ
         (["BEFORE", "BEFORE"], "hold the same run"),
         (["BEFORE", "AFTER", *["--metric", "p50:action"] * 2], "--metric p50:action is given twice"),
         (["BEFORE", "AFTER", "--metric", "p50:acton"], "quantities of p50 are create, ready"),
-        (["BEFORE", "AFTER", "--metric", "median:action"], "write mean:QUANTITY, a percentile as p50:QUANTITY, or"),
+        (["BEFORE", "AFTER", "--metric", "median:x"], "write mean:QUANTITY, a percentile as p50:QUANTITY, or fail"),
         (["BEFORE", "AFTER", "--metric", "p0:action"], "write mean:QUANTITY"),
         (["BEFORE", "AFTER", "--metric", "mean"], "quantities of mean are create"),
         (["BEFORE", "AFTER", "--metric", "p50:held_per_success"], "quantities of p50 are create"),

@@ -125,8 +125,9 @@ def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: lis
     found = decide_between(*(of_row(row, training_run) for row in rows))
     assert (found.verdict, found.unit) == (STAY, WORKER_HOURS)
     assert found.saving.value == pytest.approx(-1000 * 18 / 3600, rel=0.1)
-    versus = with_baseline(rows, "kubernetes")[0].versus
-    assert found.saving == versus.worker_hours
+    assert found.saving == with_baseline(rows, "kubernetes")[0].versus.worker_hours
+    longer = [replace(row, evidence=row.evidence._replace(beyond=Interval(0.0, -0.9, 0.05))) for row in rows]
+    assert decide_between(*(of_row(row, training_run) for row in longer)).verdict == CANNOT_TELL
 
 
 def test_different_work_and_a_place_without_a_number_are_not_compared(rows: list[Row]) -> None:
@@ -198,7 +199,8 @@ def test_without_the_models_time_there_is_no_verdict(rows: list[Row]) -> None:
 
 def test_with_one_side_free_there_is_no_verdict(cells: list[Pool], tmp_path: Path) -> None:
     free, billed = ([Alternatives(pool, run, None) for pool in cells] for run in (DEMAND, PRICED))
-    with pytest.raises(TrainingRunError, match=r"docker costs nothing here and kubernetes is billed.*docker.nodes"):
+    told = r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
+    with pytest.raises(TrainingRunError, match=told):
         check_prices(free[0], billed[1])
     with pytest.raises(TrainingRunError, match="kubernetes costs nothing here and docker is billed"):
         check_prices(billed[0], free[1])
@@ -280,7 +282,7 @@ def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_
         ("--from docker --to docker", "--from and --to are both docker; name two substrates"),
         ("--from daytona --to docker --compose daytona", "nothing was recorded of daytona; only the substrate of --to"),
         ("--to e2b", "2 measured substrates to move from; choose one with --from: docker, kubernetes"),
-        ("--from docker --to nowhere", "nothing was recorded of nowhere; recorded: docker, kubernetes; --compose adds"),
+        ("--from docker --to x", "nothing was recorded of x; recorded: docker, kubernetes; --compose adds a provider"),
         ("--from docker --to e2b --tier T9", "nothing was recorded of docker T9; recorded: T1 x 3 exec, T2 x 3 exec"),
         ("--from docker --to e2b:profile=x", "--to e2b:profile=x: options of an estimate belong to --compose; --to"),
         ("--from docker --to e2b --format json --html x", "--format json does not go with --html alone; add -o FILE"),
